@@ -1,35 +1,35 @@
-//! What each way of a message costs: nanoseconds to start, for each byte and for each piece, and
-//! whose time that is.
+//! The costs of each path of a message: nanoseconds to start, per byte and per piece, and which
+//! core spends them.
 //!
-//! A table for each [`Level`] within a node. The figures shipped here are those of
-//! `docs/design/selection.md`, where each has its source; `mica tune` replaces them by this
-//! machine's own ([`tuning`](crate::tuning)).
+//! There is a table for each [`Level`] within a node. The figures shipped here are those of
+//! `docs/design/selection.md`, which gives the source of each; `mica tune` replaces them by those
+//! of this machine ([`tuning`](crate::tuning)).
 
 use mica_node::topology::Level;
 
-/// A way for a message's bytes from sender to receiver.
+/// A path of a message's bytes from sender to receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MessagePath {
-    /// With the head, in one slot of the receiver's ring. Two copies, at once.
+    /// With the header, in one slot of the receiver's ring. Two copies, concurrent.
     Inline = 0,
-    /// In the arena of the receiver's ring. Two copies, at once.
+    /// In the arena of the receiver's ring. Two copies, concurrent.
     Ring,
-    /// Eager, through cells of the sender's pool. Two copies, pipelined on two cores, without
-    /// asking.
+    /// Eager, through cells of the sender's pool. Two copies, pipelined on two cores, without a
+    /// rendezvous.
     Cells,
-    /// Through cells after a request and its answer.
+    /// Through cells after RTS and CTS.
     Streamed,
-    /// The receiver copies from the sender's memory by the kernel (CMA). One copy, after a request.
+    /// The receiver copies from the sender's memory by the kernel (CMA). One copy, after an RTS.
     Pull,
-    /// Both sides copy disjoint chunks by the kernel. One copy by two cores, after a request.
+    /// Both sides copy disjoint chunks by the kernel. One copy by two cores, after an RTS.
     Cooperate,
     /// The receiver loads from the sender's memory, which it has mapped (memfd or XPMEM). One copy
-    /// without system calls, after a request.
+    /// without system calls, after an RTS.
     Mapped,
     /// Both sides copy disjoint chunks of mapped memory.
     MappedCooperate,
-    /// A copy engine (helper thread or device) copies while both ranks compute, after a request.
+    /// A copy engine (helper thread or device) copies while both ranks compute, after an RTS.
     Offload,
 }
 
@@ -37,7 +37,7 @@ pub enum MessagePath {
 pub const WAYS: usize = 9;
 
 impl MessagePath {
-    /// Every way, in the order in which ties are decided: the simpler first.
+    /// Every path, in the order in which ties are decided: the simpler first.
     pub const ALL: [MessagePath; WAYS] = [
         MessagePath::Inline,
         MessagePath::Ring,
@@ -65,12 +65,12 @@ impl MessagePath {
         }
     }
 
-    /// The way of this name.
+    /// The path of this name.
     pub fn from_name(name: &str) -> Option<MessagePath> {
         MessagePath::ALL.into_iter().find(|way| way.name() == name)
     }
 
-    /// True if the sender lets go of the message without a word from the receiver.
+    /// True if the sender completes without a reply from the receiver.
     pub const fn is_eager(self) -> bool {
         matches!(
             self,
@@ -78,7 +78,7 @@ impl MessagePath {
         )
     }
 
-    /// True if the sender's core takes part after the receiver has been found.
+    /// True if the sender's core takes part after the message was matched.
     pub const fn needs_both(self) -> bool {
         matches!(
             self,
@@ -92,22 +92,22 @@ impl MessagePath {
 pub struct MessagePaths(u16);
 
 impl MessagePaths {
-    /// No way.
+    /// No path.
     pub const NONE: MessagePaths = MessagePaths(0);
-    /// Every way.
+    /// Every path.
     pub const ALL: MessagePaths = MessagePaths((1 << WAYS) - 1);
-    /// What shared memory offers to every peer on the node.
+    /// The paths that shared memory offers to every peer on the node.
     pub const SHARED_MEMORY: MessagePaths = MessagePaths::NONE
         .with(MessagePath::Inline)
         .with(MessagePath::Ring)
         .with(MessagePath::Cells)
         .with(MessagePath::Streamed);
-    /// Those that begin without a word from the receiver.
+    /// Those that begin without a reply from the receiver.
     pub const EAGER: MessagePaths = MessagePaths::NONE
         .with(MessagePath::Inline)
         .with(MessagePath::Ring)
         .with(MessagePath::Cells);
-    /// Those that begin with a request.
+    /// Those that begin with an RTS.
     pub const RENDEZVOUS: MessagePaths = MessagePaths::ALL.without(MessagePaths::EAGER);
 
     /// This set and `way`.
@@ -116,19 +116,19 @@ impl MessagePaths {
         MessagePaths(self.0 | 1 << way as u16)
     }
 
-    /// What is in this set or in `other`.
+    /// The paths in this set or in `other`.
     #[must_use]
     pub const fn union(self, other: MessagePaths) -> MessagePaths {
         MessagePaths(self.0 | other.0)
     }
 
-    /// What is in this set and in `other`.
+    /// The paths in this set and in `other`.
     #[must_use]
     pub const fn intersection(self, other: MessagePaths) -> MessagePaths {
         MessagePaths(self.0 & other.0)
     }
 
-    /// What is in this set and not in `other`.
+    /// The paths in this set and not in `other`.
     #[must_use]
     pub const fn without(self, other: MessagePaths) -> MessagePaths {
         MessagePaths(self.0 & !other.0)
@@ -140,21 +140,21 @@ impl MessagePaths {
         self.0 & (1 << way as u16) != 0
     }
 
-    /// Whether the set has no way.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The ways of the set, the simpler first.
+    /// The paths of the set, the simpler first.
     pub fn iter(self) -> impl Iterator<Item = MessagePath> {
         MessagePath::ALL
             .into_iter()
             .filter(move |&way| self.contains(way))
     }
 
-    /// What the words of `MICA_WAY` leave of [`MessagePaths::ALL`]: `auto` everything, every other
-    /// word that way alone (for `cells`: eager or streamed), beside the ways that need no choice
-    /// (inline and ring). `None`: no such word.
+    /// The paths that a value of `MICA_WAY` leaves of [`MessagePaths::ALL`]: `auto` all, every
+    /// other value only that path (for `cells`: eager or streamed), in addition to the paths that
+    /// are not subject to the choice (inline and ring). `None`: no such value.
     pub fn forced(word: &str) -> Option<MessagePaths> {
         let short = MessagePaths::NONE
             .with(MessagePath::Inline)
@@ -162,7 +162,7 @@ impl MessagePaths {
         Some(match word {
             "auto" => MessagePaths::ALL,
             "cells" => MessagePaths::SHARED_MEMORY,
-            // Offered by Cells and Streamed only together; the others are names of ways.
+            // Cells and Streamed are enabled only together; the other values are names of paths.
             "inline" | "ring" | "streamed" => return None,
             name => short.with(MessagePath::from_name(name)?),
         })
@@ -187,7 +187,7 @@ impl std::fmt::Debug for MessagePaths {
 /// From byte `from` of a message on, each byte costs `byte_ns`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostSpan {
-    /// The first byte at this price; [`u64::MAX`] if the span is not used.
+    /// The first byte of this span; [`u64::MAX`] if the span is not used.
     pub from: u64,
     /// Nanoseconds for each byte.
     pub byte_ns: f64,
@@ -196,29 +196,28 @@ pub struct CostSpan {
 /// Number of [`CostSpan`]s of a [`PathCost`].
 pub const SPANS: usize = 3;
 
-/// What one way costs between two ranks.
+/// The cost of a path between two ranks.
 ///
 /// The time of a message is continuous and piecewise linear in its length: bytes beyond a cache's
-/// size have a price of their own. It counts from the call that sends to the receiver's having the
-/// bytes, both ranks being there.
+/// size have a different cost. It counts from the send call until the receiver has the bytes, with
+/// both ranks in the library.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathCost {
-    /// Nanoseconds to start: everything that a message of no bytes costs, requests and answers
-    /// included.
+    /// Nanoseconds to start: the full cost of an empty message, control packets included.
     pub start_ns: f64,
-    /// Prices of a byte, by ascending `from`; the first is from 0.
+    /// Costs per byte, by ascending `from`; the first is from 0.
     pub spans: [CostSpan; SPANS],
     /// Nanoseconds for each piece of the message's memory beyond the first.
     pub piece_ns: f64,
-    /// How much of the sender's core the copying takes: 0 to 1.
+    /// The fraction of the copying time that the sender's core spends: 0 to 1.
     pub sender: f64,
-    /// The same of the receiver's core.
+    /// The fraction of the copying time that the receiver's core spends: 0 to 1.
     pub receiver: f64,
 }
 
 impl PathCost {
-    /// A cost with one price, or more: `prices` are (first byte, nanoseconds for each byte),
-    /// ascending from 0.
+    /// A cost with one or more spans: `prices` are (first byte, nanoseconds per byte), ascending
+    /// from 0.
     ///
     /// # Panics
     /// If `prices` is empty, longer than [`SPANS`], does not start at 0 or does not ascend.
@@ -246,13 +245,13 @@ impl PathCost {
         }
     }
 
-    /// The same with this price of a piece, in nanoseconds.
+    /// This cost with the given nanoseconds per piece.
     #[must_use]
     pub const fn pieces(self, piece_ns: f64) -> PathCost {
         PathCost { piece_ns, ..self }
     }
 
-    /// The same with these shares of the two cores.
+    /// This cost with the given shares of the two cores.
     #[must_use]
     pub const fn shares(self, sender: f64, receiver: f64) -> PathCost {
         PathCost {
@@ -267,8 +266,8 @@ impl PathCost {
         self.spans.iter().filter(|span| span.from != u64::MAX)
     }
 
-    /// Nanoseconds to copy `len` bytes that lie in `pieces` pieces, both cores being there; without
-    /// the start.
+    /// Nanoseconds to copy `len` bytes that are in `pieces` pieces, with both ranks in the library;
+    /// without the start.
     #[inline]
     pub fn copy_ns(&self, len: usize, pieces: usize) -> f64 {
         let len = len as u64;
@@ -283,14 +282,14 @@ impl PathCost {
         ns
     }
 
-    /// Nanoseconds from the send to the receiver's having `len` bytes that lie in `pieces` pieces,
-    /// both ranks having a core and being there.
+    /// Nanoseconds from the send until the receiver has `len` bytes that are in `pieces` pieces,
+    /// with each rank on its own core and in the library.
     #[inline]
     pub fn ns(&self, len: usize, pieces: usize) -> f64 {
         self.start_ns + self.copy_ns(len, pieces)
     }
 
-    /// What is not right with it, if anything.
+    /// What is invalid in it, if anything.
     pub fn flaw(&self) -> Option<String> {
         let sane = |ns: f64| ns.is_finite() && ns >= 0.0;
         for (name, ns) in [("start_ns", self.start_ns), ("piece_ns", self.piece_ns)] {
@@ -348,21 +347,21 @@ pub fn level_from_name(name: &str) -> Option<Level> {
     LEVELS.into_iter().find(|&level| level_name(level) == name)
 }
 
-/// What every way costs at every level of a machine.
+/// The costs of every path at every level of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathCosts {
     table: [[PathCost; WAYS]; LEVELS.len()],
 }
 
 impl PathCosts {
-    /// The cost of a way between ranks at `level`. A peer on another node is not reached by any of
-    /// these ways; it is given the node's figures.
+    /// The cost of a path between ranks at `level`. A peer on another node is not reached by any of
+    /// these paths; it gets the figures of [`Level::Node`].
     #[inline]
     pub fn of(&self, level: Level, way: MessagePath) -> &PathCost {
         &self.table[row(level)][way as usize]
     }
 
-    /// Replaces the cost of a way.
+    /// Replaces the cost of a path.
     pub fn set(&mut self, level: Level, way: MessagePath, cost: PathCost) {
         self.table[row(level)][way as usize] = cost;
     }
@@ -407,9 +406,9 @@ const SHARED_CACHE: [PathCost; WAYS] = [
         .shares(0.02, 0.03),
 ];
 
-/// Two caches of one package: each copy through shared memory moves lines from cache to cache, so
-/// that a second copy costs nearly as much as the first (chai-2009, 6.2.1: one copy gains up to 70
-/// %).
+/// Two caches of one package: each copy through shared memory moves lines between caches, so a
+/// second copy costs nearly as much as the first (chai-2009, 6.2.1: a single copy gains up to
+/// 70 %).
 const PACKAGE: [PathCost; WAYS] = [
     PathCost::new(150.0, &[(0, 0.2)]),
     PathCost::new(190.0, &[(0, 0.16)]).pieces(8.0),
@@ -428,7 +427,8 @@ const PACKAGE: [PathCost; WAYS] = [
         .shares(0.02, 0.03),
 ];
 
-/// Two packages: the same with a longer way (chai-2009, 6.2.1: one copy gains up to 98 %).
+/// Two packages: the same with a longer distance (chai-2009, 6.2.1: a single copy gains up to
+/// 98 %).
 const NODE: [PathCost; WAYS] = [
     PathCost::new(300.0, &[(0, 0.3)]),
     PathCost::new(350.0, &[(0, 0.25)]).pieces(8.0),
@@ -476,8 +476,8 @@ mod tests {
                 assert_eq!(cost.flaw(), None, "{level:?} {way:?}");
                 let shared = costs.of(Level::SharedCache, way);
                 for len in [64, 4 << 10, 1 << 20, 64 << 20] {
-                    // Only CMA's start may be less on the bare machines that the figures of the
-                    // other levels are from.
+                    // Only CMA's start may be less on the bare machines from which the figures of
+                    // the other levels come.
                     let near = shared.copy_ns(len, 1).min(cost.copy_ns(len, 1));
                     assert!(
                         cost.copy_ns(len, 1) >= 0.75 * near,
@@ -486,7 +486,7 @@ mod tests {
                 }
             }
         }
-        // What was measured between two cores with one cache: microseconds within a tenth.
+        // Measured between two cores with one cache: microseconds within a tenth.
         for (way, len, us) in [
             (MessagePath::Ring, 4 << 10, 0.35),
             (MessagePath::Cells, 64 << 10, 1.7),

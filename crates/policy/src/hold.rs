@@ -1,25 +1,25 @@
-//! Messages without a receive: when a receiver holds a sender's messages back, so that what it
-//! keeps of them stays bounded.
+//! Flow control of unexpected messages: when a receiver holds a sender's messages back, so that the
+//! bytes that it keeps stay bounded.
 //!
-//! The bytes that a rank may keep are shared by threshold (the dynamic threshold of shared-memory
-//! switches, Choudhury and Hahne 1998): a sender may fill as much as is still free. One sender
-//! alone thus gets half of all, `n` senders that flood get a part of `n + 1` each, and there is
-//! always room for one that comes new.
+//! The bytes that a rank may keep are shared by a dynamic threshold (as in shared-memory switches,
+//! Choudhury and Hahne 1998): a sender may use as much as is still free. A single sender thus gets
+//! half of the total, `n` flooding senders get a share of `1 / (n + 1)` each, and there is always
+//! room for a new one.
 
 use mica_node::tunables::{self, BadValue};
 
-/// How many bytes a rank keeps of messages without a receive.
+/// The limit of the bytes that a rank keeps of unexpected messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldPolicy {
-    /// Of all senders together, as far as senders heed it at once.
+    /// Bytes of all senders together, provided that senders react at once.
     pub max: u64,
 }
 
 impl HoldPolicy {
-    /// That of `MICA_UNEXPECTED_MAX`.
+    /// The policy from `MICA_UNEXPECTED_MAX`.
     ///
     /// # Errors
-    /// When the value there does not fit.
+    /// If its value is invalid.
     pub fn from_environment() -> Result<HoldPolicy, BadValue> {
         let max = tunables::UNEXPECTED_MAX.number()?;
         Ok(HoldPolicy { max })
@@ -29,14 +29,15 @@ impl HoldPolicy {
         self.max.saturating_sub(total)
     }
 
-    /// Whether a sender is to be held back of whose messages `of_sender` bytes are kept, and
-    /// `total` of all.
+    /// Whether to hold back a sender of whose messages `of_sender` bytes are kept, and `total`
+    /// bytes of all senders.
     #[inline]
     pub fn holds(&self, of_sender: u64, total: u64) -> bool {
         of_sender > self.free(total)
     }
 
-    /// Whether a sender that is held back may go on: well below where it would be held back again.
+    /// Whether a sender that is held back may resume: well below the point where it would be held
+    /// back again.
     #[inline]
     pub fn releases(&self, of_sender: u64, total: u64) -> bool {
         of_sender <= self.free(total) / 4
@@ -49,7 +50,7 @@ mod tests {
 
     const POLICY: HoldPolicy = HoldPolicy { max: 1200 };
 
-    /// What senders come to keep that send in turn until they are held back.
+    /// The bytes kept of each sender if all send in turn until they are held back.
     fn flood(senders: usize) -> Vec<u64> {
         let mut kept = vec![0; senders];
         loop {
@@ -82,7 +83,7 @@ mod tests {
         for total in [0, 600, 1200, 1 << 40] {
             assert!(POLICY.releases(0, total) && !POLICY.holds(0, total));
         }
-        // Half of it gone is not enough.
+        // Draining half of it is not enough.
         assert!(!POLICY.releases(600, 600) && !POLICY.releases(300, 300));
         assert!(POLICY.releases(240, 240));
     }

@@ -1,21 +1,22 @@
-//! Every decision about how a message goes, as pure functions (DESIGN.md, section 4; chai-2009,
+//! All decisions about the path of a message, as pure functions (DESIGN.md, section 4; chai-2009,
 //! chapters 6 and 7).
 //!
-//! - [`costs`]: what each [`MessagePath`] costs, for each level of the machine: the shipped
+//! - [`costs`]: the cost of each [`MessagePath`], for each level of the machine: the shipped
 //!   figures;
-//! - [`select`](mod@select): from a message, its situation and the costs to a way, with the numbers
-//!   that speak for it;
-//! - [`network`]: the way of a message to another node;
+//! - [`select`](mod@select): the path of a message, from its situation and the costs, with the
+//!   estimates behind the choice;
+//! - [`network`]: the path of a message to another node;
 //! - [`collective`]: the algorithm of a collective among the ranks of one node;
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
-//! - [`hold`]: the receiver that keeps too much of what has no receive;
-//! - [`skew`]: the receiver that lags behind, noticed at its unexpected queue;
-//! - [`poll`]: which channel is looked at in which round;
-//! - [`yielding`]: when a thread whose tests find nothing yields its core;
+//! - [`hold`]: flow control if a receiver keeps too many unexpected messages;
+//! - [`skew`]: detects a receiver that lags behind, by its unexpected queue;
+//! - [`poll`]: which channel is polled in which progress iteration;
+//! - [`yielding`]: when a thread whose tests fail yields its core;
 //! - [`tuning`]: the file with the costs of one machine, written by `mica tune`.
 //!
-//! Nothing here moves a byte or knows a channel: the protocol, `mica info --explain`, `mica tune`
-//! and a simulator share these functions. `docs/design/selection.md` says how they fit together.
+//! Nothing here moves a byte or depends on a channel: the protocol, `mica info --explain`,
+//! `mica tune` and a simulator share these functions. `docs/design/selection.md` explains how they
+//! fit together.
 
 #![forbid(unsafe_code)]
 

@@ -1,25 +1,25 @@
-//! How a message goes to another node: one function of its length and of what the network's
-//! provider can do.
+//! Selects the path of a message to another node: a pure function of its length and of the
+//! capabilities of the network provider.
 //!
-//! No costs speak here, unlike [`select`](mod@crate::select): what fits a packet goes at once, and
-//! what does not is read by its receiver where the provider can, since that saves both sides a
-//! copy; chunks are for all else.
+//! Unlike [`select`](mod@crate::select), this uses no costs: a message that fits a packet is sent
+//! at once; a longer one is read by its receiver if the provider can, which saves both sides a
+//! copy; otherwise it is sent in chunks.
 
 use crate::select::OutgoingMessage;
 
-/// A way over the network.
+/// A path over the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkPath {
-    /// In one packet, at once, without asking.
+    /// Eager: in one packet, without a rendezvous.
     Eager,
-    /// After a request, the receiver reads it from the sender's registered memory (RMA).
+    /// After an RTS, the receiver reads it from the sender's registered memory (RMA).
     Read,
-    /// After a request and its answer, in packets.
+    /// After RTS and CTS, in packets.
     Chunks,
 }
 
 impl NetworkPath {
-    /// Every way, in the order of preference.
+    /// Every path, in the order of preference.
     pub const ALL: [NetworkPath; 3] = [NetworkPath::Eager, NetworkPath::Read, NetworkPath::Chunks];
 
     /// Its name in tables.
@@ -32,17 +32,17 @@ impl NetworkPath {
     }
 }
 
-/// What the network offers.
+/// The capabilities of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkLimits {
-    /// The longest message that goes at once, in bytes: what one packet takes, or less if the user
-    /// says so.
+    /// The longest eager message, in bytes: what one packet takes, or less if the user sets a
+    /// limit.
     pub eager_max: usize,
-    /// Whether the provider reads a peer's memory.
+    /// Whether the provider can read a peer's memory.
     pub can_read: bool,
 }
 
-/// Why `way` is not possible for `message`; `None` if it is.
+/// Why `way` is not possible for `message`; `None` if it is possible.
 pub fn ruled_out(
     way: NetworkPath,
     message: &OutgoingMessage,
@@ -56,7 +56,7 @@ pub fn ruled_out(
     }
 }
 
-/// The way that a message takes: the first that is possible.
+/// The path of a message: the first that is possible.
 pub fn network_way(message: &OutgoingMessage, limits: &NetworkLimits) -> NetworkPath {
     let mut possible = NetworkPath::ALL
         .into_iter()
@@ -83,7 +83,7 @@ mod tests {
             way(OutgoingMessage::contiguous(1001), limits),
             NetworkPath::Read
         );
-        // The receiver confirms that it has matched; the bytes need not wait for that.
+        // The receiver confirms the match; the bytes need not wait for that.
         let synchronous = OutgoingMessage {
             synchronous: true,
             ..OutgoingMessage::contiguous(8)

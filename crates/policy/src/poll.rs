@@ -1,34 +1,34 @@
-//! Which channel is looked at in which round of progress (chai-2009, 7.1).
+//! Polling schedule: which channel is polled in which progress iteration (chai-2009, 7.1).
 //!
-//! A look at one channel costs more than at another, and delays what comes by the other. The first
-//! channel, shared memory, is looked at in every round; each further one in every `ratio`-th, its
-//! *priority ratio*. A static policy sets the ratio once. A dynamic one follows the traffic: when
-//! of the last `h` messages `m` came by the first channel and `n` by this one, the ratio becomes
-//! m/n + 1, and the count begins anew. With n = 0 it becomes m + 1, as for n = 1: thus no channel
-//! waits more than `h` + 1 rounds, and none goes before the first.
+//! Polling one channel may cost more than polling another, and delays the messages of the others.
+//! The first channel, shared memory, is polled in every iteration; each further one in every
+//! `ratio`-th, its *priority ratio*. A static policy sets the ratio once. A dynamic one follows the
+//! traffic: if of the last `h` messages `m` came by the first channel and `n` by this one, the
+//! ratio becomes m/n + 1, and the count starts again. With n = 0 it becomes m + 1, as for n = 1:
+//! thus no channel waits for more than `h` + 1 iterations, and none has priority over the first.
 
 use mica_node::tunables::{self, BadValue};
 
-/// How the priority ratio is found.
+/// How the priority ratio is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PollPolicy {
-    /// It stays as it is.
+    /// It is constant.
     Static {
-        /// Rounds for each look at a further channel; 0 counts as 1.
+        /// Iterations per poll of a further channel; 0 counts as 1.
         ratio: u32,
     },
     /// It follows the traffic.
     Dynamic {
-        /// Messages after which it is found anew; 0 counts as 1.
+        /// Messages after which it is recomputed; 0 counts as 1.
         history: u32,
     },
 }
 
 impl PollPolicy {
-    /// That of `MICA_POLL`, `MICA_POLL_RATIO` and `MICA_POLL_HISTORY`.
+    /// The policy from `MICA_POLL`, `MICA_POLL_RATIO` and `MICA_POLL_HISTORY`.
     ///
     /// # Errors
-    /// When a value there does not fit.
+    /// If one of them has an invalid value.
     pub fn from_environment() -> Result<PollPolicy, BadValue> {
         let count = |tunable: &tunables::Tunable| {
             let value = tunable.number()?;
@@ -43,31 +43,32 @@ impl PollPolicy {
     }
 }
 
-/// A channel beside the first.
+/// A channel other than the first.
 #[derive(Debug, Clone, Copy)]
 struct Further {
     ratio: u32,
-    /// Rounds until it is looked at, as of the last time that any was.
+    /// Iterations until it is polled, counted from the last iteration that polled any further
+    /// channel.
     rounds: u32,
-    /// Its messages in the history that is being counted.
+    /// Its messages in the current history.
     messages: u32,
 }
 
-/// Says for each round of progress which channels to look at. Channels are numbered from 0, the
-/// first, on.
+/// Determines for each progress iteration which channels to poll. Channels are numbered from 0,
+/// which is the first channel.
 #[derive(Debug, Clone)]
 pub struct PollSchedule {
     policy: PollPolicy,
     further: Vec<Further>,
-    /// Rounds until any of `further` is looked at, and how many that was when it was set.
+    /// Iterations until any of `further` is polled, and the value to which that was set.
     countdown: u32,
     stride: u32,
-    /// Messages of the first channel in the history that is being counted, and of all.
+    /// Messages of the first channel in the current history, and of all channels.
     first: u32,
     all: u32,
 }
 
-/// The channels of a round beside the first.
+/// The channels to poll in an iteration, other than the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Due(u32);
 
@@ -83,7 +84,7 @@ impl Due {
         })
     }
 
-    /// Whether the channel is to be looked at.
+    /// Whether the channel is to be polled.
     #[inline]
     pub const fn contains(self, channel: usize) -> bool {
         channel < 32 && self.0 & (1 << channel) != 0
@@ -91,11 +92,11 @@ impl Due {
 }
 
 impl PollSchedule {
-    /// A schedule for `channels` channels, from 1 to 32. A dynamic one begins as if the traffic had
-    /// been even: each channel is looked at in every second round.
+    /// A schedule for `channels` channels, from 1 to 32. A dynamic one starts as if the traffic had
+    /// been even: each channel is polled in every second iteration.
     ///
     /// # Panics
-    /// If the number of channels is another.
+    /// If `channels` is not from 1 to 32.
     pub fn new(policy: PollPolicy, channels: usize) -> PollSchedule {
         assert!(
             (1..=32).contains(&channels),
@@ -122,7 +123,7 @@ impl PollSchedule {
         schedule
     }
 
-    /// The priority ratio of a channel: rounds for each look at it.
+    /// The priority ratio of a channel: iterations per poll of it.
     pub fn ratio(&self, channel: usize) -> u32 {
         match channel {
             0 => 1,
@@ -130,8 +131,8 @@ impl PollSchedule {
         }
     }
 
-    /// Begins a round, and says which channels are to be looked at beside the first. One decrement
-    /// in most rounds.
+    /// Begins an iteration; returns the channels to poll in addition to the first. One decrement in
+    /// most iterations.
     #[inline]
     pub fn begin_round(&mut self) -> Due {
         self.countdown -= 1;
@@ -156,14 +157,14 @@ impl PollSchedule {
         Due(due)
     }
 
-    /// Sets the countdown to the next channel's turn.
+    /// Sets the countdown to the next poll of any further channel.
     fn wind(&mut self) {
         let rounds = self.further.iter().map(|channel| channel.rounds);
         self.stride = rounds.min().unwrap_or(u32::MAX);
         self.countdown = self.stride;
     }
 
-    /// Takes note of a message that came by `channel`.
+    /// Records a message that came by `channel`.
     #[inline]
     pub fn arrived(&mut self, channel: usize) {
         let PollPolicy::Dynamic { history } = self.policy else {
@@ -179,8 +180,7 @@ impl PollSchedule {
         }
     }
 
-    /// Finds the ratios anew from what was counted. A channel keeps the turn it has coming if that
-    /// is sooner.
+    /// Recomputes the ratios from the counts. A channel keeps its scheduled poll if that is sooner.
     #[cold]
     fn update(&mut self) {
         let elapsed = self.stride - self.countdown;
@@ -194,8 +194,9 @@ impl PollSchedule {
         self.wind();
     }
 
-    /// One round: calls `look` for the first channel and for those whose turn it is. `look` looks
-    /// at the channel once and answers how many messages it has taken in; so does this.
+    /// One iteration: calls `look` for the first channel and for those that are due. `look` polls
+    /// the channel once and returns the number of messages that it has received; this function
+    /// returns their sum.
     #[inline]
     pub fn round(&mut self, mut look: impl FnMut(usize) -> u32) -> u32 {
         let due = self.begin_round();
@@ -217,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Channels that hold messages, each with the round it was sent in.
+    /// Channels that hold messages, each with the iteration in which it was sent.
     struct Mock {
         channels: Vec<VecDeque<u64>>,
         looks: Vec<u64>,
@@ -239,7 +240,7 @@ mod tests {
             self.channels[channel].push_back(self.round);
         }
 
-        /// A round of progress in which each look takes in one message at most.
+        /// A progress iteration in which each poll receives at most one message.
         fn round(&mut self, schedule: &mut PollSchedule) -> u32 {
             self.round += 1;
             schedule.round(|channel| {
@@ -327,7 +328,7 @@ mod tests {
             let mut mock = Mock::new(2);
             for _ in 0..200 {
                 mock.send(1);
-                // The next message comes when this one has been answered (chai-2009, 7.3.1).
+                // The next message is sent when this one has been answered (chai-2009, 7.3.1).
                 while mock.round(&mut schedule) == 0 {}
             }
             mock.round

@@ -1,13 +1,13 @@
-//! The choice of a message's way: one pure function of the message, its situation and the costs.
+//! Selects the path of a message: a pure function of the message, its situation and the costs.
 //!
-//! Each way is either ruled out, for a reason that can be told, or has an estimate; the least
-//! estimate wins. What counts is the time until the receiver has the bytes, or, if a rank has
+//! Each path is either excluded, for a reason that can be reported, or has an estimate; the least
+//! estimate wins. The criterion is the time until the receiver has the bytes, or, if a rank has
 //! something to compute meanwhile, the time that the copy takes from the two cores (chai-2009,
-//! 7.2.2: decision by latency, decision by CPU utilization). Ranks that share a core take turns:
-//! what two of them do at once elsewhere takes the sum of both here.
+//! 7.2.2: decision by latency, decision by CPU utilization). Ranks that share a core run
+//! alternately: work that two of them do concurrently on two cores takes the sum of both times.
 //!
-//! [`choose`] answers the way and [`select`] everything that led to it; both weigh the ways by the
-//! same function, and neither allocates.
+//! [`choose`] returns the path and [`select`] also the reasons; both evaluate the paths by the same
+//! function, and neither allocates.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ use mica_node::topology::Level;
 
 use crate::costs::{MessagePath, MessagePaths, PathCosts, WAYS};
 
-/// What is to be sent.
+/// The message to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutgoingMessage {
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: usize,
-    /// Contiguous pieces of memory that they lie in, at the side that has more; at least 1.
+    /// Number of contiguous pieces of memory, on the side that has more; at least 1.
     pub pieces: usize,
-    /// True if its sender must know that it was matched (`MPI_Ssend`).
+    /// True if its sender must learn that it was matched (`MPI_Ssend`).
     pub synchronous: bool,
 }
 
@@ -37,21 +37,21 @@ impl OutgoingMessage {
     }
 }
 
-/// What bounds the ways that do not ask first, in bytes.
+/// Limits of the eager paths, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EagerLimits {
-    /// Longest message that fits a slot beside its head.
+    /// Longest message that fits a slot beside its header.
     pub inline: usize,
     /// Longest message that fits a ring's arena.
     pub ring: usize,
-    /// Longest message that a receiver who does not expect it may have to keep for itself.
+    /// Longest message that a receiver may have to keep as unexpected.
     pub eager: usize,
-    /// The same while the receiver lags behind and has told so ([`skew`](crate::skew)).
+    /// The same while the receiver lags behind and has announced so ([`skew`](crate::skew)).
     pub eager_skewed: usize,
 }
 
 impl Default for EagerLimits {
-    /// Those of the channels as they are built, and the tunables' defaults.
+    /// The limits of the channels as built, and the tunables' defaults.
     fn default() -> EagerLimits {
         EagerLimits {
             inline: 40,
@@ -62,18 +62,18 @@ impl Default for EagerLimits {
     }
 }
 
-/// What is known of the two ranks when the way is chosen.
+/// What is known of the two ranks when the path is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation {
     /// How far apart they are.
     pub level: Level,
-    /// The ways that work between them (and for this message's buffers).
+    /// The paths that work between them (and for this message's buffers).
     pub available: MessagePaths,
-    /// Bounds of the eager ways.
+    /// Limits of the eager paths.
     pub limits: EagerLimits,
-    /// The other rank waits for this message and can help to copy.
+    /// The peer waits for this message and can help to copy.
     pub peer_waiting: bool,
-    /// The receiver has told that it lags behind.
+    /// The receiver has announced that it lags behind.
     pub skewed: bool,
     /// Ranks outnumber cores: the two may have to share one.
     pub oversubscribed: bool,
@@ -82,7 +82,7 @@ pub struct Situation {
 }
 
 impl Situation {
-    /// Two ranks at `level` that both wait, each on its core, with the default limits.
+    /// Two ranks at `level` that both wait, each on its own core, with the default limits.
     pub fn waiting(level: Level, available: MessagePaths) -> Situation {
         Situation {
             level,
@@ -96,12 +96,12 @@ impl Situation {
     }
 }
 
-/// What a way would take.
+/// The estimated cost of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathEstimate {
     /// Nanoseconds until the receiver has the bytes.
     pub elapsed_ns: f64,
-    /// Nanoseconds that both cores together cannot compute.
+    /// Nanoseconds of both cores together that are not available for computing.
     pub busy_ns: f64,
 }
 
@@ -114,35 +114,35 @@ impl PathEstimate {
     }
 }
 
-/// Which number of an [`PathEstimate`] the choice makes small.
+/// Which number of a [`PathEstimate`] the choice minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
-    /// The message is waited for.
+    /// A rank waits for the message.
     Elapsed,
     /// There is something to compute meanwhile.
     Busy,
 }
 
-/// Why a way is out of the question.
+/// Why a path is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathExclusion {
     /// It does not work between these ranks, or not for these buffers.
     NotAvailable,
-    /// It carries no more than this.
+    /// The message is longer than the path's limit.
     TooLong {
         /// Bytes.
         limit: usize,
     },
-    /// The message fits the slot that its head takes anyway.
+    /// The message fits the slot that its header occupies anyway.
     FitsSlot,
-    /// The sender of a synchronous message must hear of its match.
+    /// The sender of a synchronous message must learn of its match.
     Synchronous,
-    /// It takes the other rank's core, and that rank is busy elsewhere.
+    /// It needs the other rank's core, and that rank is busy elsewhere.
     PeerBusy,
-    /// It takes two cores, and the ranks may have but one.
+    /// It needs two cores, and the ranks may have only one.
     Oversubscribed,
-    /// The receiver lags behind: the sender is not to wait for it with a message up to this.
+    /// The receiver lags behind: the sender must not wait for it with a message up to this limit.
     Skewed {
         /// Bytes.
         limit: usize,
@@ -170,36 +170,36 @@ impl fmt::Display for PathExclusion {
     }
 }
 
-/// What was found about one way.
+/// The evaluation of one path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PathVerdict {
     /// It could carry the message.
     Possible(PathEstimate),
-    /// It could not, or must not.
+    /// It could not carry the message, or must not.
     RuledOut(PathExclusion),
 }
 
-/// A choice with all that led to it.
+/// A choice with its reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathDecision {
-    /// The way.
+    /// The path.
     pub way: MessagePath,
-    /// What it takes.
+    /// Its estimate.
     pub estimate: PathEstimate,
-    /// What was made small.
+    /// The criterion that was minimised.
     pub goal: Goal,
-    /// By way, in the order of [`MessagePath::ALL`].
+    /// By path, in the order of [`MessagePath::ALL`].
     pub verdicts: [PathVerdict; WAYS],
 }
 
 impl PathDecision {
-    /// Every way with what was found about it.
+    /// Every path with its verdict.
     pub fn considered(&self) -> impl Iterator<Item = (MessagePath, &PathVerdict)> {
         MessagePath::ALL.into_iter().zip(&self.verdicts)
     }
 }
 
-/// Weighs one way.
+/// Evaluates one path.
 #[inline]
 fn weigh(
     way: MessagePath,
@@ -213,7 +213,7 @@ fn weigh(
     }
 }
 
-/// Whether, and why, a way is out of the question.
+/// Why a path is excluded, if it is.
 #[inline]
 fn exclusion(
     way: MessagePath,
@@ -230,15 +230,15 @@ fn exclusion(
         && !message.synchronous
         && available.contains(MessagePath::Inline);
     if fits_slot {
-        // The head travels in any case, and its slot has room: nothing can be cheaper, whatever a
-        // calibration says.
+        // The header is sent in any case, and its slot has room: nothing can be cheaper, regardless
+        // of a calibration.
         return (way != MessagePath::Inline).then_some(PathExclusion::FitsSlot);
     }
     let over = |limit: usize| (message.len > limit).then_some(PathExclusion::TooLong { limit });
     match way {
         MessagePath::Inline if message.synchronous => Some(PathExclusion::Synchronous),
         MessagePath::Inline => over(limits.inline),
-        // In the ring a synchronous message carries its bytes and gets an answer.
+        // In the ring a synchronous message carries its bytes and gets a reply.
         MessagePath::Ring => over(limits.ring),
         MessagePath::Cells if message.synchronous => Some(PathExclusion::Synchronous),
         MessagePath::Cells if situation.skewed => over(limits.eager_skewed.max(limits.eager)),
@@ -261,16 +261,16 @@ fn exclusion(
     }
 }
 
-/// Bytes that the sender may be ahead of its receiver through cells where ranks share cores: four
+/// Bytes that the sender may be ahead of its receiver through cells if ranks share cores: four
 /// cells of 8 KiB (`mica_channel::shm`, the default of `MICA_CELL_BYTES`).
 pub const SHARED_WINDOW: usize = 32 << 10;
 
-/// Nanoseconds to hand a core to the other rank and back: twice what the collectives' `switch_ns`
-/// is as shipped.
+/// Nanoseconds to hand a core to the other rank and back: twice the shipped `switch_ns` of
+/// collectives.
 const TURN_NS: f64 = 1400.0;
 
-/// What a message through cells takes besides where ranks share cores: once the window is full, the
-/// sender waits until the receiver has had the core, and goes on when it has it back.
+/// Additional nanoseconds of a message through cells if ranks share cores: once the window is full,
+/// the sender waits until the receiver has run, and continues when it gets the core back.
 #[inline]
 fn turns_ns(way: MessagePath, len: usize) -> f64 {
     match way {
@@ -281,7 +281,7 @@ fn turns_ns(way: MessagePath, len: usize) -> f64 {
     }
 }
 
-/// What a way takes in this situation.
+/// The estimate of a path in this situation.
 #[inline]
 fn estimate(
     way: MessagePath,
@@ -292,7 +292,7 @@ fn estimate(
     let cost = costs.of(situation.level, way);
     let copy = cost.copy_ns(message.len, message.pieces);
     let shares = cost.sender + cost.receiver;
-    // On one core the two ranks' parts follow one another.
+    // On one core the two ranks' shares run one after the other.
     let (parts, turns_ns) = match situation.oversubscribed {
         true => (shares.max(1.0), turns_ns(way, message.len)),
         false => (1.0, 0.0),
@@ -311,8 +311,8 @@ fn goal(situation: &Situation) -> Goal {
     }
 }
 
-/// The way of a message. Always one of `situation.available`, or [`MessagePath::Streamed`], which
-/// needs nothing but shared memory and time, if nothing else is possible.
+/// The path of a message. Always one of `situation.available`, or, if none of them is possible,
+/// [`MessagePath::Streamed`], which needs only shared memory and time.
 #[inline]
 pub fn choose(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> MessagePath {
     let goal = goal(situation);
@@ -327,7 +327,7 @@ pub fn choose(message: &OutgoingMessage, situation: &Situation, costs: &PathCost
     best.0
 }
 
-/// The way of a message, as [`choose`] answers it, with the numbers for it and against the others.
+/// The path of a message, as [`choose`] returns it, with the estimates of all paths.
 pub fn select(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> PathDecision {
     let way = choose(message, situation, costs);
     PathDecision {
@@ -347,7 +347,7 @@ mod tests {
     const ALL_BUT_ENGINES: MessagePaths =
         MessagePaths::ALL.without(MessagePaths::NONE.with(MessagePath::Offload));
 
-    /// Costs with every way at the same price but those given.
+    /// Costs with every path at the same price except the given ones.
     fn costs(of: &[(MessagePath, f64, f64)]) -> PathCosts {
         let mut costs = PathCosts::default();
         for way in MessagePath::ALL {
@@ -510,7 +510,7 @@ mod tests {
             oversubscribed: true,
             ..apart
         };
-        // Two cores stream the message while it is in their cache, one core had better pull it.
+        // Two cores stream the message while it is in their cache; on one core a pull is better.
         let long = OutgoingMessage::contiguous(1 << 20);
         assert_eq!(
             choose(&long, &apart, &PathCosts::default()),

@@ -1,23 +1,23 @@
-//! Process skew: a receiver that lags behind notices it and tells the sender (chai-2009, 6.3.2).
+//! Process skew: a receiver that lags behind detects it and notifies the sender (chai-2009, 6.3.2).
 //!
-//! The receiver watches its unexpected queue, one [`SkewMonitor`] for each sender. If the queue
-//! stays long over many arrivals, the sender is told to let medium messages go through shared
-//! memory without waiting ([`SkewChange::Skewed`]); if it stays short for longer still, the sender
-//! is told to go back ([`SkewChange::Even`]). The lengths at which it counts as long and as short
-//! differ, and so do the periods, so that it does not flap.
+//! The receiver watches its unexpected queue, with one [`SkewMonitor`] for each sender. If the
+//! queue stays long over many arrivals, the receiver notifies the sender to send medium messages
+//! through shared memory without waiting ([`SkewChange::Skewed`]); if it stays short for longer
+//! still, it notifies the sender to revert ([`SkewChange::Even`]). The thresholds for long and
+//! short differ, and so do the periods, so that the state does not flap.
 
 use mica_node::tunables::{self, BadValue};
 
-/// When a queue is long, and how long it must be so.
+/// Thresholds and periods of the skew detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkewPolicy {
-    /// More unexpected messages than these are many.
+    /// The queue is long if it has more than this many unexpected messages.
     pub many: u32,
-    /// Not more than these are few; less than `many`.
+    /// The queue is short if it has at most this many; less than `many`.
     pub few: u32,
-    /// Observations of many, one after the other, that make a connection skewed; at least 1.
+    /// Consecutive observations of a long queue that make a connection skewed; at least 1.
     pub rise: u32,
-    /// Observations of few, one after the other, that make it even; at least 1.
+    /// Consecutive observations of a short queue that make it even; at least 1.
     pub fall: u32,
 }
 
@@ -34,11 +34,11 @@ impl SkewPolicy {
         }
     }
 
-    /// That of `MICA_SKEW`, `MICA_SKEW_LENGTH` and `MICA_SKEW_PERIOD`; `None` if skew is not to be
-    /// watched.
+    /// The policy from `MICA_SKEW`, `MICA_SKEW_LENGTH` and `MICA_SKEW_PERIOD`; `None` if skew
+    /// detection is off.
     ///
     /// # Errors
-    /// When a value there does not fit.
+    /// If one of them has an invalid value.
     pub fn from_environment() -> Result<Option<SkewPolicy>, BadValue> {
         let count = |tunable: &tunables::Tunable| {
             let value = tunable.number()?;
@@ -50,7 +50,7 @@ impl SkewPolicy {
     }
 }
 
-/// What the sender is to be told.
+/// A change of state that the sender must be notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkewChange {
     /// The receiver lags behind: do not wait for it with medium messages.
@@ -59,23 +59,23 @@ pub enum SkewChange {
     Even,
 }
 
-/// What a receiver knows of one sender.
+/// The state that a receiver keeps for one sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SkewMonitor {
     skewed: bool,
-    /// Observations in a row that speak for a change.
+    /// Consecutive observations that indicate a change.
     run: u32,
 }
 
 impl SkewMonitor {
-    /// Whether the sender was told last that this receiver lags behind.
+    /// Whether the last notification to the sender said that this receiver lags behind.
     pub const fn is_skewed(&self) -> bool {
         self.skewed
     }
 
-    /// Takes note that `unexpected` messages of this sender wait for their receives: to be called
-    /// whenever one of its messages (or requests) arrives. Answers what the sender is to be told,
-    /// if anything.
+    /// Records that `unexpected` messages of this sender are in the unexpected queue. Must be
+    /// called whenever one of its messages (or RTS packets) arrives. Returns the change that the
+    /// sender must be notified of, if any.
     #[inline]
     pub fn observe(&mut self, policy: &SkewPolicy, unexpected: u32) -> Option<SkewChange> {
         let (speaks_for_change, needed) = if self.skewed {
@@ -143,8 +143,8 @@ mod tests {
     }
 
     /// The producer and consumer of chai-2009, 6.2.4: windows of 64 messages meet a receiver that
-    /// takes one a time. It is told once, in the first window, and stays so: the first arrivals of
-    /// a window, which find the queue short, do not count.
+    /// takes one at a time. There is one notification, in the first window, and the state stays:
+    /// the first arrivals of a window, which find the queue short, do not count.
     #[test]
     fn windows_of_a_slow_consumer_do_not_flap() {
         let policy = SkewPolicy::new(8, 16);
@@ -175,8 +175,8 @@ mod tests {
                     // Alternating, from Skewed on.
                     let rises = n % 2 == 0;
                     prop_assert_eq!(change == SkewChange::Skewed, rises);
-                    // Each after a full run of observations that all speak for it, none of which
-                    // counted for the last one.
+                    // Each after a full run of observations that all indicate it, none of which
+                    // counted for the previous change.
                     let run = if rises { policy.rise } else { policy.fall } as usize;
                     let start = (at + 1).checked_sub(run).expect("observations come first");
                     prop_assert!(previous.is_none_or(|previous| start > previous));

@@ -1,35 +1,36 @@
-//! The choice, solved for the message's length: what the hot path compares with.
+//! The path selection, solved for the message's length: the values with which the hot path
+//! compares.
 //!
-//! [`Thresholds::derive`] asks [`choose`] itself. Between two neighbouring corners (the limits of
-//! the eager ways, the starts of the costs' spans) every estimate is linear in the length, so that
-//! the least of them is a concave curve on which each way has one stretch: where both ends of an
-//! interval go the same way, all between them does, too, and bisection finds every change to the
-//! byte.
+//! [`Thresholds::derive`] evaluates [`choose`] itself. Between two adjacent corners (the limits of
+//! the eager paths, the starts of the costs' spans) every estimate is linear in the length, so that
+//! the least of them is a concave curve on which each path has one interval. If both ends of an
+//! interval take the same path, all lengths between them do, too, and bisection finds every change
+//! to the byte.
 
 use mica_node::tunables::{self, BadValue};
 
 use crate::costs::{MessagePath, MessagePaths, PathCosts};
 use crate::select::{OutgoingMessage, SHARED_WINDOW, Situation, choose};
 
-/// The thresholds of a connection, in bytes; [`usize::MAX`] stands for "never" in those that end in
-/// `_min`, and for "always" in the others.
+/// The thresholds of a connection, in bytes. [`usize::MAX`] stands for "never" in those whose names
+/// end in `_min`, and for "always" in the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
     /// Longest message for the ring (or its slot).
     pub ring_max: usize,
-    /// Longest message that does not ask first.
+    /// Longest message without a rendezvous.
     pub eager_max: usize,
     /// The same while the receiver lags behind.
     pub eager_max_skewed: usize,
-    /// From here on a message that was asked for is copied once (by its receiver or, see below, by
-    /// both) rather than streamed through cells, if both ranks wait.
+    /// From here on a rendezvous message is copied once (by its receiver or, see below, by both
+    /// sides) rather than streamed through cells, if both ranks wait.
     pub direct_min: usize,
     /// From here on both sides copy it, if it is copied once and both ranks wait.
     pub cooperate_min: usize,
-    /// Shortest average piece for which a long non-contiguous message is copied as it lies rather
-    /// than streamed.
+    /// Shortest average piece for which a long non-contiguous message is copied once, in place,
+    /// rather than streamed.
     pub direct_run_min: usize,
-    /// From here on a copy engine does it, if there is something to compute meanwhile.
+    /// From here on a copy engine copies it, if there is something to compute meanwhile.
     pub offload_min: usize,
 }
 
@@ -37,9 +38,9 @@ pub struct Thresholds {
 const LONGEST: usize = 1 << 40;
 
 impl Thresholds {
-    /// The thresholds of a connection whose ranks are in `situation`: its level, available ways,
-    /// limits and oversubscription count; whether somebody waits or lags behind does not, each
-    /// threshold takes the case it is for.
+    /// The thresholds of a connection whose ranks are in `situation`. Only its level, available
+    /// paths, limits and oversubscription are used. Whether a rank waits or lags behind is ignored,
+    /// because each threshold assumes the case that it is for.
     pub fn derive(costs: &PathCosts, situation: &Situation) -> Thresholds {
         let waiting = Situation {
             peer_waiting: true,
@@ -85,12 +86,12 @@ impl Thresholds {
         }
     }
 
-    /// These, with those that the environment sets (`MICA_RING_MAX`, `MICA_EAGER_MAX`,
-    /// `MICA_SKEW_EAGER_MAX`, `MICA_DIRECT_MIN`, `MICA_DIRECT_RUN_MIN`) as it sets them;
-    /// `ring_limit` bounds the ring's.
+    /// These thresholds, with those that the environment sets (`MICA_RING_MAX`, `MICA_EAGER_MAX`,
+    /// `MICA_SKEW_EAGER_MAX`, `MICA_DIRECT_MIN`, `MICA_DIRECT_RUN_MIN`) replaced; `ring_limit`
+    /// bounds the ring's.
     ///
     /// # Errors
-    /// When a value there is no number.
+    /// If one of them is not a number.
     pub fn in_force(self, ring_limit: usize) -> Result<Thresholds, BadValue> {
         let skewed = &tunables::SKEW_EAGER_MAX;
         let skewed = skewed.is_set().then(|| skewed.number()).transpose()?;
@@ -105,8 +106,8 @@ impl Thresholds {
         }))
     }
 
-    /// These, with what `explicit` has in their place. An explicit `eager_max` holds while the
-    /// receiver lags behind, too, unless that case has a value of its own.
+    /// These thresholds, with the values of `explicit` in their place. An explicit `eager_max` also
+    /// applies while the receiver lags behind, unless that case has a value of its own.
     pub fn overridden(self, explicit: &Overrides) -> Thresholds {
         Thresholds {
             ring_max: explicit.ring_max.unwrap_or(self.ring_max),
@@ -122,7 +123,7 @@ impl Thresholds {
         }
     }
 
-    /// Longest message that does not ask first, on a connection that is `skewed` or not.
+    /// Longest message without a rendezvous, on a connection that is `skewed` or not.
     #[inline]
     pub const fn eager(&self, skewed: bool) -> usize {
         if skewed {
@@ -133,7 +134,7 @@ impl Thresholds {
     }
 }
 
-/// Thresholds that somebody has set by hand.
+/// Thresholds that the user has set explicitly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// See [`Thresholds::ring_max`].
@@ -152,8 +153,8 @@ fn way_of(len: usize, costs: &PathCosts, situation: &Situation) -> MessagePath {
     choose(&OutgoingMessage::contiguous(len), situation, costs)
 }
 
-/// Lengths between neighbours of which every estimate is linear and nothing is ruled in or out;
-/// ascending.
+/// Lengths, ascending, such that between neighbours every estimate is linear and no path's
+/// exclusion changes.
 fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
     let limits = situation.limits;
     let mut corners = vec![0, LONGEST];
@@ -175,8 +176,8 @@ fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
     corners
 }
 
-/// The longest length up to which all messages go a way that `is` accepts; 0 if even the empty one
-/// does not.
+/// The longest length up to which all messages take a path that `is` accepts; 0 if even the empty
+/// one does not.
 fn up_to(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
     let way = |len: usize| way_of(len, costs, situation);
     if !is(way(0)) {
@@ -188,7 +189,7 @@ fn up_to(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> b
     change.map_or(usize::MAX, |len| len - 1)
 }
 
-/// The shortest length from which on all messages go a way that `is` accepts; [`usize::MAX`] if
+/// The shortest length from which on all messages take a path that `is` accepts; [`usize::MAX`] if
 /// there is none.
 fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
     let way = |len: usize| way_of(len, costs, situation);
@@ -201,8 +202,8 @@ fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) ->
     change.map_or(0, |len| len + 1)
 }
 
-/// The first length after `low` and up to `high` whose way `is` accepts, if `low`'s is none of
-/// them. Nothing is ruled in or out between the two.
+/// The first length after `low` and up to `high` whose path `is` accepts, if the path of `low` is
+/// not accepted. No path's exclusion changes between the two.
 fn first(
     low: usize,
     high: usize,
@@ -219,8 +220,8 @@ fn first(
     }
 }
 
-/// The last length before `high` and down to `low` whose way `is` accepts, if `high`'s is none of
-/// them.
+/// The last length before `high` and down to `low` whose path `is` accepts, if the path of `high`
+/// is not accepted.
 fn last(
     low: usize,
     high: usize,
@@ -237,8 +238,8 @@ fn last(
     }
 }
 
-/// The shortest average piece with which a message well above `direct_min` is still copied as it
-/// lies.
+/// The shortest average piece with which a message well above `direct_min` is still copied in
+/// place.
 fn shortest_run(costs: &PathCosts, situation: &Situation, direct_min: usize) -> usize {
     let Some(len) = direct_min.max(1 << 20).checked_mul(2) else {
         return usize::MAX;
@@ -291,7 +292,7 @@ mod tests {
                 "{t:?}"
             );
             assert_eq!(t.eager_max_skewed, 256 << 10);
-            // By the kernel, that is; who loads and stores has less to pay for a piece.
+            // By the kernel; load and store has a lower cost per piece.
             let kernel =
                 Situation::waiting(level, MessagePaths::SHARED_MEMORY.with(MessagePath::Pull));
             let run = Thresholds::derive(&PathCosts::default(), &kernel).direct_run_min;
@@ -390,7 +391,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition, at the thresholds' edges and at lengths of all magnitudes.
+        /// Checks the definition at the thresholds' edges and at lengths of all magnitudes.
         #[test]
         fn thresholds_are_where_the_choice_changes(
             costs in prop::collection::vec(cost(), crate::costs::WAYS),

@@ -1,6 +1,6 @@
-//! The tuning file: what the ways cost on one machine, as `mica tune` measured it.
+//! The tuning file: the costs of the paths on one machine, as measured by `mica tune`.
 //!
-//! Text in a line-oriented subset of TOML, for people to read and to correct:
+//! Text in a line-oriented subset of TOML, which people can read and edit:
 //!
 //! ```toml
 //! version = 1
@@ -26,9 +26,9 @@
 //! sync_ns = 48
 //! ```
 //!
-//! A level and way without a section keeps the shipped figures, and so does a step of collectives
-//! without a line. The library reads the file when a job starts, so whatever is in it, the answer
-//! is costs that can be used, or an error that names the file, the line and what is wrong there.
+//! A level and path without a section keeps the shipped figures, and so does a step of collectives
+//! without a line. The library reads the file when a job starts, so whatever the file contains, the
+//! result is usable costs, or an error that names the file, the line and the cause.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -50,7 +50,7 @@ pub use collective::{CollectiveTuning, LevelTuning};
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// No tuning file is longer.
+/// Longest accepted tuning file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// A tuning file cannot be used.
@@ -62,20 +62,20 @@ pub enum TuningError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         reason: std::io::Error,
     },
-    /// A line of it is wrong.
+    /// A line of it is invalid.
     #[error("tuning file {}, line {line}: {what}", file.display())]
     Line {
         /// The file.
         file: PathBuf,
         /// The line, from 1 on.
         line: usize,
-        /// What is wrong, with its value.
+        /// What is invalid, with its value.
         what: String,
     },
-    /// It is another machine's.
+    /// It was measured on another machine.
     #[error(
         "tuning file {} is of another machine: its {part} is {theirs:?}, here it is {ours:?}; run `mica tune` here",
         file.display()
@@ -83,31 +83,31 @@ pub enum TuningError {
     OtherMachine {
         /// The file.
         file: PathBuf,
-        /// In what the machines differ.
+        /// The property in which the machines differ.
         part: &'static str,
-        /// What the file says.
+        /// Its value in the file.
         theirs: String,
-        /// What this machine says.
+        /// Its value on this machine.
         ours: String,
     },
 }
 
-/// What a tuning file says.
+/// The content of a tuning file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tuning {
     /// The machine that it was measured on.
     pub machine: Identity,
-    /// The costs that were measured; each pair of level and way at most once.
+    /// The costs that were measured; each pair of level and path at most once.
     pub costs: Vec<(Level, MessagePath, PathCost)>,
-    /// What was measured of the steps of collectives.
+    /// The measured figures of the steps of collectives.
     pub collective: CollectiveTuning,
 }
 
 impl Tuning {
-    /// Reads the text of a file; `file` is for messages.
+    /// Parses the text of a file; `file` is for error messages.
     ///
     /// # Errors
-    /// [`TuningError::Line`] for the first line that is wrong.
+    /// [`TuningError::Line`] for the first invalid line.
     pub fn parse(text: &str, file: &Path) -> Result<Tuning, TuningError> {
         parser::run(text).map_err(|(line, what)| TuningError::Line {
             file: file.to_owned(),
@@ -119,7 +119,7 @@ impl Tuning {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, or a line of it is wrong.
+    /// If it cannot be read, or a line of it is invalid.
     pub fn read(file: &Path) -> Result<Tuning, TuningError> {
         let failed = |reason| TuningError::Read {
             file: file.to_owned(),
@@ -156,7 +156,7 @@ impl Tuning {
         }
     }
 
-    /// The shipped costs with the measured ones in their place.
+    /// The shipped costs, with the measured ones in their place.
     pub fn applied(&self) -> PathCosts {
         let mut costs = PathCosts::default();
         for &(level, way, cost) in &self.costs {
@@ -165,7 +165,7 @@ impl Tuning {
         costs
     }
 
-    /// The same for collectives.
+    /// The shipped costs of collectives, with the measured ones in their place.
     pub fn applied_to_collectives(&self) -> CollectiveCosts {
         self.collective.applied(self.applied())
     }
@@ -180,8 +180,8 @@ fn parts(machine: &Identity) -> [(&'static str, &str); 4] {
     ]
 }
 
-/// The name of a machine's tuning file without its suffix: the processor's name in letters that any
-/// file system takes, and a hash (FNV-1a, 64 bits) of all of the description.
+/// The name of a machine's tuning file without its suffix: the processor's name in characters that
+/// any file system accepts, and a hash (FNV-1a, 64 bits) of the whole description.
 pub fn machine_key(machine: &Identity) -> String {
     let mut name = String::new();
     for c in machine.processor.chars() {
@@ -205,9 +205,9 @@ pub fn machine_key(machine: &Identity) -> String {
     format!("{name}-{hash:016x}")
 }
 
-/// Where tuning files are: the user's folder and the installation's, as far as they are known.
-/// `variable` looks up the environment, `prefix` is the folder that Mica is installed in. The first
-/// is where `mica tune` writes to.
+/// The folders of tuning files: the user's and the installation's, as far as they are known.
+/// `variable` looks up the environment, `prefix` is the folder in which Mica is installed.
+/// `mica tune` writes to the first.
 pub fn folders(variable: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Vec<PathBuf> {
     let path = |name: &str| {
         let value = variable(name).map(PathBuf::from);
@@ -219,12 +219,12 @@ pub fn folders(variable: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path
     user.into_iter().chain(installed).collect()
 }
 
-/// Where the costs in force come from.
+/// The source of the costs in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// They are shipped.
+    /// The shipped figures.
     Shipped,
-    /// This file has them.
+    /// This file.
     File(PathBuf),
 }
 
@@ -238,17 +238,17 @@ impl fmt::Display for Source {
 }
 
 /// The costs in force on this machine: those of the file that `MICA_TUNING` names, else of this
-/// machine's file in the first of [`folders`] that has it, else the shipped ones. Reads files, and
-/// where there is a folder of them the machine's description.
+/// machine's file in the first of [`folders`] that has it, else the shipped ones. Reads files, and,
+/// if there is a folder of them, the machine's description.
 ///
 /// # Errors
-/// When the file cannot be read, is malformed, or is another machine's.
+/// If the file cannot be read, is malformed, or was measured on another machine.
 pub fn in_force(prefix: Option<&Path>) -> Result<(PathCosts, Source), TuningError> {
     let (tuning, source) = file_in_force(prefix)?;
     Ok((tuning.applied(), source))
 }
 
-/// The same for collectives.
+/// The costs of collectives in force on this machine, as for [`in_force`].
 ///
 /// # Errors
 /// Those of [`in_force`].
@@ -259,7 +259,7 @@ pub fn collective_in_force(
     Ok((tuning.applied_to_collectives(), source))
 }
 
-/// What the file in force says; nothing, if there is none.
+/// The content of the file in force; empty if there is none.
 fn file_in_force(prefix: Option<&Path>) -> Result<(Tuning, Source), TuningError> {
     let text = tunables::TUNING.text();
     let file = match text.as_str() {
@@ -303,7 +303,7 @@ impl fmt::Display for Tuning {
     }
 }
 
-/// The prices of a cost.
+/// Writes the spans of a cost.
 fn write_spans(f: &mut fmt::Formatter<'_>, cost: &PathCost) -> fmt::Result {
     let list = |values: Vec<String>| format!("[{}]", values.join(", "));
     let from = cost.used_spans().map(|span| span.from.to_string());

@@ -1,5 +1,5 @@
-//! Buffers of our own that the library sends from and receives into, and the contexts of operations
-//! under way.
+//! Registered buffers of the channel, from which libfabric sends and into which it receives, and
+//! the contexts of operations under way.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -10,19 +10,19 @@ use super::endpoint::Endpoint;
 use super::error::NetError;
 use crate::memory::{Block, Region};
 
-/// What an operation was for.
+/// The purpose of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OperationPurpose {
     /// A receive into this buffer.
     Receive(u32),
     /// A send from this buffer.
     Send(u32),
-    /// A part of a one-sided operation.
+    /// One part of a one-sided operation.
     Part(u32),
 }
 
-/// An operation's context: room that the provider may use while the operation is under way, and
-/// what it was for.
+/// The context of an operation: space that the provider may use while the operation is under way,
+/// and the purpose of the operation.
 #[derive(Debug)]
 #[repr(C)]
 struct OperationContext {
@@ -30,11 +30,11 @@ struct OperationContext {
     work: OperationPurpose,
 }
 
-/// The contexts of as many operations. They never move.
+/// The contexts of a fixed number of operations. They never move.
 #[derive(Debug)]
 pub(super) struct OperationContexts(Box<[OperationContext]>);
 
-// SAFETY: the rooms are touched by the library alone.
+// SAFETY: only the library touches the space in the contexts.
 unsafe impl Send for OperationContexts {}
 
 impl OperationContexts {
@@ -51,18 +51,17 @@ impl OperationContexts {
         ptr::from_ref(&self.0[index as usize]).cast_mut().cast()
     }
 
-    /// What the operation with this context was for.
+    /// The purpose of the operation with this context.
     ///
     /// # Safety
-    /// `context` is null or came from [`at`](Self::at), of contexts that are still there.
+    /// `context` is null or came from [`at`](Self::at), of contexts that still exist.
     pub unsafe fn work(context: *mut c_void) -> Option<OperationPurpose> {
-        // SAFETY: the caller's promise; `work` is never changed.
+        // SAFETY: the caller's promise; `work` never changes.
         unsafe { context.cast::<OperationContext>().as_ref() }.map(|c| c.work)
     }
 }
 
-/// Buffers to send from, of one size: so many, and as many again whenever [`grow`](Self::grow) is
-/// called.
+/// Send buffers of one size, in pools of `each` buffers. [`grow`](Self::grow) adds a pool.
 #[derive(Debug)]
 pub(super) struct SendPools {
     list: Vec<RegisteredBuffers>,
@@ -72,7 +71,7 @@ pub(super) struct SendPools {
 
 impl SendPools {
     /// # Errors
-    /// As of [`RegisteredBuffers::new`].
+    /// Those of [`RegisteredBuffers::new`].
     pub fn new(endpoint: &Endpoint, each: u32, bytes: usize) -> Result<SendPools, NetError> {
         let mut pools = SendPools {
             list: Vec::new(),
@@ -86,7 +85,7 @@ impl SendPools {
     /// Adds a pool.
     ///
     /// # Errors
-    /// As of [`RegisteredBuffers::new`].
+    /// Those of [`RegisteredBuffers::new`].
     pub fn grow(&mut self, endpoint: &Endpoint) -> Result<(), NetError> {
         let first = self.list.len() as u32 * self.each;
         let key = 16 + self.list.len() as u64;
@@ -96,16 +95,16 @@ impl SendPools {
         Ok(())
     }
 
-    /// The pool of buffer `index`, and its index there.
+    /// The pool of buffer `index`, and the buffer's index in that pool.
     #[inline]
     pub fn of(&self, index: u32) -> (&RegisteredBuffers, u32) {
         (&self.list[(index / self.each) as usize], index % self.each)
     }
 
-    /// Buffer `index`, to be filled.
+    /// Buffer `index`, for the caller to fill.
     ///
     /// # Safety
-    /// As of [`RegisteredBuffers::to_fill`].
+    /// See [`RegisteredBuffers::to_fill`].
     #[expect(
         clippy::mut_from_ref,
         reason = "each buffer is its own memory, and the caller vouches for it"
@@ -116,21 +115,21 @@ impl SendPools {
         unsafe { pool.to_fill(index) }
     }
 
-    /// Gives the registrations back.
+    /// Closes the registrations.
     pub fn close(&mut self, endpoint: &Endpoint) {
         self.list.iter_mut().for_each(|pool| pool.close(endpoint));
     }
 
-    /// Never frees the memory.
+    /// Leaks the memory: it is never freed.
     pub fn abandon(&self) {
         self.list.iter().for_each(RegisteredBuffers::abandon);
     }
 }
 
-/// Access to all kinds of our own buffers.
+/// Access rights of the channel's own buffers.
 const ACCESS: u64 = fi::FI_SEND | fi::FI_RECV | fi::FI_READ | fi::FI_WRITE;
 
-/// So many buffers of one size, registered where the provider asks for it.
+/// Buffers of one size, registered if the provider requires it.
 #[derive(Debug)]
 pub(super) struct RegisteredBuffers {
     region: Region,
@@ -140,7 +139,7 @@ pub(super) struct RegisteredBuffers {
     description: *mut c_void,
 }
 
-// SAFETY: as of the endpoint, whose registration this is.
+// SAFETY: as for the endpoint, which owns this registration.
 unsafe impl Send for RegisteredBuffers {}
 
 impl RegisteredBuffers {
@@ -148,7 +147,7 @@ impl RegisteredBuffers {
     /// `key`.
     ///
     /// # Errors
-    /// When there is no memory, or the provider refuses it.
+    /// If memory runs out, or the provider refuses the registration.
     pub fn new(
         endpoint: &Endpoint,
         count: u32,
@@ -167,7 +166,8 @@ impl RegisteredBuffers {
         };
         if endpoint.info.mr_mode() & fi::FI_MR_LOCAL != 0 {
             let (address, len) = (buffers.region.address(), stride * count as usize);
-            // SAFETY: our own memory, which is freed after the registration is closed, by `close`.
+            // SAFETY: this is our own memory; it is freed after `close` has closed the
+            // registration.
             unsafe {
                 buffers.mr = endpoint.register(address, len, ACCESS, key)?;
                 buffers.description = (*buffers.mr).mem_desc;
@@ -176,12 +176,12 @@ impl RegisteredBuffers {
         Ok(buffers)
     }
 
-    /// Bytes that a buffer has room for.
+    /// Size of a buffer in bytes.
     pub fn bytes(&self) -> usize {
         self.stride
     }
 
-    /// Its registration, for the library.
+    /// The descriptor of the registration, for libfabric calls.
     pub fn description(&self) -> *mut c_void {
         self.description
     }
@@ -194,21 +194,22 @@ impl RegisteredBuffers {
     /// The first `len` bytes of buffer `index`.
     ///
     /// # Safety
-    /// No operation on it is under way, and nobody writes to it while the slice is used.
+    /// No operation on it is under way, and nothing writes to it while the slice is in use.
     pub unsafe fn filled(&self, index: u32, len: usize) -> &[u8] {
         assert!(
             len <= self.stride,
             "{len} bytes in a buffer of {}",
             self.stride
         );
-        // SAFETY: inside the block, which is initialised; the caller's promise.
+        // SAFETY: the range is inside the block, which is initialised; the rest is the caller's
+        // promise.
         unsafe { std::slice::from_raw_parts(self.start(index), len) }
     }
 
-    /// Buffer `index`, to be filled.
+    /// Buffer `index`, for the caller to fill.
     ///
     /// # Safety
-    /// As of [`filled`](Self::filled), and nobody reads it.
+    /// See [`filled`](Self::filled); in addition, nothing reads the buffer.
     #[expect(
         clippy::mut_from_ref,
         reason = "each buffer is its own memory, and the caller vouches for it"
@@ -218,16 +219,16 @@ impl RegisteredBuffers {
         unsafe { std::slice::from_raw_parts_mut(self.start(index), self.stride) }
     }
 
-    /// Gives the registration back.
+    /// Closes the registration.
     pub fn close(&mut self, endpoint: &Endpoint) {
         if !self.mr.is_null() {
-            // SAFETY: this endpoint's, and not used after.
+            // SAFETY: it belongs to this endpoint and is not used afterwards.
             unsafe { endpoint.unregister(self.mr) };
             self.mr = ptr::null_mut();
         }
     }
 
-    /// Never frees the memory: the library may go on to use it.
+    /// Leaks the memory, because the library may still use it.
     pub fn abandon(&self) {
         std::mem::forget(self.region.clone());
     }

@@ -1,23 +1,24 @@
-//! Which of the fabrics that the library offers carries the job: one function of what is there and
-//! what is wished for.
+//! Chooses the provider that carries the job, as a pure function of what libfabric offers and what
+//! the user requests.
 //!
-//! Fabrics with remote memory access in hardware come first, sockets after them; what only works
-//! within a machine, and what is there to debug others, never. Every offer that is not taken gets
-//! its reason in words, for `mica info` and for the error where none is.
+//! Fabrics with remote memory access in hardware come first, sockets after them. Providers that
+//! work only within a machine, and those for debugging other providers, are never chosen. Every
+//! offer that is not chosen gets a reason in text, for `mica info` and for the error if no offer
+//! fits.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::Capabilities;
 
-/// What the user, or the job, asks for.
+/// What the user or the job requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProviderRequest {
-    /// A provider by its name, whole (`tcp;ofi_rxm`) or its first part (`tcp`); `None`: the best.
+    /// A provider, by its full name (`tcp;ofi_rxm`) or the first part (`tcp`); `None`: the best.
     pub provider: Option<String>,
     /// A domain (`eth0`, `mlx5_0`) or address; `None`: the best.
     pub interface: Option<String>,
-    /// All ranks are on this machine: a loopback interface reaches them all.
+    /// All ranks are on this machine, so a loopback interface reaches all of them.
     pub all_on_one_machine: bool,
 }
 
@@ -38,16 +39,16 @@ impl fmt::Display for ProviderRequest {
     }
 }
 
-/// The address that an offer has on this machine.
+/// The address of an offer on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Address {
     /// IPv4.
     V4(Ipv4Addr),
     /// IPv6.
     V6(Ipv6Addr),
-    /// A fabric's own, by the number of libfabric's format.
+    /// An address in a fabric's native format, by the number of libfabric's address format.
     Native(u32),
-    /// A text, as providers within a machine have.
+    /// A string, which providers within a machine use.
     Text,
 }
 
@@ -62,33 +63,33 @@ impl fmt::Display for Address {
     }
 }
 
-/// One way out of this machine that the library offers.
+/// One combination of provider and interface that libfabric offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderOffer {
     /// Provider, with its layers: `tcp;ofi_rxm`.
     pub provider: String,
     /// The interface.
     pub domain: String,
-    /// The network that it leads to.
+    /// The fabric (network) that it belongs to.
     pub fabric: String,
-    /// The interface is a plain network card, or loopback, as the kernel's sockets use it.
+    /// The interface is a plain network interface or loopback, as the kernel's sockets use it.
     pub plain: bool,
     /// Its address.
     pub address: Address,
-    /// Messages, remote memory, atomic operations.
+    /// Messages, remote memory access, atomic operations.
     pub capabilities: Capabilities,
-    /// Bits per second, where the provider knows.
+    /// Bits per second, if the provider reports it.
     pub speed: Option<u64>,
 }
 
 impl ProviderOffer {
-    /// The provider's first part: what drives the hardware.
+    /// The first part of the provider's name: the driver of the hardware.
     fn core(&self) -> &str {
         self.provider.split(';').next().unwrap_or("")
     }
 
-    /// Driven through the kernel's TCP sockets, at whose port it listens. (Others have addresses of
-    /// the Internet protocols too, but as names only.)
+    /// True if the provider uses the kernel's TCP sockets and listens at a port of its address.
+    /// (Other providers also have addresses in Internet formats, but only as names.)
     pub fn is_sockets(&self) -> bool {
         matches!(self.core(), "tcp" | "net" | "sockets")
     }
@@ -106,14 +107,14 @@ impl ProviderOffer {
     }
 }
 
-/// What became of an offer.
+/// The decision about an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OfferVerdict {
-    /// This is the one.
+    /// It is chosen.
     Chosen,
-    /// It would do, but another is better; why.
+    /// It is usable, but another one is better; the reason.
     Second(String),
-    /// It does not do; why.
+    /// It is not usable; the reason.
     Unfit(String),
 }
 
@@ -126,8 +127,8 @@ impl fmt::Display for OfferVerdict {
     }
 }
 
-/// Providers by preference. `net`, of libfabric 1.16 and 1.17 only, is what became `tcp` in 1.18:
-/// faster than `tcp;ofi_rxm`.
+/// Providers in order of preference. `net` exists only in libfabric 1.16 and 1.17; it became `tcp`
+/// in 1.18 and is faster than `tcp;ofi_rxm`.
 const PREFERENCE: &[&str] = &[
     "cxi",
     "efa",
@@ -143,13 +144,13 @@ const PREFERENCE: &[&str] = &[
     "sockets",
 ];
 
-/// The place of a provider that is none of those: behind them.
+/// The position of a provider in `PREFERENCE`; a provider that is not listed comes last.
 fn preference(provider: &str) -> usize {
     let place = PREFERENCE.iter().position(|&p| p == provider);
     place.unwrap_or(PREFERENCE.len())
 }
 
-/// The verdict on each of `offers`, in their order. At most one is chosen; of equals the first.
+/// The verdict on each of `offers`, in their order. At most one is chosen; among equals the first.
 pub fn choose(offers: &[ProviderOffer], wish: &ProviderRequest) -> Vec<OfferVerdict> {
     let unfit: Vec<Option<String>> = offers.iter().map(|offer| unfit(offer, wish)).collect();
     let best = (0..offers.len())
@@ -165,7 +166,7 @@ pub fn choose(offers: &[ProviderOffer], wish: &ProviderRequest) -> Vec<OfferVerd
     unfit.into_iter().enumerate().map(verdict).collect()
 }
 
-/// Why `offer` does not do at all.
+/// Why `offer` is not usable, if it is not.
 fn unfit(offer: &ProviderOffer, wish: &ProviderRequest) -> Option<String> {
     let core = offer.core();
     if matches!(core, "shm" | "sm2") || offer.address == Address::Text {
@@ -202,11 +203,12 @@ fn unfit(offer: &ProviderOffer, wish: &ProviderRequest) -> Option<String> {
     }
 }
 
-/// What is compared, in this order; the least is the best. [`difference`] says which it was.
+/// The sort key, compared in this order; the least is the best. [`difference`] reports which field
+/// decided.
 type Rank = (usize, bool, usize, bool, bool, std::cmp::Reverse<u64>, bool);
 
 fn rank(offer: &ProviderOffer, wish: &ProviderRequest) -> Rank {
-    // psm3 also works through the kernel's UDP sockets: no better than through its TCP.
+    // psm3 also works over the kernel's UDP sockets; it is then no better than TCP.
     let borrowed = offer.plain && !offer.is_sockets();
     let sockets = offer.is_sockets() || borrowed;
     let place = if borrowed {
@@ -215,8 +217,7 @@ fn rank(offer: &ProviderOffer, wish: &ProviderRequest) -> Rank {
         preference(&offer.provider)
     };
     (
-        // Where a job on one machine goes through sockets, it stays on the machine whatever drives
-        // them.
+        // If a job on one machine uses sockets, loopback is preferred regardless of the provider.
         if sockets { PREFERENCE.len() } else { place },
         sockets && wish.all_on_one_machine && !offer.is_loopback(),
         place,
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// What Debian's libfabric 1.17 offers on a machine with one network card.
+    /// What Debian's libfabric 1.17 offers on a machine with one network interface.
     fn debian() -> Vec<ProviderOffer> {
         vec![
             offer("sockets", "eth0", "192.0.2.2"),
@@ -302,7 +303,7 @@ mod tests {
         ProviderRequest::default()
     }
 
-    /// Provider and domain of the chosen one, with its address.
+    /// Provider and domain of the chosen offer, with its address.
     fn chosen(offers: &[ProviderOffer], wish: &ProviderRequest) -> Option<String> {
         let verdicts = choose(offers, wish);
         assert_eq!(verdicts.len(), offers.len());
@@ -365,14 +366,14 @@ mod tests {
                 "{better} {worse}"
             );
         }
-        // One that only borrows what tcp uses comes after it.
+        // A provider that uses the interface of tcp comes after it.
         let offers = [
             offer("psm3", "eth0", "13"),
             offer("sockets", "eth0", "10.0.0.1"),
         ];
         assert!(chosen(&offers, &wish()).unwrap().starts_with("sockets"));
         assert!(chosen(&offers[..1], &wish()).unwrap().starts_with("psm3"));
-        // One that nobody knows is better than nothing.
+        // An unknown provider is better than none.
         let offers = [
             offer("warp", "w0", "99"),
             offer("sockets", "eth0", "10.0.0.1"),
@@ -405,7 +406,7 @@ mod tests {
         );
         let only = [offer("tcp", "lo", "127.0.0.1")];
         assert_eq!(chosen(&only, &wish()), None);
-        // A fabric's own loop through its card stays.
+        // A fabric that loops back through its own adapter is kept.
         let offers = [
             offer("tcp", "lo", "127.0.0.1"),
             offer("efa", "rdmap0", "12"),

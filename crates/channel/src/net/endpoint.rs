@@ -1,8 +1,8 @@
-//! libfabric's objects of one rank, and its calls on them: a fabric, a domain, an address vector,
+//! libfabric's objects of one rank, and the calls on them: a fabric, a domain, an address vector,
 //! one completion queue, one endpoint.
 //!
-//! Calls return libfabric's numbers as they are: 0 or a count, or a negative error; `-FI_EAGAIN`
-//! means that there is no room now. One thread at a time uses all this (FI_THREAD_DOMAIN).
+//! Calls return libfabric's values unchanged: 0 or a count, or a negative error; `-FI_EAGAIN` means
+//! that there is no room now. Only one thread at a time uses these objects (FI_THREAD_DOMAIN).
 
 use std::ffi::{CStr, c_void};
 use std::os::fd::RawFd;
@@ -12,7 +12,7 @@ use super::bindings as fi;
 use super::error::NetError;
 use super::library::{FabricInfo, Libfabric};
 
-/// Calls an entry of an object's table.
+/// Calls a function of an object's operations table.
 macro_rules! call {
     ($object:expr, $table:ident, $entry:ident $(, $argument:expr)*) => {
         match (*(*$object).$table).$entry {
@@ -22,8 +22,8 @@ macro_rules! call {
     };
 }
 
-/// Bytes that the library may write behind an error entry: later versions have more fields than the
-/// bindings know.
+/// Space that the library may write beyond an error entry, in bytes: later versions have more
+/// fields than the bindings know.
 const ROOM: usize = 64;
 
 /// Where the library writes an error entry.
@@ -36,15 +36,15 @@ struct ErrorEntry {
 /// A failed operation.
 #[derive(Debug)]
 pub(super) struct OperationFailure {
-    /// The operation's context; null if the provider does not say.
+    /// The operation's context; null if the provider does not report it.
     pub context: *mut c_void,
     /// libfabric's error number, positive.
     pub code: isize,
-    /// What the library and the provider say.
+    /// The error text of the library and of the provider.
     pub words: String,
 }
 
-/// The objects of one rank. Closed when dropped.
+/// The libfabric objects of one rank. They are closed on drop.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     ep: *mut fi::fid_ep,
@@ -52,19 +52,20 @@ pub(super) struct Endpoint {
     av: *mut fi::fid_av,
     domain: *mut fi::fid_domain,
     fabric: *mut fi::fid_fabric,
-    /// Readable when the completion queue may have something; if the provider has such a thing.
+    /// Readable when the completion queue may have an entry; `None` if the provider has no
+    /// descriptor.
     descriptor: Option<RawFd>,
     pub info: FabricInfo,
     pub library: Libfabric,
     pub provider: String,
 }
 
-// SAFETY: the objects are bound to no thread, and used by one at a time since `Endpoint` is not
-// `Sync`.
+// SAFETY: the objects are not bound to a thread, and only one thread at a time uses them because
+// `Endpoint` is not `Sync`.
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    /// Opens everything for `info`; at most `completions` operations are under way at once.
+    /// Opens all objects for `info`; at most `completions` operations are under way at once.
     ///
     /// # Errors
     /// The call that failed.
@@ -86,11 +87,11 @@ impl Endpoint {
             library,
             provider,
         };
-        // From here on an error drops what is open already.
+        // From here on, an error drops `this`, which closes the objects that are already open.
         let none = ptr::null_mut::<c_void>();
         let raw = this.info.raw();
-        // SAFETY: the objects are those that the calls before have made, the attributes live longer
-        // than the calls, and each answer has a place of its type.
+        // SAFETY: the objects come from the calls before, the attributes outlive the calls, and
+        // each result has a place of its type.
         unsafe {
             let code = call!(this.fabric, ops, domain, raw, &raw mut this.domain, none);
             this.check("fi_domain", code)?;
@@ -125,7 +126,7 @@ impl Endpoint {
         Ok(this)
     }
 
-    /// Opens the completion queue: with a descriptor to wait for, if it can be.
+    /// Opens the completion queue, with a descriptor to wait for if the provider supports it.
     fn open_queue(&mut self, completions: usize) -> Result<(), NetError> {
         let mut attributes = fi::fi_cq_attr {
             size: completions,
@@ -168,10 +169,10 @@ impl Endpoint {
         self.library.error(call, &self.provider, code)
     }
 
-    /// The endpoint's address, for peers.
+    /// The endpoint's address, to be sent to peers.
     ///
     /// # Errors
-    /// When the provider does not tell it.
+    /// If the provider does not report it.
     pub fn name(&self) -> Result<Vec<u8>, NetError> {
         let mut name = vec![0u8; 256];
         let mut len = name.len();
@@ -190,15 +191,15 @@ impl Endpoint {
         Ok(name)
     }
 
-    /// Makes a peer's address known; the provider's number for it.
+    /// Inserts a peer's address in the address vector; returns the provider's number for it.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is not a valid address.
     pub fn insert(&self, address: &[u8]) -> Result<u64, NetError> {
         let mut number = fi::FI_ADDR_NOTAVAIL;
         let from = address.as_ptr().cast();
         let none = ptr::null_mut::<c_void>();
-        // SAFETY: the caller has checked that `address` is as long as the provider's addresses are.
+        // SAFETY: the caller has checked that `address` has the length of the provider's addresses.
         let code = unsafe { call!(self.av, ops, insert, from, 1, &raw mut number, 0, none) };
         match code {
             1 if number != fi::FI_ADDR_NOTAVAIL => Ok(number),
@@ -207,24 +208,24 @@ impl Endpoint {
         }
     }
 
-    /// Reads completions; how many, or an error.
+    /// Reads completions; returns their number or an error.
     #[inline]
     pub fn read_completions(&self, to: &mut [fi::fi_cq_msg_entry]) -> isize {
-        // SAFETY: `to` has room for that many entries of the queue's format.
+        // SAFETY: `to` has room for `to.len()` entries of the queue's format.
         unsafe { call!(self.cq, ops, read, to.as_mut_ptr().cast(), to.len()) }
     }
 
-    /// The failed operation that the queue has, if it has one.
+    /// The failed operation at the head of the queue, if there is one.
     #[cold]
     pub fn read_failure(&self) -> Option<OperationFailure> {
         let mut place = ErrorEntry {
             entry: fi::fi_cq_err_entry::default(),
             room: [0; ROOM],
         };
-        // The provider keeps its data itself where there is no buffer for it.
+        // The provider keeps the error data itself if no buffer is given.
         place.entry.err_data_size = 0;
-        // SAFETY: room for an entry, with more behind it; it is valid if the call says so, and its
-        // data until the next call.
+        // SAFETY: there is room for an entry, and more behind it; the entry is valid if the call
+        // succeeds, and its data until the next call.
         unsafe {
             let at = (&raw mut place).cast::<fi::fi_cq_err_entry>();
             if call!(self.cq, ops, readerr, at, 0) < 1 {
@@ -258,31 +259,32 @@ impl Endpoint {
         }
     }
 
-    /// What to wait for, if the provider has it.
+    /// The descriptor to wait for, if the provider has one.
     pub fn descriptor(&self) -> Option<RawFd> {
         self.descriptor
     }
 
-    /// False when the queue has, or may have, something: to wait for the descriptor would be wrong.
+    /// False if the queue has, or may have, an entry: then the caller must not wait for the
+    /// descriptor.
     pub fn may_wait(&self) -> bool {
-        // SAFETY: one object of this fabric.
+        // SAFETY: the object belongs to this fabric.
         unsafe {
             let mut objects = [&raw mut (*self.cq).fid];
             call!(self.fabric, ops, trywait, objects.as_mut_ptr(), 1) == 0
         }
     }
 
-    /// Sends without an end to wait for; the bytes are the caller's again at once.
+    /// Sends without a completion; the caller may reuse the bytes when this returns.
     #[inline]
     pub fn inject(&self, bytes: &[u8], to: u64) -> isize {
-        // SAFETY: the provider has read the bytes when it returns.
+        // SAFETY: the provider has read the bytes when the call returns.
         unsafe { call!(self.ep, msg, inject, bytes.as_ptr().cast(), bytes.len(), to) }
     }
 
     /// # Safety
-    /// 1. `len` bytes at `from` stay readable, and unchanged, until the operation has ended;
-    /// 2. `description` is that of their registration where the provider needs one;
-    /// 3. `context` points to a `fi_context2` that nobody else touches until then.
+    /// 1. `len` bytes at `from` stay readable, and unchanged, until the operation has completed;
+    /// 2. `description` is that of their registration if the provider requires one;
+    /// 3. `context` points to a `fi_context2` that nothing else touches until then.
     #[inline]
     pub unsafe fn send(
         &self,
@@ -297,7 +299,7 @@ impl Endpoint {
     }
 
     /// # Safety
-    /// As of [`send`](Self::send); the bytes are writable, and nobody else touches them.
+    /// See [`send`](Self::send); the bytes are writable, and nothing else touches them.
     #[inline]
     pub unsafe fn receive(
         &self,
@@ -314,7 +316,7 @@ impl Endpoint {
     }
 
     /// # Safety
-    /// As of [`receive`](Self::receive).
+    /// See [`receive`](Self::receive).
     pub unsafe fn read(
         &self,
         to: *mut c_void,
@@ -341,10 +343,10 @@ impl Endpoint {
         }
     }
 
-    /// Writes to a peer's memory; ends when the bytes are there.
+    /// Writes to a peer's memory; completes when the bytes have arrived there.
     ///
     /// # Safety
-    /// As of [`send`](Self::send).
+    /// See [`send`](Self::send).
     pub unsafe fn write(
         &self,
         from: *mut c_void,
@@ -378,10 +380,10 @@ impl Endpoint {
         unsafe { call!(self.ep, rma, writemsg, &raw const message, flags) }
     }
 
-    /// Whether the endpoint fetches while it applies `op` to one word of `datatype`.
+    /// Whether the endpoint supports a fetching atomic `op` on one element of `datatype`.
     pub fn fetches(&self, datatype: fi::fi_datatype, op: fi::fi_op) -> bool {
         let mut count = 0;
-        // SAFETY: a question about constants; the table is null where there are no atomic
+        // SAFETY: the call only queries constants; the table is null if there are no atomic
         // operations.
         unsafe {
             !(*self.ep).atomic.is_null()
@@ -409,12 +411,13 @@ impl Endpoint {
         }
     }
 
-    /// An atomic operation on one word of a peer's memory; what it was before goes to `words[2]`.
+    /// A fetching atomic operation on one element of a peer's memory; the previous value goes to
+    /// `words[2]`.
     ///
     /// # Safety
-    /// 1. `words` points to three consecutive words of 8 bytes, which nobody else touches until the
-    ///    operation has ended: the operand, what is compared with, and the result;
-    /// 2. and 3. as of [`send`](Self::send).
+    /// 1. `words` points to three consecutive words of 8 bytes, which nothing else touches until
+    ///    the operation has completed: the operand, the compare value, and the result;
+    /// 2. and 3. as for [`send`](Self::send).
     pub unsafe fn atomic(
         &self,
         words: *mut u64,
@@ -450,7 +453,7 @@ impl Endpoint {
     /// The bytes are mapped, with the rights that `access` needs, until the registration is closed.
     ///
     /// # Errors
-    /// When the provider refuses.
+    /// If the provider refuses.
     pub unsafe fn register(
         &self,
         address: usize,
@@ -487,22 +490,22 @@ impl Endpoint {
         Ok(mr)
     }
 
-    /// Gives a registration back.
+    /// Closes a registration.
     ///
     /// # Safety
-    /// It is one of this endpoint's, and not used after.
+    /// It is one of this endpoint's, and is not used afterwards.
     pub unsafe fn unregister(&self, mr: *mut fi::fid_mr) {
         // SAFETY: the caller's promise.
         unsafe { close(&raw mut (*mr).fid) };
     }
 
-    /// Ends all operations: nothing touches their memory any more. No other call may follow. False
-    /// if the provider refuses: then it may still use that memory.
+    /// Closes the endpoint, which ends all operations: afterwards nothing touches their memory. No
+    /// other call may follow. False if the provider refuses; it may then still use that memory.
     pub fn close_endpoint(&mut self) -> bool {
         if self.ep.is_null() {
             return true;
         }
-        // SAFETY: open, and not used after.
+        // SAFETY: it is open, and not used afterwards.
         let closed = unsafe { close(&raw mut (*self.ep).fid) };
         if closed {
             self.ep = ptr::null_mut();
@@ -514,11 +517,11 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         if !self.close_endpoint() {
-            // What it hangs on cannot be closed either.
+            // The objects that it depends on cannot be closed either.
             return;
         }
-        // SAFETY: in the order in which they hang on each other; each is null or open, and not used
-        // after.
+        // SAFETY: dependents are closed first; each object is null or open, and not used
+        // afterwards.
         unsafe {
             if !self.av.is_null() {
                 close(&raw mut (*self.av).fid);
@@ -537,7 +540,7 @@ impl Drop for Endpoint {
 }
 
 /// # Safety
-/// `object` is open, and not used after if this returns true.
+/// `object` is open, and is not used afterwards if this returns true.
 unsafe fn close(object: *mut fi::fid) -> bool {
     // SAFETY: the caller's promise.
     unsafe { call!(object, ops, close) == 0 }

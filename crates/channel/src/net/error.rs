@@ -1,4 +1,4 @@
-//! What can go wrong on the network.
+//! Errors of the network channel.
 
 use crate::memory::OutOfMemory;
 
@@ -11,23 +11,23 @@ pub enum NetError {
         "cannot load {file}: {why}; install libfabric (Debian: libfabric1), or name its file in MICA_NET_LIBRARY"
     )]
     Library {
-        /// What was asked for.
+        /// The requested file.
         file: String,
-        /// The dynamic linker's words, or what the library lacks.
+        /// The error text of the dynamic linker, or what the library lacks.
         why: String,
     },
-    /// The library offers nothing that fits.
+    /// The library offers no provider that fits.
     #[error(
         "no network for this job: asked for {asked}; libfabric {version} at {file} offers {found}"
     )]
     NoProvider {
-        /// The wish in words.
+        /// The request as text.
         asked: String,
         /// Version of the library.
         version: String,
         /// Its file.
         file: String,
-        /// Every offer, with the reason why it was not taken.
+        /// Every offer, with the reason why it was not chosen.
         found: String,
     },
     /// A call of the library failed.
@@ -37,12 +37,12 @@ pub enum NetError {
         call: &'static str,
         /// The provider's name.
         provider: String,
-        /// libfabric's words.
+        /// libfabric's error text.
         why: String,
         /// libfabric's error number.
         code: i32,
     },
-    /// A peer's address is none that this rank can reach.
+    /// The address of a peer cannot be reached from this rank.
     #[error("rank {peer} cannot be reached: {why}")]
     Unreachable {
         /// Its job rank.
@@ -61,7 +61,7 @@ pub enum NetError {
         /// The provider's name.
         provider: String,
     },
-    /// An argument cannot be right.
+    /// An argument is invalid.
     #[error("{operation}: {why}")]
     Argument {
         /// The operation.
@@ -74,12 +74,12 @@ pub enum NetError {
     Memory(#[from] OutOfMemory),
 }
 
-/// A peer who does not answer any more.
+/// A peer that no longer answers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rank {peer} is lost: {detail}")]
 pub struct LostPeer {
     /// Its job rank.
     pub peer: u32,
-    /// The operation that failed and the provider's words.
+    /// The operation that failed, and the provider's error text.
     pub detail: String,
 }

@@ -1,8 +1,8 @@
-//! libfabric, loaded when it is needed.
+//! libfabric, loaded on demand.
 //!
-//! Only six of its functions are looked up by name; everything else is reached through the tables
-//! of what these return. The library stays loaded: it has threads and handlers that may outlive
-//! their last use.
+//! Only six functions are looked up by name; everything else is reached through the tables of the
+//! objects that these return. The library stays loaded, because it has threads and handlers that
+//! may outlive their last use.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
@@ -10,13 +10,14 @@ use std::fmt;
 use super::bindings as fi;
 use super::error::NetError;
 
-/// What the dynamic linker is asked for where nobody names a file.
+/// The file that the dynamic linker looks for if none is configured.
 const DEFAULT: &str = "libfabric.so.1";
 
-/// The version of the interface that is asked for: that of the bindings.
+/// The requested version of the interface: that of the bindings.
 const WANTED: u32 = version(1, 17);
 
-/// The oldest library that is tried: the first whose structures have all that the bindings name.
+/// The oldest supported library: the first one whose structures have all fields that the bindings
+/// use.
 const OLDEST: u32 = version(1, 9);
 
 const fn version(major: u32, minor: u32) -> u32 {
@@ -61,7 +62,7 @@ impl Libfabric {
     /// Loads `file`, or libfabric.so.1 as the dynamic linker finds it.
     ///
     /// # Errors
-    /// When there is none, or it is too old.
+    /// If there is none, or it is too old.
     pub fn load(file: Option<&str>) -> Result<Libfabric, NetError> {
         let file = file.unwrap_or(DEFAULT).to_owned();
         let failed = |why: String| NetError::Library {
@@ -76,7 +77,7 @@ impl Libfabric {
             return Err(failed(linker_says()));
         }
         let symbol = |name: &CStr| {
-            // SAFETY: a handle of dlopen and a valid string.
+            // SAFETY: a handle from dlopen and a valid string.
             let at = unsafe { libc::dlsym(handle, name.as_ptr()) };
             if at.is_null() {
                 Err(failed(format!("it has no {}", name.to_string_lossy())))
@@ -112,14 +113,14 @@ impl Libfabric {
         format!("{}.{}", self.version >> 16, self.version & 0xffff)
     }
 
-    /// Its file, as it was asked for.
+    /// Its file, as requested.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// libfabric's words for an error number (positive).
+    /// libfabric's text for an error number (positive).
     pub fn describe(&self, code: i32) -> String {
-        // SAFETY: takes any number; returns a string that stays.
+        // SAFETY: the function takes any number and returns a string that stays valid.
         unsafe {
             let text = (self.strerror)(code);
             if text.is_null() {
@@ -140,14 +141,15 @@ impl Libfabric {
         }
     }
 
-    /// Everything that fits `hints`; nothing if there is nothing.
+    /// All offers that match `hints`; empty if there is none.
     ///
     /// # Errors
-    /// When the library fails otherwise.
+    /// If the library fails for another reason.
     pub fn get_info(&self, hints: &FabricInfo) -> Result<Vec<FabricInfo>, NetError> {
         let mut list = std::ptr::null_mut();
         let version = WANTED.min(self.version);
-        // SAFETY: valid hints, which the library copies from, and a place for its answer.
+        // SAFETY: the hints are valid, the library copies from them, and there is a place for the
+        // result.
         let code = unsafe {
             (self.get_info)(
                 version,
@@ -167,13 +169,14 @@ impl Libfabric {
         let mut infos = Vec::new();
         let mut next = list;
         while !next.is_null() {
-            // SAFETY: an entry of the list, which is freed as a whole below; the copy is ours.
+            // SAFETY: an entry of the list, which is freed as a whole below; the copy belongs to
+            // us.
             unsafe {
                 infos.push(FabricInfo::own(self, (self.dup_info)(next))?);
                 next = (*next).next;
             }
         }
-        // SAFETY: the library's list, which nothing points into any more.
+        // SAFETY: the list belongs to the library, and nothing points into it any more.
         unsafe { (self.free_info)(list) };
         Ok(infos)
     }
@@ -181,10 +184,10 @@ impl Libfabric {
     /// Opens the fabric of `info`.
     ///
     /// # Errors
-    /// When the library cannot.
+    /// If the library fails to open it.
     pub fn open_fabric(&self, info: &FabricInfo) -> Result<*mut fi::fid_fabric, NetError> {
         let mut fabric = std::ptr::null_mut();
-        // SAFETY: the attributes of an info of this library, and a place for the answer.
+        // SAFETY: the attributes of an info of this library, and a place for the result.
         let code = unsafe {
             (self.fabric)(
                 (*info.raw()).fabric_attr,
@@ -200,7 +203,7 @@ impl Libfabric {
 }
 
 fn linker_says() -> String {
-    // SAFETY: returns a string that stays until the next call of this thread, or null.
+    // SAFETY: the call returns null or a string that stays valid until this thread's next call.
     unsafe {
         let text = libc::dlerror();
         if text.is_null() {
@@ -217,23 +220,23 @@ pub(super) struct FabricInfo {
     library: Libfabric,
 }
 
-// SAFETY: an info is plain memory that this value alone owns.
+// SAFETY: an info is plain memory that only this value owns.
 unsafe impl Send for FabricInfo {}
 
 impl FabricInfo {
-    /// An empty one, for hints.
+    /// An empty info, for hints.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// If memory runs out.
     pub fn empty(library: &Libfabric) -> Result<FabricInfo, NetError> {
-        // SAFETY: null asks for a new one.
+        // SAFETY: null asks for a new info.
         let raw = unsafe { (library.dup_info)(std::ptr::null()) };
-        // SAFETY: it is ours.
+        // SAFETY: the info belongs to us.
         unsafe { FabricInfo::own(library, raw) }
     }
 
     /// # Safety
-    /// `raw` is null or an info of the library that nobody else owns.
+    /// `raw` is null or an info of the library that has no other owner.
     unsafe fn own(library: &Libfabric, raw: *mut fi::fi_info) -> Result<FabricInfo, NetError> {
         let Some(raw) = std::ptr::NonNull::new(raw) else {
             return Err(library.error("fi_dupinfo", "every provider", -(libc::ENOMEM as isize)));
@@ -250,42 +253,42 @@ impl FabricInfo {
     }
 
     pub fn get(&self) -> &fi::fi_info {
-        // SAFETY: valid, and changed by `get_mut` and the like only.
+        // SAFETY: it is valid, and changes only through `get_mut` and the like.
         unsafe { self.raw.as_ref() }
     }
 
     pub fn get_mut(&mut self) -> &mut fi::fi_info {
-        // SAFETY: as above; exclusive.
+        // SAFETY: as above, and access is exclusive.
         unsafe { self.raw.as_mut() }
     }
 
     pub fn tx(&mut self) -> &mut fi::fi_tx_attr {
-        // SAFETY: fi_dupinfo allocates it, and nothing else points there.
+        // SAFETY: fi_dupinfo allocates it, and nothing else points to it.
         unsafe { &mut *self.get_mut().tx_attr }
     }
 
     pub fn rx(&mut self) -> &mut fi::fi_rx_attr {
-        // SAFETY: as of `tx`.
+        // SAFETY: as for `tx`.
         unsafe { &mut *self.get_mut().rx_attr }
     }
 
     pub fn ep(&mut self) -> &mut fi::fi_ep_attr {
-        // SAFETY: as of `tx`.
+        // SAFETY: as for `tx`.
         unsafe { &mut *self.get_mut().ep_attr }
     }
 
     pub fn domain_attr(&mut self) -> &mut fi::fi_domain_attr {
-        // SAFETY: as of `tx`.
+        // SAFETY: as for `tx`.
         unsafe { &mut *self.get_mut().domain_attr }
     }
 
-    /// Asks for this provider only.
+    /// Restricts the hints to this provider.
     pub fn set_provider(&mut self, name: &str) {
         let Ok(name) = CString::new(name) else {
             return;
         };
-        // SAFETY: the copy is made by malloc, as fi_freeinfo, which frees it, wants; there was none
-        // before.
+        // SAFETY: the copy is made by malloc, as required by fi_freeinfo, which frees it; the field
+        // was null before.
         unsafe { (*self.get_mut().fabric_attr).prov_name = libc::strdup(name.as_ptr()) };
     }
 
@@ -295,16 +298,16 @@ impl FabricInfo {
     }
 
     pub fn fabric_name(&self) -> String {
-        // SAFETY: as of `provider`.
+        // SAFETY: as for `provider`.
         unsafe { text((*self.get().fabric_attr).name) }
     }
 
     pub fn domain_name(&self) -> String {
-        // SAFETY: as of `provider`.
+        // SAFETY: as for `provider`.
         unsafe { text((*self.get().domain_attr).name) }
     }
 
-    /// What the provider needs of memory registration: FI_MR bits.
+    /// What the provider requires of memory registration: FI_MR bits.
     pub fn mr_mode(&self) -> u64 {
         // SAFETY: allocated by fi_dupinfo.
         u64::from(unsafe { (*self.get().domain_attr).mr_mode }.cast_unsigned())
@@ -316,7 +319,7 @@ impl FabricInfo {
         if info.src_addr.is_null() {
             return &[];
         }
-        // SAFETY: the library allocated that many bytes there.
+        // SAFETY: the library allocated `src_addrlen` bytes there.
         unsafe { std::slice::from_raw_parts(info.src_addr.cast(), info.src_addrlen) }
     }
 
@@ -333,7 +336,7 @@ impl FabricInfo {
 
 impl Drop for FabricInfo {
     fn drop(&mut self) {
-        // SAFETY: ours alone.
+        // SAFETY: only this value owns it.
         unsafe { (self.library.free_info)(self.raw.as_ptr()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Packets over the network: sending, and looking at the completion queue.
+//! Packets over the network: sending them, and polling the completion queue.
 
 use std::ffi::c_void;
 
@@ -12,21 +12,22 @@ use crate::memory::View;
 use crate::shm::Packet;
 use crate::{ChannelError, PacketSource};
 
-/// Longest message that is put together on the stack for the provider to copy.
+/// Longest message, in bytes, that is assembled on the stack for the provider to copy.
 pub(super) const INJECT: usize = 256;
 
-/// So many receives may be missing before they are posted again, whatever else there is to do.
+/// With this many receives missing, they are posted again even while completions keep arriving.
 const REPOST: usize = 16;
 
-/// Completions that are read at a time.
+/// Completions read per call.
 const BATCH: usize = 16;
 
 impl Net {
-    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The bytes are
-    /// the caller's again when this returns. False when there is no room: try again after a look.
+    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The caller may
+    /// reuse the bytes when this returns. False if there is no room: the caller tries again after a
+    /// poll.
     ///
     /// # Errors
-    /// When the peer is lost or was never reached, or the payload is longer than
+    /// If the peer is lost or not reachable, or the payload is longer than
     /// [`payload_max`](Net::payload_max) or than `view`.
     pub fn send(
         &mut self,
@@ -56,7 +57,7 @@ impl Net {
             let Some(buffer) = self.free_sends.pop() else {
                 return Ok(false);
             };
-            // SAFETY: a free buffer is under no operation.
+            // SAFETY: no operation uses a free buffer.
             let bytes = unsafe { self.sends.to_fill(buffer) };
             let head = wire::write_head(bytes, self.cookie, self.me, count, Some(packet));
             if let Some(view) = view.filter(|_| payload > 0) {
@@ -70,8 +71,8 @@ impl Net {
     /// Sends the first `len` bytes of `buffer`.
     fn post_send(&mut self, peer: u32, number: u64, buffer: u32, len: usize) -> isize {
         let (sends, index) = self.sends.of(buffer);
-        // SAFETY: 1. the buffer is not free until the operation's end has been read, and freed
-        // after the endpoint; 2. its own registration; 3. its own context.
+        // SAFETY: 1. the buffer is not free until the operation's completion has been read, and its
+        // memory is freed after the endpoint; 2. its own registration; 3. its own context.
         let code = unsafe {
             self.endpoint.send(
                 sends.start(index).cast::<c_void>(),
@@ -90,7 +91,7 @@ impl Net {
         code
     }
 
-    /// What became of an attempt to send to `peer`.
+    /// Evaluates the return code of an attempt to send to `peer`.
     #[inline]
     fn has_sent(&mut self, peer: u32, code: isize, injected: bool) -> Result<bool, ChannelError> {
         if code == 0 {
@@ -103,7 +104,7 @@ impl Net {
         self.not_sent(peer, code, "sending to it")
     }
 
-    /// An attempt to do something with `peer` has failed at once.
+    /// Handles an operation on `peer` that failed immediately.
     #[cold]
     pub(super) fn not_sent(
         &mut self,
@@ -134,8 +135,8 @@ impl Net {
         }
     }
 
-    /// False when a packet with `payload` bytes beside its head would surely not be taken now. True
-    /// as well for a peer that is lost, so that its error is met.
+    /// False if a packet with `payload` bytes beside its header would certainly not be accepted
+    /// now. Also true for a lost peer, so that the caller gets its error.
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         if self.peers.loss(peer).is_some() {
@@ -145,12 +146,13 @@ impl Net {
         (injected || !self.free_sends.is_empty()) && !self.peers.is_stuck(peer, self.looks)
     }
 
-    /// One look at the completion queue: takes in what has arrived and what has ended, and lets the
-    /// provider go on with what is under way. Does not block.
+    /// Polls the completion queue once: handles arrivals and completions, and lets the provider
+    /// make progress. Does not block.
     #[inline]
     pub fn look(&mut self) {
         if self.me == u32::MAX {
-            // Not connected: what has come cannot be told from what is not ours yet, and waits.
+            // Not connected yet: our messages cannot be distinguished from foreign ones, so they
+            // wait.
             return;
         }
         self.looks += 1;
@@ -158,7 +160,7 @@ impl Net {
         let count = self.endpoint.read_completions(&mut entries);
         if count > 0 {
             for entry in &entries[..count as usize] {
-                // SAFETY: a context that we gave to the operation.
+                // SAFETY: the context was passed to the operation by this channel.
                 let work = unsafe { OperationContexts::work(entry.op_context) };
                 match work {
                     Some(OperationPurpose::Receive(buffer)) => self.has_received(buffer, entry.len),
@@ -170,7 +172,7 @@ impl Net {
         } else if count != -fi::FI_EAGAIN {
             self.poll_failures(count);
         }
-        // What has just come goes first: receives are posted in time all the same.
+        // New arrivals go first; receives are still posted in time.
         if !self.unposted.is_empty() && (count <= 0 || self.unposted.len() >= REPOST) {
             self.post_receives();
         }
@@ -180,15 +182,15 @@ impl Net {
         self.watch();
     }
 
-    /// The send from `buffer` has ended.
+    /// The send from `buffer` has completed.
     #[inline]
     fn has_left(&mut self, buffer: u32) {
         self.free_sends.push(buffer);
         self.peers.lands(self.send_to[buffer as usize]);
     }
 
-    /// `peer` is lost. What is under way with it ends with that error, whether the provider says so
-    /// or not; buffers that the provider keeps for it are replaced.
+    /// Marks `peer` as lost. Everything under way with it completes with that error, whether or not
+    /// the provider reports one; buffers that the provider still holds for it are replaced.
     #[cold]
     pub(super) fn lose(&mut self, peer: u32, detail: String) -> NetError {
         let kept = self.peers.get(peer).map_or(0, |p| p.in_flight);
@@ -213,7 +215,7 @@ impl Net {
             }
             return;
         }
-        // The queue itself is broken: there will be no end of anything.
+        // The queue itself is broken: no operation will ever complete.
         let words = self.endpoint.library.describe(-code as i32);
         for peer in 0..self.peers.len() {
             if self.peers.reaches(peer) {
@@ -224,7 +226,7 @@ impl Net {
     }
 
     fn has_failed(&mut self, failure: OperationFailure) {
-        // SAFETY: a context that we gave to the operation.
+        // SAFETY: the context was passed to the operation by this channel.
         match unsafe { OperationContexts::work(failure.context) } {
             Some(OperationPurpose::Receive(buffer)) => {
                 if failure.code == fi::FI_ETRUNC {
@@ -236,8 +238,8 @@ impl Net {
             }
             Some(OperationPurpose::Send(buffer)) => {
                 self.has_left(buffer);
-                // The peer will miss it, and whatever the reason: its next message could not be
-                // delivered either.
+                // The peer will miss this message, whatever the reason, so its next message could
+                // not be delivered either.
                 let peer = self.send_to[buffer as usize];
                 let words = failure.words;
                 self.lose(peer, format!("sending to it failed: {words}"));
@@ -247,9 +249,10 @@ impl Net {
         }
     }
 
-    /// A message of `len` bytes lies in `buffer`.
+    /// A message of `len` bytes has arrived in `buffer`.
     fn has_received(&mut self, buffer: u32, len: usize) {
-        // SAFETY: its receive has ended, and it is not posted again before the slice is done with.
+        // SAFETY: its receive has completed, and the buffer is posted again only after the last use
+        // of the slice.
         let bytes = unsafe { self.receives.filled(buffer, len.min(self.receives.bytes())) };
         let message = match wire::read(bytes, self.cookie) {
             Ok(message) if self.peers.reaches(message.source) => message,
@@ -286,11 +289,11 @@ impl Net {
         }
     }
 
-    /// Gives the provider the buffers that are free, as far as it takes them.
+    /// Posts the free receive buffers, as many as the provider accepts.
     pub(super) fn post_receives(&mut self) {
         while let Some(&buffer) = self.unposted.last() {
-            // SAFETY: 1. nobody uses the buffer until the receive has ended, and it is freed after
-            // the endpoint; 2. its own registration; 3. its own context.
+            // SAFETY: 1. nothing uses the buffer until the receive has completed, and it is freed
+            // after the endpoint; 2. its own registration; 3. its own context.
             let code = unsafe {
                 self.endpoint.receive(
                     self.receives.start(buffer).cast::<c_void>(),
@@ -307,7 +310,7 @@ impl Net {
     }
 
     /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
-    /// `position` on; as many as the view has room for. Returns how many.
+    /// `position` on, as many as the view has room for. Returns their number.
     pub fn read_payload(
         &self,
         source: u32,
@@ -320,8 +323,8 @@ impl Net {
             return 0;
         };
         let head = wire::head_bytes(packet);
-        // SAFETY: the buffer is not posted until the packet is consumed. Its message is as long as
-        // the packet says: that was checked as it came.
+        // SAFETY: the buffer is not posted until the packet is consumed. The message is as long as
+        // the packet states; this was checked on arrival.
         let bytes = unsafe {
             self.receives
                 .filled(arrival.buffer, head + packet.payload as usize)
@@ -340,27 +343,27 @@ impl Net {
         }
     }
 
-    /// The next packet of those that an earlier look has found.
+    /// The next packet that an earlier poll has found.
     #[inline]
     pub fn peek_found(&self) -> Option<(u32, Packet)> {
         let arrival = self.ready.front()?;
         Some((arrival.source, arrival.packet?))
     }
 
-    /// Packets that have come and were not consumed yet.
+    /// Packets that have arrived and are not consumed yet.
     pub fn waiting(&self) -> usize {
         self.ready.len()
     }
 
-    /// The packets of `source` that have come and were not peeked yet, in order.
+    /// The packets of `source` that have arrived and are not consumed yet, in order.
     pub fn waiting_from(&self, source: u32) -> impl Iterator<Item = Packet> {
         let arrived = self.ready.iter().filter(move |a| a.source == source);
         arrived.filter_map(|arrival| arrival.packet)
     }
 
-    /// True when all packets that were sent have left this process, or their receivers are lost.
-    /// Looks once; where the provider took messages without saying when they leave, asks by a blank
-    /// message behind them, whose end says so.
+    /// True if all sent packets have left this process, or their receivers are lost. Polls once. If
+    /// the provider accepted messages without a completion, sends a blank message after them, whose
+    /// completion shows that they have left.
     pub fn is_drained(&mut self) -> bool {
         self.look();
         for peer in 0..self.peers.len() {
@@ -372,11 +375,11 @@ impl Net {
         self.peers.in_flight() == 0 && !(0..self.peers.len()).any(uncovered)
     }
 
-    /// Finds out whether `peer` is still there, by a message that it does not notice: if it is
-    /// lost, a later look will say so. For a rank that waits long for a message of `peer`.
+    /// Finds out whether `peer` still exists, by a message that it ignores: if it is lost, a later
+    /// poll reports it. For a rank that waits long for a message of `peer`.
     ///
     /// # Errors
-    /// When it is already known to be lost, or was never reached.
+    /// If the peer is already known to be lost, or is not reachable.
     pub fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
         if self.peers.usable(peer)?.in_flight == 0 {
             self.send_blank(peer);
@@ -388,7 +391,7 @@ impl Net {
         }
     }
 
-    /// Sends a blank message, with an end to wait for; not if there is no room.
+    /// Sends a blank message with a completion; does nothing if there is no room.
     fn send_blank(&mut self, peer: u32) {
         let Ok(found) = self.peers.usable(peer) else {
             return;
@@ -397,17 +400,17 @@ impl Net {
         let Some(buffer) = self.free_sends.pop() else {
             return;
         };
-        // SAFETY: a free buffer is under no operation.
+        // SAFETY: no operation uses a free buffer.
         let bytes = unsafe { self.sends.to_fill(buffer) };
         let len = wire::write_head(bytes, self.cookie, self.me, count, None);
         let code = self.post_send(peer, number, buffer, len);
-        // A loss is remembered; for want of room there will be another time.
+        // A loss is recorded; if there is no room, a later call tries again.
         let _ = self.has_sent(peer, code, false);
     }
 }
 
 impl PacketSource for Net {
-    /// The next packet; looks at the completion queue if none is here.
+    /// The next packet; polls the completion queue if none is queued.
     #[inline]
     fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.ready.is_empty() {
@@ -421,7 +424,7 @@ impl PacketSource for Net {
     }
 }
 
-/// Errors that say that the other side is not there any more, or not to be reached.
+/// Errors that mean that the peer is gone or unreachable.
 pub(super) fn is_loss(code: isize) -> bool {
     let code = i32::try_from(code).unwrap_or(0);
     matches!(
@@ -439,7 +442,7 @@ pub(super) fn is_loss(code: isize) -> bool {
             | libc::EPIPE
             | libc::ESHUTDOWN
             | libc::EADDRNOTAVAIL
-            // We cancel nothing: the provider does, when a connection breaks.
+            // This channel cancels nothing; the provider does when a connection breaks.
             | libc::ECANCELED
     )
 }

@@ -1,30 +1,30 @@
 //! The network channel: packets and one-sided operations over libfabric (chai-2009, chapter 7;
 //! jiang-2004, chapter 2).
 //!
-//! libfabric is loaded when a job spans nodes (or with `MICA_NET=loopback`), and drives what the
-//! cluster has: InfiniBand, EFA, Slingshot, Omni-Path, or TCP where there is nothing better
-//! ([`choice`]). Each rank has one endpoint for reliable datagrams (FI_EP_RDM), by which it reaches
-//! all others, and one completion queue.
+//! libfabric is loaded when a job spans nodes (or with `MICA_NET=loopback`), and drives the network
+//! of the cluster: InfiniBand, EFA, Slingshot, Omni-Path, or else TCP ([`choice`]). Each rank has
+//! one endpoint for reliable datagrams (FI_EP_RDM), by which it reaches all others, and one
+//! completion queue.
 //!
-//! - **Messages** are the packets of the rings with a payload behind them (`wire.rs`). A sender
-//!   copies them to a buffer of its own (or the provider does, if they are short); a receiver has a
+//! - **Messages** are the packets of the rings, followed by a payload (`wire.rs`). A sender copies
+//!   a message to a buffer of the channel (or the provider does, if it is short); a receiver has a
 //!   ring of buffers posted, and a packet stays in its buffer until it is consumed. Packets of a
 //!   pair stay in order.
-//! - **Long messages** are read from the sender's memory: it [exposes](Net::expose) it and sends
-//!   key and address, the receiver [starts reads](Net::start_read) and hears of their
+//! - **Long messages** are read from the sender's memory (RMA): the sender [exposes](Net::expose)
+//!   it and sends key and address; the receiver [starts reads](Net::start_read) and polls for their
 //!   [completions](Net::next_completion).
-//! - **One-sided operations** are [`RemoteMemory`](crate::RemoteMemory)'s.
+//! - **One-sided operations** are those of [`RemoteMemory`](crate::RemoteMemory).
 //!
-//! Nothing here blocks. Progress is made by looks at the completion queue, and by nothing else:
-//! [`Net::look`], or [`Messages::peek`](crate::PacketSource::peek) when no packet is queued. A rank
-//! that would sleep asks [`Net::prepare_to_wait`] how.
+//! Nothing here blocks. Only polling the completion queue makes progress: [`Net::look`], or
+//! [`Messages::peek`](crate::PacketSource::peek) if no packet is queued. Before a rank sleeps, it
+//! calls [`Net::prepare_to_wait`] to learn how.
 //!
-//! **No room** is an answer (`false`), not an error: [`Net::has_room`] turns false with it, and
-//! true again after a look.
+//! **No room** is a result (`false`), not an error: [`Net::has_room`] then returns false too, and
+//! true again after a poll.
 //!
-//! **A lost peer** is told once by [`Net::take_loss`], and by the errors of all that is sent to it
-//! and under way with it. Who has something under way with a lost peer finds out (`watch.rs`), but
-//! a rank that only receives hears nothing: it can ask by [`Net::probe`].
+//! **A lost peer** is reported once by [`Net::take_loss`], and by the errors of everything that is
+//! sent to it or under way with it. A rank that has something under way with a lost peer finds out
+//! (`watch.rs`), but a rank that only receives does not: it can check by [`Net::probe`].
 
 // docs/design/net.md has the measurements behind these choices.
 
@@ -68,19 +68,19 @@ use registration::RegistrationCache;
 use remote::RmaOperations;
 use watch::PeerInspection;
 
-/// Receives that are posted at a time.
+/// Receives posted at a time.
 const RECEIVES: u32 = 64;
 
-/// Sends from buffers of our own that are under way at a time.
+/// Sends from the channel's buffers that are under way at a time.
 const SENDS: u32 = 64;
 
-/// Keys below this one are for registrations of our own buffers.
+/// Keys below this one are for registrations of the channel's own buffers.
 const FIRST_KEY: u64 = 1 << 16;
 
-/// Registrations that are kept where they pin nothing.
+/// Idle registrations kept in the cache if registration pins nothing.
 const REGISTRATIONS: usize = 64;
 
-/// One rank's end of the network.
+/// The network channel of one rank.
 #[derive(Debug)]
 pub struct Net {
     endpoint: Endpoint,
@@ -92,57 +92,57 @@ pub struct Net {
     cookie: u64,
     peers: NetPeers,
     receives: RegisteredBuffers,
-    /// Buffers that wait to be posted again.
+    /// Receive buffers to be posted again.
     unposted: Vec<u32>,
     sends: SendPools,
-    /// By buffer: whom it was sent to.
+    /// By buffer: the peer that it was sent to.
     send_to: Vec<u32>,
     free_sends: Vec<u32>,
-    /// Longest message that the provider takes without an end to wait for.
+    /// Longest message, in bytes, that the provider injects (sends without a completion).
     inject_max: usize,
     order: Order<ArrivedPacket>,
     ready: VecDeque<ArrivedPacket>,
     remote: RmaOperations,
     watch: PeerInspection,
     registrations: RegistrationCache<*mut fi::fid_mr>,
-    /// Key of the next registration, where we choose it.
+    /// Key of the next registration, if the channel chooses keys.
     next_key: u64,
-    /// Looks at the completion queue so far.
+    /// Polls of the completion queue so far.
     looks: u64,
     dropped: DroppedCounts,
 }
 
-// SAFETY: raw pointers are to registrations of the endpoint, which may change threads (see
-// `Endpoint`).
+// SAFETY: the raw pointers are to registrations of the endpoint, which may be moved between threads
+// (see `Endpoint`).
 unsafe impl Send for Net {}
 
-/// A packet that is here.
+/// A packet that has arrived.
 #[derive(Debug, Clone, Copy)]
 struct ArrivedPacket {
     source: u32,
-    /// `None`: blank, nothing to deliver; its buffer has been posted again.
+    /// `None`: a blank message, with nothing to deliver; its buffer has been posted again.
     packet: Option<Packet>,
     buffer: u32,
 }
 
-/// What came and was dropped.
+/// Counts of dropped arrivals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DroppedCounts {
     /// Messages with another job's cookie.
     pub foreign: u64,
-    /// Messages whose bytes make no sense: too short, too long, of no rank of this job, or out of
-    /// their place.
+    /// Malformed messages: too short, too long, from no rank of this job, or with an unexpected
+    /// number.
     pub malformed: u64,
-    /// Receives that the provider ended with an error.
+    /// Receives that the provider completed with an error.
     pub failed: u64,
 }
 
-/// What the library offers on this machine, for people.
+/// What the library offers on this machine, for display.
 #[derive(Debug, Clone)]
 pub struct ProviderOffers {
     /// The library: its version and its file.
     pub library: (String, String),
-    /// What it offers, with the verdict on each.
+    /// The offers, with the verdict on each.
     pub offers: Vec<(ProviderOffer, OfferVerdict)>,
 }
 
@@ -157,10 +157,10 @@ impl Channel for Net {
 }
 
 impl Net {
-    /// What there is to choose from, without opening any of it.
+    /// The offers to choose from, without opening any of them.
     ///
     /// # Errors
-    /// When the library cannot be loaded, or fails.
+    /// If the library cannot be loaded, or fails.
     pub fn offers(options: &NetOptions) -> Result<ProviderOffers, NetError> {
         let library = Libfabric::load(options.library.as_deref())?;
         let survey = ProviderSurvey::make(&library, &options.wish)?;
@@ -170,11 +170,11 @@ impl Net {
         })
     }
 
-    /// Loads the library, chooses a provider, and opens an endpoint. It reaches nobody before
-    /// [`connect`](Self::connect).
+    /// Loads the library, chooses a provider, and opens an endpoint. The endpoint reaches no peer
+    /// before [`connect`](Self::connect).
     ///
     /// # Errors
-    /// When there is no library, nothing that fits `options`, no memory, or the provider fails.
+    /// If there is no library, no offer fits `options`, memory runs out, or the provider fails.
     pub fn open(options: &NetOptions) -> Result<Net, NetError> {
         let library = Libfabric::load(options.library.as_deref())?;
         let survey = ProviderSurvey::make(&library, &options.wish)?;
@@ -182,7 +182,7 @@ impl Net {
         let completions = RECEIVES + SENDS + remote::PARTS;
         let mut endpoint = Endpoint::open(library, info, completions as usize)?;
         let inject_max = endpoint.info.tx().inject_size.min(messages::INJECT);
-        // Longer messages than the provider takes are not offered to it.
+        // Messages longer than the provider's limit are not passed to it.
         let longest = endpoint.info.ep().max_msg_size;
         let room = longest.saturating_sub(wire::HEAD + crate::shm::INLINE);
         let payload_max = options.payload_max_by(&endpoint.provider).min(room);
@@ -225,17 +225,17 @@ impl Net {
         Ok(net)
     }
 
-    /// This rank's address, for [`connect`](Self::connect) of the others. Some dozens of bytes.
+    /// This rank's address, for [`connect`](Self::connect) on the other ranks. A few dozen bytes.
     pub fn address(&self) -> &[u8] {
         &self.address
     }
 
-    /// Tells who is who: this rank is `me`, and the addresses are those of the job's ranks (`None`:
-    /// not reached by the network). Messages without this `cookie` are dropped. To be called once;
-    /// connections are made when they are first used.
+    /// Sets this rank's number `me` and the addresses of the job's ranks (`None`: not reached by
+    /// the network). Messages without this `cookie` are dropped. Must be called once; connections
+    /// are made on first use.
     ///
     /// # Errors
-    /// When an address is none that this rank's provider reaches; it names the rank.
+    /// If an address cannot be reached by this rank's provider; the error names the rank.
     pub fn connect(
         &mut self,
         me: u32,
@@ -265,7 +265,7 @@ impl Net {
                     own.address.len()
                 )));
             }
-            // What nobody has a larger buffer for.
+            // Every receiver's buffers must be large enough.
             self.payload_max = self.payload_max.min(contact.payload_max as usize);
             peers.push(Some((
                 self.endpoint.insert(&contact.address)?,
@@ -280,17 +280,17 @@ impl Net {
         Ok(())
     }
 
-    /// Whether `peer` is reached by the network.
+    /// Whether `peer` is reached over the network.
     pub fn reaches(&self, peer: u32) -> bool {
         self.peers.reaches(peer)
     }
 
-    /// Largest payload of a packet in bytes, to whomever it goes.
+    /// Largest payload of a packet in bytes, to any peer.
     pub fn payload_max(&self) -> usize {
         self.payload_max
     }
 
-    /// What was chosen.
+    /// The chosen offer.
     pub fn offer(&self) -> &ProviderOffer {
         &self.offer
     }
@@ -300,13 +300,13 @@ impl Net {
         self.endpoint.library.version()
     }
 
-    /// What came and was dropped, so far.
+    /// Counts of dropped arrivals so far.
     pub fn dropped(&self) -> DroppedCounts {
         self.dropped
     }
 
-    /// How to wait until there is something to do. Everything that is here must have been taken:
-    /// packets and ends.
+    /// How to wait until there is something to do. The caller must have taken all packets and
+    /// completions before.
     pub fn prepare_to_wait(&mut self) -> WaitMode {
         if self.is_waiting_for_peers() {
             self.inspect_in_time();
@@ -324,13 +324,13 @@ impl Net {
         }
     }
 
-    /// How long to wait for a descriptor at most: something is under way, and if its peer is lost
-    /// that may only be found out by looks from time to time. `None`: for as long as it takes.
+    /// Upper bound for waiting for the descriptor: if something is under way and its peer is lost,
+    /// only polling from time to time may find that out. `None`: no bound.
     pub fn wait_at_most(&self) -> Option<Duration> {
         self.is_waiting_for_peers().then_some(watch::PERIOD)
     }
 
-    /// The next peer that was found to be lost; each once.
+    /// The next peer that was found to be lost; each is returned once.
     pub fn take_loss(&mut self) -> Option<LostPeer> {
         self.peers.take_loss()
     }
@@ -338,8 +338,8 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        // Where registrations hang on the endpoint they go first; otherwise it does, as it may
-        // still use them.
+        // Registrations bound to the endpoint are closed first; otherwise the endpoint is closed
+        // first, because it may still use them.
         let first = self.endpoint.info.mr_mode() & fi::FI_MR_ENDPOINT != 0;
         if !first && !self.endpoint.close_endpoint() {
             return self.abandon();
@@ -356,7 +356,7 @@ impl Drop for Net {
 }
 
 impl Net {
-    /// The provider keeps what we gave it: it stays.
+    /// The provider still holds the memory, so it is never freed.
     #[cold]
     fn abandon(&mut self) {
         self.receives.abandon();

@@ -1,4 +1,4 @@
-//! What the library offers on this machine, and the choice among it.
+//! Queries what the library offers on this machine, and chooses among the offers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -9,14 +9,14 @@ use super::error::NetError;
 use super::library::{FabricInfo, Libfabric};
 use crate::Capabilities;
 
-/// Modes of memory registration that we can live with; a provider names those that it needs.
+/// Modes of memory registration that the channel supports; a provider names those that it requires.
 const MR_MODES: u64 = fi::FI_MR_LOCAL
     | fi::FI_MR_VIRT_ADDR
     | fi::FI_MR_ALLOCATED
     | fi::FI_MR_PROV_KEY
     | fi::FI_MR_ENDPOINT;
 
-/// What the library offers, with the verdict on each.
+/// The library's offers, with the verdict on each.
 #[derive(Debug)]
 pub(super) struct ProviderSurvey {
     pub offers: Vec<ProviderOffer>,
@@ -25,13 +25,13 @@ pub(super) struct ProviderSurvey {
 }
 
 impl ProviderSurvey {
-    /// Asks the library for everything that could carry the job, and chooses.
+    /// Queries all offers that could carry the job, and chooses one.
     ///
     /// # Errors
-    /// When the library fails.
+    /// If the library fails.
     pub fn make(library: &Libfabric, wish: &ProviderRequest) -> Result<ProviderSurvey, NetError> {
-        // A provider that is not asked for is not woken up: some take long to find that their
-        // hardware is not there.
+        // Only the requested provider is initialised: some take long to find that their hardware is
+        // missing.
         let mut infos = list(library, wish.provider.as_deref())?;
         if infos.is_empty() && wish.provider.is_some() {
             infos = list(library, None)?;
@@ -45,10 +45,10 @@ impl ProviderSurvey {
         })
     }
 
-    /// The one that was chosen.
+    /// The chosen offer.
     ///
     /// # Errors
-    /// When nothing fits: what was asked for and what was found.
+    /// If nothing fits; the error names the request and the offers.
     pub fn chosen(
         mut self,
         library: &Libfabric,
@@ -73,7 +73,7 @@ impl ProviderSurvey {
         if self.offers.is_empty() {
             return "nothing".to_owned();
         }
-        // Interfaces of a provider with the same verdict go together.
+        // Interfaces of one provider with the same verdict are grouped.
         let mut groups: Vec<(&str, String, Vec<&str>)> = Vec::new();
         for (offer, verdict) in self.offers.iter().zip(&self.verdicts) {
             let (provider, why) = (offer.provider.as_str(), verdict.to_string());
@@ -91,7 +91,8 @@ impl ProviderSurvey {
     }
 }
 
-/// Everything with reliable datagrams in order, each way out once, with the most that it can do.
+/// All offers of reliable ordered datagrams, each interface once, with the most capabilities that
+/// it has.
 fn list(library: &Libfabric, provider: Option<&str>) -> Result<Vec<FabricInfo>, NetError> {
     let mut infos: Vec<FabricInfo> = Vec::new();
     for capabilities in [
@@ -120,17 +121,16 @@ fn hints(
 ) -> Result<FabricInfo, NetError> {
     let mut hints = FabricInfo::empty(library)?;
     hints.get_mut().caps = capabilities;
-    // Every context that we pass has room for the provider.
+    // Every context that the channel passes has space for the provider.
     hints.get_mut().mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
     hints.ep().type_ = fi::FI_EP_RDM;
-    // Messages of a pair are matched in order. Without that, receives could fill up with messages
-    // whose turn has not come.
+    // Messages of a pair are matched in order. Otherwise receives could fill up with messages that
+    // cannot be delivered yet.
     hints.tx().msg_order = fi::FI_ORDER_SAS;
     hints.rx().msg_order = fi::FI_ORDER_SAS;
     let domain = hints.domain_attr();
     domain.mr_mode = MR_MODES as i32;
-    // One thread at a time, which looks often: no locks and no threads of the provider's are
-    // needed.
+    // One thread at a time, which polls often: the provider needs no locks and no threads.
     domain.threading = fi::FI_THREAD_DOMAIN;
     domain.control_progress = fi::FI_PROGRESS_MANUAL;
     domain.data_progress = fi::FI_PROGRESS_MANUAL;
@@ -165,13 +165,12 @@ fn offer(info: &FabricInfo) -> ProviderOffer {
     }
 }
 
-/// Whether the kernel has a network interface of this name. (Devices for remote memory access have
-/// other names than theirs.)
+/// Whether the kernel has a network interface of this name. (RDMA devices have other names.)
 fn is_plain(domain: &str) -> bool {
     !domain.is_empty() && !domain.contains('/') && Path::new("/sys/class/net").join(domain).exists()
 }
 
-/// Reads an address of libfabric's.
+/// Parses an address of libfabric.
 fn address(format: u32, bytes: &[u8]) -> Address {
     let family = || Some(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
     let is = |wanted: libc::c_int| family() == u16::try_from(wanted).ok();

@@ -1,37 +1,37 @@
-//! What the tunables ask of the network.
+//! The options of the network channel, from the tunables.
 
 use super::choice::ProviderRequest;
 use super::wire;
 use mica_node::tunables::{self, BadValue};
 
-/// What the net channel is opened with.
+/// The options with which the channel is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetOptions {
-    /// Which of the fabrics that the library offers.
+    /// Which provider and interface to choose.
     pub wish: ProviderRequest,
     /// The library's file (`MICA_NET_LIBRARY`); `None`: libfabric.so.1 as the dynamic linker finds
     /// it.
     pub library: Option<String>,
     /// Largest payload of a packet in bytes (`MICA_NET_EAGER_MAX`); `None`: what the provider sends
-    /// in one piece. The smallest among the job's ranks holds.
+    /// in one piece. The smallest value among the job's ranks applies.
     pub payload_max: Option<usize>,
 }
 
-/// Bounds of `payload_max`: a control message's list must fit, and buffers are allocated by the
-/// dozen.
+/// Bounds of `payload_max`, in bytes: the list in a control message must fit, and buffers are
+/// allocated by the dozen.
 const PAYLOAD_LEAST: usize = 256;
 const PAYLOAD_MOST: usize = 1 << 22;
 
-/// What the layer ofi_rxm sends in one piece: its buffers' size. Longer messages are cut up, which
-/// is slower than to read them.
+/// What the layer ofi_rxm sends in one piece, in bytes: the size of its buffers. It splits longer
+/// messages, which is slower than RMA reads.
 const RXM_PIECE: usize = 16 << 10;
 
-/// Largest payload where the provider has no such limit: above, a read costs less than two copies
-/// (docs/design/net.md).
+/// Largest payload, in bytes, if the provider has no such limit: above it, an RMA read costs less
+/// than two copies (docs/design/net.md).
 const PIECE: usize = 64 << 10;
 
 impl NetOptions {
-    /// Largest payload of a packet that goes by `provider`, as far as nothing else limits it.
+    /// Largest payload of a packet over `provider`, before other limits apply.
     pub fn payload_max_by(&self, provider: &str) -> usize {
         self.payload_max
             .unwrap_or(if provider.contains(";ofi_rxm") {
@@ -41,11 +41,11 @@ impl NetOptions {
             })
     }
 
-    /// What the environment says. `all_on_one_machine`: no rank is elsewhere, so that a loopback
-    /// interface will do.
+    /// The options from the environment. `all_on_one_machine`: all ranks are on this machine, so a
+    /// loopback interface is sufficient.
     ///
     /// # Errors
-    /// When a tunable's value does not fit.
+    /// If a tunable's value is invalid.
     pub fn in_force(all_on_one_machine: bool) -> Result<NetOptions, BadValue> {
         let named = |tunable: &tunables::Tunable| {
             tunable.check()?;

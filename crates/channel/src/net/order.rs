@@ -1,11 +1,11 @@
-//! Puts the messages of each sender back in the order in which they were sent.
+//! Restores the order in which each sender sent its messages.
 //!
-//! A provider that keeps order (FI_ORDER_SAS) matches messages to receives in order, but may say in
-//! another order that the receives have ended. Every message has its number ([`super::wire`]); what
-//! comes early is held until its turn.
+//! A provider that keeps order (FI_ORDER_SAS) matches messages to receives in order, but may report
+//! the completions of the receives in another order. Every message has a sequence number
+//! ([`super::wire`]); a message that is reported early is held until its predecessors have arrived.
 
-/// How far ahead of its turn a message may be. A provider is never further ahead than it has
-/// receives; what is, is not ours.
+/// How far ahead of the expected number a message may be. A provider is never further ahead than
+/// the number of receives; a message beyond this bound is not one of ours.
 const AHEAD: u32 = 1 << 16;
 
 #[derive(Debug)]
@@ -23,12 +23,12 @@ impl<T> Order<T> {
         }
     }
 
-    /// Message `number` of `source` is here: calls `deliver` for it and for those that have waited
-    /// for it, or holds it.
+    /// Handles the arrival of message `number` of `source`: calls `deliver` for it and for those
+    /// that have waited for it, or holds it.
     ///
     /// # Errors
-    /// The item back if there is no such sender, or the number was there before, or is nowhere
-    /// near.
+    /// Returns the item if there is no such sender, the number is a duplicate, or it is out of
+    /// range.
     pub fn admit(
         &mut self,
         source: u32,

@@ -1,4 +1,4 @@
-//! What a rank knows of the ranks that it reaches.
+//! The state that a rank keeps for each rank that it reaches.
 
 use std::collections::VecDeque;
 
@@ -11,21 +11,21 @@ pub(super) struct NetPeer {
     pub number: u64,
     /// The provider's address.
     pub address: Vec<u8>,
-    /// Messages sent to it.
+    /// Number of messages sent to it.
     pub sent: u32,
-    /// Messages without an end have been sent since the last one with an end.
+    /// Messages without a completion have been sent since the last one with a completion.
     pub uncovered: bool,
-    /// Sends from buffers of ours that are under way to it.
+    /// Sends from the channel's buffers to it that are under way.
     pub in_flight: u32,
-    /// Changes whenever something moves between us.
+    /// Progress counter: changes whenever a transfer with this peer makes progress.
     pub motion: u32,
-    /// At which look the provider had no room for it, if the last attempt ended so.
+    /// Number of the poll at which the provider had no room for it, if the last attempt failed so.
     stuck: Option<u64>,
     lost: Option<LostPeer>,
 }
 
 impl NetPeer {
-    /// Whether the provider had no room for it when last asked.
+    /// Whether the provider had no room for it at the last attempt.
     pub fn is_stuck(&self) -> bool {
         self.stuck.is_some()
     }
@@ -36,9 +36,9 @@ impl NetPeer {
 pub(super) struct NetPeers {
     list: Vec<Option<NetPeer>>,
     stuck: usize,
-    /// Sum of what is in flight to peers that are not lost.
+    /// Sum of `in_flight` of the peers that are not lost.
     in_flight: u32,
-    /// To be told.
+    /// Losses that are not reported yet.
     losses: VecDeque<LostPeer>,
 }
 
@@ -47,7 +47,7 @@ impl NetPeers {
         NetPeers::new(Vec::new())
     }
 
-    /// From number and address of each rank that is reached.
+    /// Creates the table from number and address of each rank that is reached.
     pub fn new(addresses: Vec<Option<(u64, Vec<u8>)>>) -> NetPeers {
         let peer = |(number, address)| NetPeer {
             number,
@@ -71,7 +71,7 @@ impl NetPeers {
         matches!(self.list.get(peer as usize), Some(Some(_)))
     }
 
-    /// How many ranks the job has.
+    /// Number of ranks of the job.
     pub fn len(&self) -> u32 {
         self.list.len() as u32
     }
@@ -79,7 +79,7 @@ impl NetPeers {
     /// A peer that is reached and not lost.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it is not usable.
     #[inline]
     pub fn usable(&mut self, peer: u32) -> Result<&mut NetPeer, NetError> {
         match self.list.get_mut(peer as usize) {
@@ -95,12 +95,12 @@ impl NetPeers {
         self.list.get(peer as usize)?.as_ref()
     }
 
-    /// The error of all that has to do with `peer`, if it is lost.
+    /// The loss of `peer`, if it is lost.
     pub fn loss(&self, peer: u32) -> Option<&LostPeer> {
         self.get(peer)?.lost.as_ref()
     }
 
-    /// The provider had no room for `peer` at look number `look`.
+    /// Records that the provider had no room for `peer` at poll number `look`.
     pub fn set_stuck(&mut self, peer: u32, look: u64) {
         if let Some(Some(peer)) = self.list.get_mut(peer as usize)
             && peer.stuck.replace(look).is_none()
@@ -109,7 +109,7 @@ impl NetPeers {
         }
     }
 
-    /// The provider took something for `peer`.
+    /// Records that the provider accepted an operation for `peer`.
     #[inline]
     pub fn clear_stuck(&mut self, peer: u32) {
         if self.stuck > 0
@@ -121,7 +121,7 @@ impl NetPeers {
         }
     }
 
-    /// A send from a buffer of ours to `peer` has begun.
+    /// A send from a buffer of the channel to `peer` has started.
     #[inline]
     pub fn takes_off(&mut self, peer: u32) {
         if let Some(Some(peer)) = self.list.get_mut(peer as usize) {
@@ -130,7 +130,7 @@ impl NetPeers {
         }
     }
 
-    /// A send from a buffer of ours to `peer` has ended.
+    /// A send from a buffer of the channel to `peer` has completed.
     #[inline]
     pub fn lands(&mut self, peer: u32) {
         if let Some(Some(peer)) = self.list.get_mut(peer as usize) {
@@ -142,19 +142,19 @@ impl NetPeers {
         }
     }
 
-    /// Something else has moved between us and `peer`.
+    /// Another transfer with `peer` has made progress.
     pub fn moves(&mut self, peer: u32) {
         if let Some(Some(peer)) = self.list.get_mut(peer as usize) {
             peer.motion = peer.motion.wrapping_add(1);
         }
     }
 
-    /// Sends from buffers of ours that are under way to peers that are not lost.
+    /// Sends from the channel's buffers under way to peers that are not lost.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Whether nothing has been looked at since the provider had no room for `peer`.
+    /// Whether the provider had no room for `peer`, and the queue has not been polled since.
     #[inline]
     pub fn is_stuck(&self, peer: u32, look: u64) -> bool {
         self.stuck > 0 && self.get(peer).is_some_and(|peer| peer.stuck == Some(look))
@@ -164,7 +164,7 @@ impl NetPeers {
         self.stuck > 0
     }
 
-    /// `peer` is lost.
+    /// Marks `peer` as lost.
     #[cold]
     pub fn lose(&mut self, peer: u32, detail: String) -> NetError {
         self.clear_stuck(peer);

@@ -1,21 +1,20 @@
-//! Registered memory, and a cache of it.
+//! Memory registration, and a cache of registrations.
 //!
-//! Where a provider pins memory (FI_MR_ALLOCATED), a registration that outlives its use is
-//! dangerous: the memory may be unmapped and mapped anew, and the hardware goes on with the old
-//! pages. libfabric's own providers have caches for such memory, with monitors of the address
-//! space, so there every use is registered and given back.
+//! If a provider pins memory (FI_MR_ALLOCATED), a registration that outlives its use is dangerous:
+//! the memory may be unmapped and mapped again, and the hardware continues to use the old pages.
+//! libfabric's own providers have caches for such memory, with monitors of the address space, so in
+//! that case each use is registered and closed again.
 //!
-//! Where registration only gives addresses a name (tcp, sockets), nothing is pinned: what a name
-//! stands for is looked up when it is used. There registrations are kept, at most so many, the one
-//! that was not used for longest given back first; a use within a range that is registered shares
-//! it.
+//! If registration only assigns a key to addresses (tcp, sockets), nothing is pinned: the provider
+//! resolves the addresses at each use. In that case registrations are kept, up to a limit, and the
+//! least recently used one is closed first. A use within a registered range shares its
+//! registration.
 //!
-//! Either way a registration in use is shared: its memory stays where it is as long as it is in
-//! use.
+//! In both cases a registration in use is shared: its memory stays mapped as long as it is in use.
 
 use super::error::NetError;
 
-/// Who registers.
+/// Registers memory.
 pub(super) trait Registrar {
     /// A registration.
     type Handle: Copy;
@@ -30,12 +29,12 @@ struct RegistrationEntry<H> {
     len: usize,
     access: u64,
     users: u32,
-    /// When it was asked for last.
+    /// Clock value of the last use.
     used: u64,
     handle: H,
 }
 
-/// A use of a registration; to be [given back](RegistrationCache::release).
+/// A use of a registration; it must be [released](RegistrationCache::release).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RegistrationUse<H> {
     pub id: u64,
@@ -47,13 +46,13 @@ pub(super) struct RegistrationUse<H> {
 #[derive(Debug)]
 pub(super) struct RegistrationCache<H> {
     entries: Vec<RegistrationEntry<H>>,
-    /// So many are kept without users.
+    /// Maximum number of idle registrations.
     limit: usize,
     clock: u64,
 }
 
 impl<H: Copy> RegistrationCache<H> {
-    /// Keeps at most `limit` registrations that nobody uses.
+    /// Keeps at most `limit` idle registrations.
     pub fn new(limit: usize) -> RegistrationCache<H> {
         RegistrationCache {
             entries: Vec::new(),
@@ -65,7 +64,7 @@ impl<H: Copy> RegistrationCache<H> {
     /// A registration of `len` bytes at `start` that allows `access`.
     ///
     /// # Errors
-    /// When the registrar fails.
+    /// If the registrar fails.
     pub fn acquire(
         &mut self,
         registrar: &impl Registrar<Handle = H>,
@@ -117,7 +116,7 @@ impl<H: Copy> RegistrationCache<H> {
         }
     }
 
-    /// Gives everything back, used or not.
+    /// Closes all registrations, in use or not.
     pub fn clear(&mut self, registrar: &impl Registrar<Handle = H>) {
         for entry in self.entries.drain(..) {
             registrar.close(entry.handle);
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// Hands out numbers, and remembers which are registered.
+    /// A registrar that hands out numbers and records which are registered.
     #[derive(Default)]
     struct Clerk {
         registered: RefCell<Vec<u32>>,
@@ -194,7 +193,7 @@ mod tests {
         for one in [&uses[3], &uses[0], &uses[1]] {
             cache.release(&clerk, one.id);
         }
-        // 4, 1 and 2 are idle, and 1 was asked for first.
+        // 4, 1 and 2 are idle, and 1 is the least recently used.
         assert_eq!(*clerk.registered.borrow(), [2, 3, 4, 5]);
         let again = cache.acquire(&clerk, 100, 10, 1).unwrap();
         assert_eq!(again.handle, 2);

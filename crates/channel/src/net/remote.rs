@@ -1,9 +1,9 @@
-//! Operations on a peer's memory: reads of long messages, and what windows need (jiang-2004, 2.2;
-//! MPI 5.0, 12).
+//! Operations on a peer's memory: reads of long messages, and the operations of windows
+//! (jiang-2004, 2.2; MPI 5.0, 12).
 //!
 //! An operation is carried out in parts, of which a fixed number is under way at a time; the parts
-//! of one operation, and several operations, go on at once. An operation is accepted when its first
-//! part is; the others follow with looks.
+//! of one operation, and several operations, run concurrently. An operation is accepted when its
+//! first part is posted; later polls post the others.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -22,19 +22,19 @@ use crate::{Capabilities, ChannelError, RemoteRegion};
 /// Parts that are under way at a time.
 pub(super) const PARTS: u32 = 64;
 
-/// Words of an atomic operation: operand, what is compared with, result.
+/// Words of an atomic operation: operand, compare value, result.
 const WORDS: usize = 3;
 
-/// What peers may do with memory that is exposed for one message.
+/// Access rights of peers to memory that is exposed for one message.
 const READABLE: u64 = fi::FI_REMOTE_READ;
 
-/// What they may do with memory that is registered.
+/// Access rights of peers to registered memory.
 pub(super) const OPEN: u64 = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
 
-/// What this rank does with the local side of its operations.
+/// Access rights of this rank to the local side of its operations.
 const LOCAL: u64 = fi::FI_READ | fi::FI_WRITE;
 
-/// The atomic operations, as libfabric names them.
+/// The atomic operations, by libfabric's constants.
 pub(super) const ADD: fi::fi_op = fi::FI_SUM;
 pub(super) const SWAP: fi::fi_op = fi::FI_ATOMIC_WRITE;
 pub(super) const CAS: fi::fi_op = fi::FI_CSWAP;
@@ -61,25 +61,25 @@ impl RmaAction {
 pub(super) struct RmaTransfer {
     pub(super) action: RmaAction,
     pub(super) token: u64,
-    /// When it was started, among all operations.
+    /// Sequence number among all operations.
     pub(super) serial: u64,
     pub(super) peer: u32,
     pub(super) remote: RemoteRegion,
-    /// The local memory; keeps a block of ours alive.
+    /// The local memory; keeps one of our own blocks alive.
     pub(super) view: Option<View>,
     pub(super) local: usize,
     pub(super) len: usize,
-    /// The local side's registration, where the provider asks for one.
+    /// The registration of the local side, if the provider requires one.
     pub(super) registration: Option<RegistrationUse<*mut fi::fid_mr>>,
-    /// Operand and what is compared with.
+    /// Operand and compare value.
     pub(super) operands: [u64; 2],
-    /// Bytes that parts have been made of.
+    /// Bytes already assigned to parts.
     pub(super) posted: usize,
     pub(super) under_way: u32,
     pub(super) result: Result<u64, NetError>,
 }
 
-/// Waits for the operations on one peer that were started before it.
+/// A flush: waits for the operations on one peer that were started before it.
 #[derive(Debug)]
 struct RmaFlush {
     token: u64,
@@ -87,33 +87,33 @@ struct RmaFlush {
     serial: u64,
 }
 
-/// A rank's operations.
+/// The RMA operations of a rank.
 #[derive(Debug)]
 pub(super) struct RmaOperations {
     contexts: OperationContexts,
-    /// By part: its operation.
+    /// By part: the index of its operation.
     of_part: Vec<usize>,
     free_parts: Vec<u32>,
     /// By part: the words of its atomic operation.
     words: RegisteredBuffers,
     transfers: Vec<Option<RmaTransfer>>,
     free_transfers: Vec<usize>,
-    /// Operations of which parts have not been taken yet.
+    /// Operations of which not all parts have been posted.
     unposted: VecDeque<usize>,
     flushes: Vec<RmaFlush>,
     ends: VecDeque<TransportCompletion>,
     serial: u64,
-    /// Longest part.
+    /// Longest part in bytes.
     part_max: usize,
-    /// What is registered for peers, by key and address.
+    /// Memory registered for peers, by key and address.
     pub(super) registered: Vec<ReadableRegion>,
 }
 
 impl RmaOperations {
     /// # Errors
-    /// When there is no memory.
+    /// If memory runs out.
     pub fn new(endpoint: &Endpoint, key: u64) -> Result<RmaOperations, NetError> {
-        // SAFETY: allocated with the info.
+        // SAFETY: the attributes are allocated with the info.
         let part_max = unsafe { (*endpoint.info.get().ep_attr).max_msg_size };
         Ok(RmaOperations {
             contexts: OperationContexts::new(PARTS, OperationPurpose::Part),
@@ -145,7 +145,7 @@ impl RmaOperations {
         self.transfers.iter().flatten().any(|t| t.peer == peer)
     }
 
-    /// Whether there is something to post that the provider did not take.
+    /// Whether an operation has parts that are not posted yet.
     pub fn is_stuck(&self) -> bool {
         !self.unposted.is_empty()
     }
@@ -182,7 +182,7 @@ impl RmaOperations {
         self.ends.push_back(TransportCompletion { token, result });
     }
 
-    /// Ends with `token` when all that was started on `peer` before has ended.
+    /// Completes with `token` when everything started on `peer` before has completed.
     pub fn flush(&mut self, peer: u32, token: u64) {
         let serial = self.serial + 1;
         self.flushes.push(RmaFlush {
@@ -193,7 +193,7 @@ impl RmaOperations {
         self.settle_flushes();
     }
 
-    /// Ends the flushes that wait for nothing any more.
+    /// Completes the flushes that no longer wait for an operation.
     fn settle_flushes(&mut self) {
         let mut at = 0;
         while at < self.flushes.len() {
@@ -217,7 +217,7 @@ impl RmaOperations {
     }
 }
 
-/// What the endpoint turned out to be capable of.
+/// The capabilities that the open endpoint reports.
 pub(super) fn capabilities(endpoint: &Endpoint) -> Capabilities {
     let mut capabilities = Capabilities::MESSAGES;
     let caps = endpoint.info.get().caps;
@@ -243,38 +243,39 @@ pub(super) fn capabilities(endpoint: &Endpoint) -> Capabilities {
     capabilities
 }
 
-/// Registers with the endpoint, under keys of our choice where the provider leaves it to us.
+/// A registrar that uses the endpoint, with keys of our choice if the provider allows it.
 pub(super) struct Register<'a>(pub &'a Endpoint, pub &'a u64);
 
 impl Registrar for Register<'_> {
     type Handle = *mut fi::fid_mr;
 
     fn register(&self, address: usize, len: usize, access: u64) -> Result<Self::Handle, NetError> {
-        // SAFETY: whoever exposes memory, or starts an operation on it, promises that it is mapped.
-        // Where registrations are kept for longer, they only give addresses a name.
+        // SAFETY: the code that exposes memory or starts an operation on it promises that it is
+        // mapped. Registrations are kept longer only if they pin nothing and just assign a key to
+        // addresses.
         unsafe { self.0.register(address, len, access, *self.1) }
     }
 
     fn close(&self, handle: Self::Handle) {
-        // SAFETY: came from `register`; the cache closes it once.
+        // SAFETY: the handle came from `register`; the cache closes it once.
         unsafe { self.0.unregister(handle) };
     }
 }
 
 impl Net {
-    /// Whether peers' memory can be read: then long messages need no copies.
+    /// Whether peers' memory can be read, so that long messages need no copies.
     pub fn can_read(&self) -> bool {
         self.capabilities.contains(Capabilities::READ)
     }
 
-    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and as they
-    /// are until the peer is done and they are given back by [`conceal`](Self::conceal).
+    /// Lets peers read this process's `len` bytes at `address`. The bytes must stay mapped and
+    /// unchanged until the peer is done and [`conceal`](Self::conceal) has ended the exposure.
     ///
-    /// Where registration only gives addresses a name, it is kept for the next use; where memory is
-    /// pinned, it is not.
+    /// If registration only assigns a key to addresses, it is kept for the next use; if it pins
+    /// memory, it is not kept.
     ///
     /// # Errors
-    /// When the provider refuses, or cannot read.
+    /// If the provider refuses, or cannot read.
     pub fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, NetError> {
         self.open_memory(address, len, READABLE)
     }
@@ -300,7 +301,7 @@ impl Net {
             address - used.start
         };
         let region = RemoteRegion {
-            // SAFETY: the registration is in use, so open.
+            // SAFETY: the registration is in use, so it is open.
             key: unsafe { (*used.handle).key },
             address: named as u64,
         };
@@ -323,20 +324,20 @@ impl Net {
         self.registrations.release(&register, id);
     }
 
-    /// Gives exposed memory back. The peer must have done with it.
+    /// Ends the exposure of memory. The peer must be done with it.
     pub fn conceal(&mut self, exposed: ReadableRegion) {
         if let Some(id) = exposed.id() {
             self.release(id);
         }
     }
 
-    /// Starts to read `len` bytes of `peer`'s exposed memory to the start of `view`, which lies in
-    /// one piece. Several reads may be under way. [`next_completion`](Self::next_completion) has
-    /// the end. False when there is no room: nothing was started.
+    /// Starts to read `len` bytes of `peer`'s exposed memory to the start of `view`, which must be
+    /// contiguous. Several reads may be under way. [`next_completion`](Self::next_completion)
+    /// returns the completion. False if there is no room: then nothing was started.
     ///
     /// # Errors
-    /// When the peer is lost, the provider cannot read, or `view` is shorter than `len` or
-    /// scattered.
+    /// If the peer is lost, the provider cannot read, or `view` is shorter than `len` or not
+    /// contiguous.
     pub fn start_read(
         &mut self,
         peer: u32,
@@ -353,7 +354,7 @@ impl Net {
         self.start_copy(RmaAction::Get, peer, from, view, len, token)
     }
 
-    /// The next operation that has ended. Does not look.
+    /// The next completed operation. Does not poll the completion queue.
     #[inline]
     pub fn next_completion(&mut self) -> Option<TransportCompletion> {
         self.remote.ends.pop_front()
@@ -420,13 +421,13 @@ impl Net {
         })
     }
 
-    /// Whether an operation on `peer` may be started now.
+    /// Whether an operation on `peer` can be started now.
     pub(super) fn has_room_for_part(&self, peer: u32) -> bool {
         !self.remote.free_parts.is_empty() && !self.peers.is_stuck(peer, self.looks)
     }
 
-    /// Starts an operation, for which a part is free. False if the provider has no room for the
-    /// first part.
+    /// Starts an operation; the caller has checked that a part is free. False if the provider has
+    /// no room for the first part.
     pub(super) fn start(&mut self, mut transfer: RmaTransfer) -> Result<bool, ChannelError> {
         self.remote.serial += 1;
         transfer.serial = self.remote.serial;
@@ -452,7 +453,7 @@ impl Net {
         Ok(true)
     }
 
-    /// Posts the next part of an operation, for which a part is free.
+    /// Posts the next part of an operation; the caller has checked that a part is free.
     fn post_part(&mut self, at: usize) -> isize {
         let Some(part) = self.remote.free_parts.pop() else {
             return -fi::FI_EAGAIN;
@@ -469,7 +470,7 @@ impl Net {
         );
         let local = std::ptr::with_exposed_provenance_mut::<c_void>(transfer.local);
         let local = local.wrapping_byte_add(transfer.posted);
-        // SAFETY: an open registration.
+        // SAFETY: the registration is open.
         let description = transfer
             .registration
             .map_or(std::ptr::null_mut(), |used| unsafe {
@@ -477,10 +478,10 @@ impl Net {
             });
         let context = self.remote.contexts.at(part);
         let (endpoint, number) = (&self.endpoint, peer.number);
-        // SAFETY: 1. the view's bytes are the caller's promise until the operation's end is told,
-        // and a block of ours is kept alive by the view; the words are this part's own, freed after
-        // the endpoint; 2. the registration is used until the end, the words have their own; 3. the
-        // part's own context.
+        // SAFETY: 1. the caller promises that the view's bytes stay valid until the operation's
+        // completion is reported, and the view keeps one of our own blocks alive; the words belong
+        // to this part and are freed after the endpoint; 2. the registration is in use until the
+        // completion, the words have their own; 3. the part's own context.
         let code = unsafe {
             match transfer.action {
                 RmaAction::Get => endpoint.read(local, len, description, number, remote, context),
@@ -506,7 +507,7 @@ impl Net {
         0
     }
 
-    /// Posts what the provider takes of the operations that are not posted whole.
+    /// Posts further parts of the incomplete operations, as many as the provider accepts.
     #[cold]
     pub(super) fn post_parts(&mut self) {
         for _ in 0..self.remote.unposted.len() {
@@ -534,7 +535,7 @@ impl Net {
         }
     }
 
-    /// No more parts of this operation: it has failed.
+    /// Posts no more parts of this operation, because it has failed.
     fn stop(&mut self, at: usize, error: NetError) {
         let Some(transfer) = &mut self.remote.transfers[at] else {
             return;
@@ -548,8 +549,8 @@ impl Net {
         }
     }
 
-    /// Ends everything that is under way with a lost peer. Parts that the provider has not ended
-    /// stay taken.
+    /// Completes everything under way with a lost peer with `error`. Parts that the provider has
+    /// not completed stay in use.
     pub(super) fn give_up_on(&mut self, peer: u32, error: &NetError) {
         for at in 0..self.remote.transfers.len() {
             if let Some(transfer) = &mut self.remote.transfers[at]
@@ -566,7 +567,7 @@ impl Net {
         }
     }
 
-    /// A part has ended.
+    /// A part has completed.
     pub(super) fn part_has_ended(&mut self, part: u32, result: Result<(), OperationFailure>) {
         let at = self.remote.of_part[part as usize];
         self.remote.of_part[part as usize] = usize::MAX;
@@ -578,9 +579,9 @@ impl Net {
         transfer.under_way -= 1;
         self.peers.moves(transfer.peer);
         if let (RmaAction::Atomic(datatype, _), Ok(())) = (transfer.action, &result) {
-            // SAFETY: the part's own word, which the library has done with.
+            // SAFETY: the part's own word, which the library no longer uses.
             let found = unsafe { value.read() };
-            // A narrow result fills the first four bytes.
+            // A 4-byte result is in the first four bytes.
             let found = match datatype {
                 fi::FI_UINT32 => u64::from(u32::from_ne_bytes([
                     found.to_ne_bytes()[0],

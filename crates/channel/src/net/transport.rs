@@ -1,4 +1,4 @@
-//! [`Net`] as a [`Transport`]: each method is the one of the same name.
+//! Implements [`Transport`] for [`Net`]: each method calls the one of the same name.
 
 use std::time::Duration;
 

@@ -1,39 +1,39 @@
-//! Finding out that a peer is gone.
+//! Detection of lost peers.
 //!
-//! A provider is to end the operations on a lost peer with errors, and most do. tcp;ofi_rxm does
-//! not always: what it has not begun to send waits for a new connection, which it tries to make for
-//! ever, and says "try again" to what is sent after it. So a peer with which something is under
-//! way, and nothing has moved for a while, is asked directly where the provider works through
-//! sockets: a connection to its endpoint's port is tried and closed. If nobody listens there any
-//! more, or no way leads there, the peer is lost. A peer that computes and does not look answers
-//! all the same, as its kernel does so for it; a peer whose kernel does not answer at all is left
-//! to the provider, and to the launcher.
+//! A provider should complete the operations on a lost peer with errors, and most do. tcp;ofi_rxm
+//! does not always: a message that it has not begun to send waits for a new connection, which it
+//! retries forever, and later sends return "try again". Therefore a peer with an operation under
+//! way that makes no progress for a while is probed directly if the provider uses sockets: the
+//! channel connects to the port of the peer's endpoint and closes the connection. If nothing
+//! listens there, or the address is unreachable, the peer is lost. A peer that computes and does
+//! not poll still answers, because its kernel does so. A peer whose kernel does not answer at all
+//! is left to the provider and to the launcher.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::Net;
 
-/// Looks between two glances at the clock.
+/// Polls between two readings of the clock.
 const GLANCE: u64 = 256;
 
 /// Time between two inspections.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// Inspections without motion before a peer is asked.
+/// Inspections without progress before a peer is probed.
 const QUIET_INSPECTIONS: u32 = 3;
 
-/// Most inspections between two questions; they come at twice the distance each time.
+/// Largest number of inspections between two probes; the interval doubles each time.
 const RARE: u32 = 320;
 
-/// A question that is under way.
+/// A connection attempt under way.
 #[derive(Debug)]
 struct Probe {
     peer: u32,
     socket: OwnedFd,
 }
 
-/// What the inspections know.
+/// The state of the inspections.
 #[derive(Debug)]
 pub(super) struct PeerInspection {
     next: Instant,
@@ -41,13 +41,13 @@ pub(super) struct PeerInspection {
     probes: Vec<Probe>,
 }
 
-/// How long a peer has been quiet.
+/// How long a peer has made no progress.
 #[derive(Debug, Clone, Copy)]
 struct Quiet {
-    /// What had moved at the last inspection.
+    /// Progress counter at the last inspection.
     motion: u32,
     inspections: u32,
-    /// Asked after so many.
+    /// Number of inspections after which the peer is probed.
     ask_at: u32,
 }
 
@@ -67,8 +67,8 @@ impl PeerInspection {
 }
 
 impl Net {
-    /// Whether anything is under way with anybody: then time must be given to find out that a peer
-    /// is lost.
+    /// Whether anything is under way with any peer, so that inspections are needed to detect a
+    /// loss.
     pub(super) fn is_waiting_for_peers(&self) -> bool {
         self.peers.is_any_stuck()
             || self.peers.in_flight() > 0
@@ -76,7 +76,7 @@ impl Net {
             || !self.watch.probes.is_empty()
     }
 
-    /// To be called with every look: inspects when it is time.
+    /// Must be called after every poll: inspects when the interval has passed.
     #[inline]
     pub(super) fn watch(&mut self) {
         if self.looks.is_multiple_of(GLANCE) && self.is_waiting_for_peers() {
@@ -84,7 +84,7 @@ impl Net {
         }
     }
 
-    /// Inspects if the last time was long ago.
+    /// Inspects if the interval since the last inspection has passed.
     #[cold]
     pub(super) fn inspect_in_time(&mut self) {
         let now = Instant::now();
@@ -121,7 +121,7 @@ impl Net {
         }
     }
 
-    /// Begins to ask a peer whether it is there.
+    /// Starts to probe a peer by connecting to it.
     fn probe_by_connecting(&mut self, peer: u32) {
         let known = self.watch.probes.iter().any(|k| k.peer == peer);
         let Some(found) = self.peers.get(peer) else {
@@ -136,7 +136,7 @@ impl Net {
         }
     }
 
-    /// Takes in the answers that have come.
+    /// Handles the results of the probes that have finished.
     fn hear_answers(&mut self) {
         let mut at = 0;
         while at < self.watch.probes.len() {
@@ -165,7 +165,7 @@ impl Net {
     }
 }
 
-/// Begins to connect; the socket, or the number of the error.
+/// Starts to connect; returns the socket, or the error number.
 fn connect(address: &[u8]) -> Result<OwnedFd, i32> {
     let Some(family) = address.first_chunk::<2>() else {
         return Err(0);
@@ -177,7 +177,7 @@ fn connect(address: &[u8]) -> Result<OwnedFd, i32> {
     if raw < 0 {
         return Err(0);
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: the descriptor was just opened and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(raw) };
     // SAFETY: an address of that length, which the kernel checks.
     let code = unsafe {
@@ -196,14 +196,14 @@ fn connect(address: &[u8]) -> Result<OwnedFd, i32> {
     }
 }
 
-/// What became of a connection: 0 or the number of an error; `None` if that is not known yet.
+/// Result of a connection attempt: 0 or an error number; `None` if it is not known yet.
 fn answer(socket: &OwnedFd) -> Option<i32> {
     let mut poll = libc::pollfd {
         fd: socket.as_raw_fd(),
         events: libc::POLLOUT,
         revents: 0,
     };
-    // SAFETY: one entry.
+    // SAFETY: the array has one entry.
     if unsafe { libc::poll(&raw mut poll, 1, 0) } == 0 {
         return None;
     }

@@ -1,5 +1,5 @@
-//! What windows are made of: put, get and atomic operations on registered memory ([`RemoteMemory`];
-//! MPI 5.0, 12).
+//! The operations of windows: put, get and atomic operations on registered memory
+//! ([`RemoteMemory`]; MPI 5.0, 12).
 
 use super::Net;
 use super::bindings as fi;

@@ -1,59 +1,59 @@
-//! What lies on the wire: the head of a message, and a rank's address as ranks tell it each other.
+//! The wire format: the header of a message, and the address that ranks exchange.
 //!
-//! A message is a head of [`HEAD`] bytes, the used part of the packet's inline area, and the
-//! payload. All numbers are little-endian.
+//! A message consists of a header of [`HEAD`] bytes, the used part of the packet's inline area, and
+//! the payload. All numbers are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0..8 | the job's cookie: a message with another one is not ours |
+//! | 0..8 | the job's cookie; a message with another one is foreign |
 //! | 8..12 | job rank of the sender |
-//! | 12..16 | how many messages it has sent to this receiver before, modulo 2^32 |
+//! | 12..16 | sequence number among the sender's messages to this receiver, modulo 2^32 |
 //! | 16..24 | context |
 //! | 24..28 | tag |
 //! | 28..32 | bytes of payload |
 //! | 32 | kind |
-//! | 33 | bytes used of the inline area; [`BLANK`]: no packet at all, its arrival is all that counts |
+//! | 33 | bytes used of the inline area; [`BLANK`]: no packet, only the arrival counts |
 //! | 34..36 | aux |
 //!
-//! The count is there because a provider keeps messages in order as it matches them to receives,
-//! but may report the receives' ends in another order (tcp;ofi_rxm does so with messages of
+//! The sequence number is needed because a provider matches messages to receives in order, but may
+//! report the receives' completions in another order (tcp;ofi_rxm does so with messages of
 //! different lengths).
 
 use crate::shm::{INLINE, Packet};
 
-/// Bytes of a message's head.
+/// Bytes of a message's header.
 pub const HEAD: usize = 36;
 
-/// In place of the inline length: the message brings no packet.
+/// In place of the inline length: the message has no packet.
 const BLANK: u8 = 0x80;
 
-/// A message as it was received, checked.
+/// A received message, after the checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireMessage {
     /// Job rank of the sender.
     pub source: u32,
-    /// Its number among the sender's messages to this rank.
+    /// Its sequence number among the sender's messages to this rank.
     pub number: u32,
-    /// The packet, unless it is blank.
+    /// The packet; `None` if the message is blank.
     pub packet: Option<Packet>,
 }
 
-/// Why bytes that came are dropped.
+/// Why received bytes are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
     /// They belong to another job.
     Cookie,
-    /// They are no message.
+    /// They are not a valid message.
     Bytes,
 }
 
-/// Bytes of `packet` before its payload.
+/// Header and inline bytes of `packet`, before its payload.
 pub fn head_bytes(packet: &Packet) -> usize {
     HEAD + usize::from(packet.inline_len).min(INLINE)
 }
 
-/// Writes the head of `packet`, or of a blank message, to the start of `to`, which must be long
-/// enough for it. Returns its length.
+/// Writes the header of `packet`, or of a blank message, to the start of `to`, which must be long
+/// enough. Returns its length.
 pub fn write_head(
     to: &mut [u8],
     cookie: u64,
@@ -82,11 +82,11 @@ pub fn write_head(
     HEAD + inline
 }
 
-/// Reads a message of which all bytes are in `from`. Its payload is what follows the head and the
-/// inline bytes.
+/// Parses a message of which all bytes are in `from`. Its payload follows the header and the inline
+/// bytes.
 ///
 /// # Errors
-/// When it is of another job, or the lengths that it names are not those of `from`.
+/// If it belongs to another job, or its lengths do not match `from`.
 pub fn read(from: &[u8], cookie: u64) -> Result<WireMessage, WireError> {
     let (head, rest) = from.split_at_checked(HEAD).ok_or(WireError::Bytes)?;
     let four = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
@@ -127,22 +127,22 @@ pub fn read(from: &[u8], cookie: u64) -> Result<WireMessage, WireError> {
     Ok(message)
 }
 
-/// Version of all this.
+/// Version of the address format.
 const VERSION: u8 = 1;
 
-/// A rank's address, as it is told the others.
+/// A rank's address, as ranks exchange it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireAddress {
     /// The provider's name.
     pub provider: String,
-    /// Largest payload that it takes.
+    /// Largest payload that it accepts, in bytes.
     pub payload_max: u32,
     /// The provider's address.
     pub address: Vec<u8>,
 }
 
 impl WireAddress {
-    /// As bytes: version, payload, length of the name, name, address.
+    /// Encodes it: version, payload, length of the name, name, address.
     ///
     /// # Panics
     /// If the provider's name is longer than 255 bytes.
@@ -156,10 +156,10 @@ impl WireAddress {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) wrote.
+    /// Decodes what [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// Why the bytes are none, in words.
+    /// Why the bytes are not a valid address, as text.
     pub fn from_bytes(bytes: &[u8]) -> Result<WireAddress, String> {
         let [version, p0, p1, p2, p3, name, rest @ ..] = bytes else {
             return Err(format!("its address has only {} bytes", bytes.len()));

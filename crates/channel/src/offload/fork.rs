@@ -1,8 +1,8 @@
-//! Which process this is, counted in forks: cheaper to ask for than a process number.
+//! The fork generation of this process: cheaper to query than the process ID.
 //!
 //! A child has the parent's engines and jobs in its memory but neither its helper thread nor its
 //! device, and locks may be held by a thread that the child does not have. So engines and jobs
-//! remember the generation they belong to, and a child leaves what is older alone.
+//! record the generation to which they belong, and a child does not touch older ones.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,13 +14,13 @@ extern "C" fn child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many forks lie between the process that first asked and this one.
+/// The number of forks between the process that first called this and the current one.
 pub(super) fn generation() -> u32 {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
-        // SAFETY: the handler is a function of this library that makes no call: it may run in any
-        // child. It fails for lack of memory only; a child then takes the parent's jobs for its
-        // own, as a program without handlers would.
+        // SAFETY: the handler is a function of this library that makes no call, so it may run in
+        // any child. Registration fails only if memory runs out; a child then treats the parent's
+        // jobs as its own, as a program without handlers would.
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
     });
     GENERATION.load(Ordering::Relaxed)

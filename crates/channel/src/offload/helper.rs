@@ -1,14 +1,13 @@
 //! The helper thread of a process: starts when it is first needed, sleeps when it has nothing to
-//! do, and is at work only while it holds one of the node's
-//! [`HelperSlots`](mica_node::helper_slots).
+//! do, and works only while it holds one of the node's [`HelperSlots`](mica_node::helper_slots).
 //!
 //! The queue is a mutex and a condition variable: jobs come at the rate of long messages, and the
-//! mutex is held for moments. The rank takes the token when it wakes the helper and the helper
-//! gives it back, under the mutex, when it finds the queue empty; so a queue that is not empty
-//! always has a helper at work on it.
+//! mutex is held briefly. The rank acquires the helper slot when it wakes the helper. The helper
+//! releases it, under the mutex, when it finds the queue empty; so a queue that is not empty always
+//! has a helper working on it.
 //!
-//! A process that ends kills the thread wherever it is. A child of a fork has no thread, and
-//! perhaps a locked mutex: see [`Helper::claim`].
+//! The end of a process kills the thread wherever it is. A forked child has no thread, and perhaps
+//! a locked mutex: see [`Helper::claim`].
 
 use super::fork;
 use super::job::OffloadJob;
@@ -20,10 +19,10 @@ use std::thread::JoinHandle;
 
 /// How a helper works on a job.
 pub(super) trait Worker: Send + 'static {
-    /// Works until the job has no chunk that nobody has taken.
+    /// Works until all chunks of the job are claimed.
     fn take_chunks(&mut self, job: &Arc<OffloadJob>);
 
-    /// Waits for all that this worker has taken and not settled.
+    /// Waits for all chunks that this worker has claimed and not settled.
     fn finish(&mut self);
 }
 
@@ -47,7 +46,7 @@ struct HelperShared {
 #[derive(Debug, Default)]
 struct HelperState {
     jobs: VecDeque<Arc<OffloadJob>>,
-    /// The helper holds a token: it looks at the queue again before it sleeps.
+    /// The helper holds a helper slot: it checks the queue again before it sleeps.
     is_active: bool,
     quit: bool,
 }
@@ -60,7 +59,7 @@ impl HelperShared {
 
 impl Helper {
     /// A helper that may work while fewer than `limit` others of the node do. Its thread is not
-    /// started.
+    /// started yet.
     pub(super) fn new(segment: &'static JobSegment, limit: u32) -> Helper {
         Helper {
             shared: Arc::new(HelperShared {
@@ -79,8 +78,8 @@ impl Helper {
         self.generation == fork::generation()
     }
 
-    /// In a child that was forked since [`new`](Helper::new): leaves the parent's helper alone and
-    /// makes an own one.
+    /// In a child that was forked since [`new`](Helper::new): abandons the parent's helper and
+    /// creates a new one.
     pub(super) fn claim(&mut self) {
         if !self.is_ours() {
             let fresh = Helper::new(self.segment, self.limit);
@@ -88,13 +87,13 @@ impl Helper {
         }
     }
 
-    /// Ends the thread after its jobs. The next job starts another.
+    /// Ends the thread after its jobs. The next job starts another thread.
     pub(super) fn renew(&mut self) {
         *self = Helper::new(self.segment, self.limit);
     }
 
-    /// Gives a job to the helper, started if need be with the worker that `worker` makes. False
-    /// when there is no token for it or no thread: the job is not queued then.
+    /// Gives a job to the helper, whose thread is started if needed, with the worker that `worker`
+    /// makes. False if there is no helper slot or no thread: then the job is not queued.
     pub(super) fn give<W: Worker>(
         &mut self,
         job: &Arc<OffloadJob>,
@@ -131,7 +130,7 @@ impl Drop for Helper {
             return;
         };
         if !self.is_ours() {
-            // The thread is the parent's.
+            // The thread belongs to the parent.
             std::mem::forget(thread);
             return;
         }
@@ -142,14 +141,15 @@ impl Drop for Helper {
     }
 }
 
-/// The thread's life.
+/// The main loop of the thread.
 fn serve<W: Worker>(shared: &HelperShared, mut worker: W) {
     let mut state = shared.lock();
     loop {
         if let Some(job) = state.jobs.pop_front() {
             drop(state);
             worker.take_chunks(&job);
-            // The cookie may be gone by now, and with it the last owner of the job's blocks.
+            // The cookie may be gone by now; then this drops the last reference to the job's
+            // blocks.
             drop(job);
             state = shared.lock();
             if state.jobs.is_empty() {
@@ -171,11 +171,11 @@ fn serve<W: Worker>(shared: &HelperShared, mut worker: W) {
     }
 }
 
-/// Starts a thread that works for the rank: it blocks all signals and stays away from the cores
-/// that ranks are bound to, where there are others.
+/// Starts a thread that works for the rank: it blocks all signals and avoids the cores that ranks
+/// are bound to, if there are others.
 ///
 /// # Errors
-/// When there is no thread to be had.
+/// If no thread can be created.
 pub fn spawn_helper(
     segment: &'static JobSegment,
     name: &str,
@@ -188,7 +188,7 @@ pub fn spawn_helper(
     with_signals_blocked(|| {
         builder.spawn(move || {
             if let Some(mask) = mask {
-                // Where the kernel refuses it, the helper runs where the rank does.
+                // If the kernel refuses the binding, the helper runs on the rank's cores.
                 let _ = topology::bind_thread(&mask);
             }
             run();
@@ -213,9 +213,9 @@ fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Where the job's helpers may run: `None` to stay with the rank's own mask.
+/// The cores on which the job's helpers may run; `None` to keep the rank's own mask.
 fn helper_mask(segment: &JobSegment) -> Option<CpuSet> {
-    // The launcher is not bound: its mask is what the job may use.
+    // The launcher is not bound, so its mask is what the job may use.
     let allowed = topology::affinity_of(segment.launcher_pid()).ok()?;
     let ranks: Vec<CpuSet> = segment
         .members()
@@ -228,8 +228,8 @@ fn helper_mask(segment: &JobSegment) -> Option<CpuSet> {
     free_cpus(&allowed, &ranks)
 }
 
-/// The processors that no rank is bound to. `None` where there is none, as when ranks are not
-/// bound: the scheduler then finds an idle one better than we.
+/// The processors to which no rank is bound. `None` if there is none, for example because ranks are
+/// not bound: then the scheduler finds an idle one better than we could.
 fn free_cpus(allowed: &CpuSet, ranks: &[CpuSet]) -> Option<CpuSet> {
     let free = CpuSet::from_cpus(
         allowed

@@ -1,21 +1,21 @@
-//! `inline`: no engine at all. The rank copies a chunk at each look, so that a long copy is spread
-//! over its calls and other messages get on in between.
+//! `inline`: no background engine. The rank copies a chunk at each poll, so that a long copy is
+//! spread over its calls and other messages make progress in between.
 
 use super::job::OffloadJob;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities};
 use crate::EngineCost;
 use std::sync::Arc;
 
-/// The engine that copies in its caller's calls.
+/// The engine that copies during its caller's calls.
 #[derive(Debug, Default)]
 pub struct InlineEngine;
 
-/// Copies by whoever looks. Also drives the jobs that other engines leave to the CPU.
+/// The polling rank copies. Also drives the jobs that other engines leave to the CPU.
 #[derive(Debug)]
 pub(super) struct ByCaller;
 
 impl InlineEngine {
-    /// A new engine; it holds nothing.
+    /// A new engine; it has no state.
     pub fn new() -> InlineEngine {
         InlineEngine
     }
@@ -43,7 +43,7 @@ impl CopyEngine for InlineEngine {
     }
 }
 
-/// Starts a job that its caller drives. Copies nothing before the first look.
+/// Starts a job that its caller drives. Copies nothing before the first poll.
 pub(super) fn start_inline(job: CopyJob) -> Cookie {
     Cookie::new(OffloadJob::new(job, None), Arc::new(ByCaller))
 }

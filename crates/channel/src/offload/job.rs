@@ -1,15 +1,15 @@
-//! Copy jobs: what is to be copied, divided in chunks, and how far it is.
+//! Copy jobs: what is to be copied, divided into chunks, and its progress.
 //!
-//! **Memory.** A job reads and writes this process's memory through [`View`]s only, so the promise
-//! of [`Region::user`](crate::memory::Region::user) covers it: the bytes stay valid, and nobody
-//! else touches those that are written, until the operation completes. The operation that started a
-//! job is complete when its [`Cookie`](super::Cookie) says so or is gone, and not before: a job may
-//! be touched by another thread or by a device until then. Blocks of our own are kept alive by the
-//! job itself. Source and destination must not overlap.
+//! **Memory.** A job accesses this process's memory only through [`View`]s, so the promise of
+//! [`Region::user`](crate::memory::Region::user) covers it: the bytes stay valid, and nothing else
+//! touches those that are written, until the operation completes. The operation that started a job
+//! completes only when its [`Cookie`](super::Cookie) reports so or is gone: until then another
+//! thread or a device may touch the memory. The job itself keeps our own blocks alive. Source and
+//! destination must not overlap.
 //!
-//! **Chunks.** Each of `CHUNK` bytes, taken through [`ChunkedJob`] by the helper thread, by the
-//! rank that waits, or for the device. A chunk that fails leaves its error number, abandons what
-//! nobody has taken, and settles like any other.
+//! **Chunks.** Each has `CHUNK` bytes and is claimed through [`ChunkedJob`] by the helper thread,
+//! by the waiting rank, or for the device. A chunk that fails records its error number, abandons
+//! the unclaimed chunks, and is settled like any other.
 
 use super::peer::{PeerCopyDirection, PeerMemory};
 use super::{CopyError, fork};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 pub use mica_node::chunk_queue::Notify;
 
-/// Bytes of a chunk: some 10 us of copying, so that a look at a job stays short and a helper is
-/// never far from the end.
+/// Bytes of a chunk: some 10 us of copying, so that polling a job stays short and a helper can stop
+/// soon.
 pub(super) const CHUNK: usize = 128 << 10;
 
 /// Bytes to copy: `icopy` (chai-2009, Table 5.1), `iread` or `iwrite` (Table 5.2), depending on
@@ -34,7 +34,7 @@ pub struct CopyJob {
 
 #[derive(Debug, Clone)]
 enum JobSides {
-    /// Both in this address space: own buffers, or a window onto a peer's memory.
+    /// Both in this address space: our own buffers, or a window onto a peer's memory.
     Own {
         from: View,
         to: View,
@@ -50,8 +50,8 @@ enum JobSides {
 }
 
 impl CopyJob {
-    /// Copies the first `bytes` bytes of `from` to `to`, both in this process's address space. A
-    /// window through which a peer's memory is mapped here counts as that.
+    /// Copies the first `bytes` bytes of `from` to `to`, both in this process's address space. This
+    /// includes a window through which a peer's memory is mapped here.
     ///
     /// # Panics
     /// If one of them is shorter than `bytes`.
@@ -77,8 +77,8 @@ impl CopyJob {
         CopyJob::new(from.len(), bytes, JobSides::Write { from, to })
     }
 
-    /// A job whose sides in this process have `own` bytes. What a peer says of its memory is no
-    /// invariant of ours.
+    /// A job whose sides in this process have `own` bytes. What a peer announces of its memory is
+    /// not an invariant of this process, so it is not asserted.
     fn new(own: usize, bytes: usize, sides: JobSides) -> CopyJob {
         assert!(bytes <= own, "a copy of {bytes} bytes of a view of {own}");
         CopyJob { sides, bytes }
@@ -89,12 +89,12 @@ impl CopyJob {
         self.bytes
     }
 
-    /// True when both sides lie in this process's address space, where a device can reach them.
+    /// True if both sides are in this process's address space, where a device can reach them.
     pub fn is_own_memory(&self) -> bool {
         matches!(self.sides, JobSides::Own { .. })
     }
 
-    /// Copies one part by the CPU.
+    /// Copies one part with the CPU.
     fn copy_part(&self, part: Range<usize>) -> Result<(), i32> {
         let (at, bytes) = (part.start, part.len());
         match &self.sides {
@@ -112,7 +112,7 @@ impl CopyJob {
     }
 
     /// The first stretch of `part` that is contiguous on both sides: source and destination
-    /// address, and length. `None` unless both sides are own memory.
+    /// address, and length. `None` unless both sides are in this address space.
     pub(super) fn stretch(&self, part: Range<usize>) -> Option<(usize, usize, usize)> {
         let JobSides::Own { from, to } = &self.sides else {
             return None;
@@ -154,11 +154,11 @@ fn copy_own(from: &View, to: &View, at: usize, bytes: usize) {
     }
 }
 
-/// A job under way, shared by its cookie and by whoever works on it.
+/// A job under way, shared by its cookie and its workers.
 pub(super) struct OffloadJob {
     pub(super) plan: CopyJob,
     chunks: ChunkedJob,
-    /// Process (in generations of forks) whose memory it is.
+    /// Fork generation of the process that owns the memory.
     generation: u32,
 }
 
@@ -171,7 +171,7 @@ impl std::fmt::Debug for OffloadJob {
     }
 }
 
-/// A claimed chunk: the positions in the message that it covers.
+/// A claimed chunk: the range of message positions that it covers.
 pub(super) type Chunk = Range<usize>;
 
 impl OffloadJob {
@@ -184,7 +184,7 @@ impl OffloadJob {
         })
     }
 
-    /// Takes a chunk that nobody has taken. It must be settled.
+    /// Claims a chunk. The caller must settle it.
     pub(super) fn claim(&self) -> Option<Chunk> {
         let start = self.chunks.claim()? as usize * CHUNK;
         Some(start..self.plan.bytes.min(start + CHUNK))
@@ -194,20 +194,20 @@ impl OffloadJob {
         self.chunks.has_unclaimed()
     }
 
-    /// True when the job needs no more bytes: it failed, or nobody wants it. A chunk may then be
-    /// settled undone.
+    /// True if the job needs no more bytes, because it failed or its cookie is gone. A chunk may
+    /// then be settled without being copied.
     pub(super) fn is_stopped(&self) -> bool {
         self.chunks.is_stopped()
     }
 
-    /// Copies `part` of a claimed chunk by the CPU; a failure stops the job.
+    /// Copies `part` of a claimed chunk with the CPU; a failure stops the job.
     pub(super) fn copy_part(&self, part: Chunk) {
         if let Err(errno) = self.plan.copy_part(part) {
             self.stop(errno);
         }
     }
 
-    /// Says that the caller is through with a chunk it claimed, and touches its memory no more.
+    /// Settles a chunk that the caller claimed: the caller no longer touches its memory.
     pub(super) fn settle(&self) {
         self.chunks.settle();
     }
@@ -217,7 +217,7 @@ impl OffloadJob {
         self.chunks.stop(errno);
     }
 
-    /// Copies one chunk by the CPU, if there is one to take.
+    /// Claims and copies one chunk with the CPU; false if there is none left.
     pub(super) fn copy_chunk(&self) -> bool {
         let Some(chunk) = self.claim() else {
             return false;
@@ -231,7 +231,7 @@ impl OffloadJob {
         self.chunks.is_settled()
     }
 
-    /// How the job ended; `None` while it has not.
+    /// The result of the job; `None` while it is not complete.
     pub(super) fn outcome(&self) -> Option<Result<(), CopyError>> {
         let outcome = self.chunks.outcome()?;
         Some(outcome.map_err(|errno| CopyError::Kernel {
@@ -245,13 +245,13 @@ impl OffloadJob {
         }))
     }
 
-    /// False in a child that was forked after the job was started: its threads and devices are the
-    /// parent's.
+    /// False in a child that was forked after the job was started: its threads and devices belong
+    /// to the parent.
     pub(super) fn is_ours(&self) -> bool {
         self.generation == fork::generation()
     }
 
-    /// Sleeps until the job is settled, or for a while.
+    /// Sleeps until the job is settled, or for a limited time.
     pub(super) fn sleep(&self) {
         self.chunks.sleep();
     }

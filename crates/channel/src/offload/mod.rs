@@ -1,28 +1,27 @@
-//! Copy engines: who does the copying of long messages while the program computes (chai-2009,
-//! chapter 5).
+//! Copy engines: they copy long messages while the program computes (chai-2009, chapter 5).
 //!
 //! | the paper | here | who copies |
 //! |---|---|---|
-//! | - | `inline` | the rank, a chunk at each look |
-//! | MCNI, multi-core without I/OAT | `thread` | a helper thread of the process, on a core that no rank needs |
-//! | SCI, single core with I/OAT | `dsa` | Intel DSA, fed and watched by the rank |
-//! | MCI, multi-core with I/OAT | `dsa+thread` | Intel DSA, fed and watched by the helper thread |
+//! | - | `inline` | the rank, a chunk at each poll |
+//! | MCNI, multi-core without I/OAT | `thread` | a helper thread, on a core that no rank needs |
+//! | SCI, single core with I/OAT | `dsa` | Intel DSA, fed and polled by the rank |
+//! | MCI, multi-core with I/OAT | `dsa+thread` | Intel DSA, fed and polled by the helper thread |
 //!
 //! The paper's calls (Tables 5.1 and 5.2) map as follows; its cookie is a [`Cookie`]:
 //!
 //! | the paper | here |
 //! |---|---|
 //! | `ioat_icopy`, `ioat_iread`, `ioat_iwrite` | [`CopyEngine::start`] of [`CopyJob::copy`], [`CopyJob::read`], [`CopyJob::write`] |
-//! | `ioat_copy`, `ioat_read`, `ioat_write` | [`CopyEngine::run`] of the same |
+//! | `ioat_copy`, `ioat_read`, `ioat_write` | [`CopyEngine::run`] of the same jobs |
 //! | `ioat_check_copy`, `ioat_check` | [`Cookie::check`] |
 //! | `ioat_wait_copy`, `ioat_wait` | [`Cookie::wait`] |
 //!
-//! Three promises hold for every engine. A job is reported done only when all its bytes are in
-//! place and visible to the caller. It touches no memory after its cookie has reported the end or
-//! is gone: dropping a cookie stops the job, and waits for the chunks under way. And an engine that
-//! cannot do a job in its own manner (no token for a helper, no page for the device, memory that
-//! the device does not reach) has it copied by the CPU rather than refuse it. What fails is only
-//! what the kernel refuses: the caller then takes another way for the whole message.
+//! Three invariants hold for every engine. A job is reported done only when all its bytes are in
+//! place and visible to the caller. A job touches no memory after its cookie has reported
+//! completion or is gone: dropping a cookie stops the job, and waits for the chunks under way. An
+//! engine that cannot copy a job itself (no helper slot, a page that the device finds missing,
+//! memory that the device does not reach) lets the CPU copy it rather than refuse it. A job fails
+//! only if the kernel refuses: the caller then uses another path for the whole message.
 
 mod dsa;
 mod fork;
@@ -49,18 +48,18 @@ use job::OffloadJob;
 use std::sync::Arc;
 
 bitflags::bitflags! {
-    /// What a copy engine does in its own manner; the CPU of the caller does the rest.
+    /// What a copy engine can do itself; the caller's CPU does the rest.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct EngineCapabilities: u32 {
-        /// Copies between places of this address space: own buffers, and windows through which a
-        /// peer's memory is mapped.
+        /// Copies within this address space: our own buffers, and windows through which a peer's
+        /// memory is mapped.
         const OWN_MEMORY = 1;
         /// Reads and writes a peer's memory by cross memory attach. A device cannot: it works in
         /// one address space.
         const PEER_MEMORY = 1 << 1;
-        /// Goes on while the caller computes, and tells when it is through ([`Setup::notify`]).
+        /// Makes progress while the caller computes, and reports completion ([`Setup::notify`]).
         const SELF_DRIVEN = 1 << 2;
-        /// Takes no core's time while it copies.
+        /// Uses no core while it copies.
         const HARDWARE = 1 << 3;
     }
 }
@@ -83,7 +82,7 @@ pub enum CopyError {
         /// The peer's process, if its memory took part.
         pid: Option<u32>,
     },
-    /// The job belongs to the process that this one was forked from: it goes on there.
+    /// The job belongs to the process from which this one was forked, and continues there.
     #[error("a copy of {bytes} bytes was started before this process was forked")]
     Forked {
         /// Length of the job.
@@ -91,62 +90,62 @@ pub enum CopyError {
     },
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobProgress {
     /// Bytes are still missing.
     Pending,
     /// All bytes are in place.
     Done,
-    /// It will not be completed, and touches no memory any more.
+    /// It will not complete, and no longer touches memory.
     Failed(CopyError),
 }
 
-/// A way to copy memory in the background. One belongs to each rank.
+/// A method to copy memory in the background. Each rank has one.
 pub trait CopyEngine: Send + std::fmt::Debug {
     /// Short name, as in `MICA_COPY_ENGINE`.
     fn name(&self) -> &'static str;
 
-    /// What it does in its own manner.
+    /// What it can do itself.
     fn capabilities(&self) -> EngineCapabilities;
 
-    /// What a job costs the caller's core, as far as it is known without calibration.
+    /// What a job costs the caller's core, as far as known without calibration.
     fn cost(&self) -> EngineCost;
 
-    /// Starts a job and returns at once. Nothing is refused; see the module's head.
+    /// Starts a job and returns at once. No job is refused; see the module documentation.
     #[must_use = "a job is stopped when its cookie is dropped"]
     fn start(&mut self, job: CopyJob) -> Cookie;
 
-    /// Runs a job to its end. Blocks for as long as the copy takes; the caller's core takes part.
+    /// Runs a job to completion. Blocks for the duration of the copy; the caller's core takes part.
     ///
     /// # Errors
-    /// As [`Cookie::wait`].
+    /// Those of [`Cookie::wait`].
     fn run(&mut self, job: CopyJob) -> Result<(), CopyError> {
         self.start(job).wait()
     }
 
-    /// Ends the helper thread, if there is one, after its jobs, and so gives its token back to the
-    /// node. To be called when the rank stops communicating: other ranks may go on, and want a
-    /// helper. The engine may be used again.
+    /// Ends the helper thread, if there is one, after its jobs, which releases its helper slot.
+    /// Should be called when the rank stops communicating, because other ranks may need the slot.
+    /// The engine may be used again.
     fn close(&mut self) {}
 }
 
-/// How an engine gets on with a job when the job's owner looks at it.
+/// How a job makes progress when its owner polls it.
 trait Driver: Send + Sync + std::fmt::Debug {
-    /// Does a bounded piece of work, if the job would not get on otherwise.
+    /// Does a bounded amount of work, if the job would make no progress otherwise.
     fn look(&self, job: &Arc<OffloadJob>);
 
-    /// Does a bounded piece of work on behalf of an owner who has nothing else to do. False if
-    /// there was none: the rest is with somebody who finishes it without the owner.
+    /// Does a bounded amount of work for an owner that has nothing else to do. False if there was
+    /// none: the remaining chunks complete without the owner.
     fn assist(&self, job: &Arc<OffloadJob>) -> bool;
 
-    /// True if the job gets on, and its end is told, without the owner's looks.
+    /// True if the job makes progress, and its completion is reported, without polls by the owner.
     fn is_self_driven(&self, job: &OffloadJob) -> bool;
 }
 
-/// A started job. Whoever has it owns the job: dropping it stops the job where it is, and blocks
+/// A started job. The holder of the cookie owns the job: dropping it stops the job, and blocks
 /// until the chunks that are being copied at that moment (at most a few, of some 10 us each) are
-/// through.
+/// settled.
 #[derive(Debug)]
 pub struct Cookie {
     job: Arc<OffloadJob>,
@@ -158,8 +157,8 @@ impl Cookie {
         Cookie { job, driver }
     }
 
-    /// Looks how far the job is. Never blocks; where nobody else drives the job, copies one chunk
-    /// (128 KiB) or feeds the device.
+    /// Polls the job. Never blocks; if no other thread drives the job, copies one chunk (128 KiB)
+    /// or feeds the device.
     pub fn check(&self) -> JobProgress {
         if !self.job.is_ours() {
             return self.forked();
@@ -170,8 +169,8 @@ impl Cookie {
         self.progress()
     }
 
-    /// As [`check`](Cookie::check), for a caller who has nothing else to do: takes a chunk off the
-    /// helper's hands and copies it.
+    /// Like [`check`](Cookie::check), for a caller that has nothing else to do: also copies a chunk
+    /// instead of leaving it to the helper.
     pub fn assist(&self) -> JobProgress {
         if !self.job.is_ours() {
             return self.forked();
@@ -182,11 +181,12 @@ impl Cookie {
         self.progress()
     }
 
-    /// Waits for the end of the job, taking part in it; sleeps when only others' chunks are left.
+    /// Waits for the completion of the job and takes part in the copy; sleeps if all remaining
+    /// chunks are claimed by others.
     ///
     /// # Errors
-    /// When the kernel refused to copy, or the job belongs to a process that this one was forked
-    /// from.
+    /// If the kernel refused to copy, or the job belongs to a process from which this one was
+    /// forked.
     pub fn wait(self) -> Result<(), CopyError> {
         loop {
             if !self.job.is_ours() {
@@ -205,10 +205,10 @@ impl Cookie {
         }
     }
 
-    /// True if the job needs no looks: it goes on, and [`Setup::notify`] is called at its end,
-    /// while the caller computes or sleeps. Otherwise a caller who has nothing else to do must keep
-    /// calling [`check`](Cookie::check) or [`assist`](Cookie::assist) instead of parking. Does not
-    /// change from true to false.
+    /// True if the job needs no polls: it makes progress, and [`Setup::notify`] is called on
+    /// completion, while the caller computes or sleeps. Otherwise a caller that has nothing else to
+    /// do must keep calling [`check`](Cookie::check) or [`assist`](Cookie::assist) instead of
+    /// parking. Never changes from true to false.
     pub fn is_self_driven(&self) -> bool {
         self.job.is_ours() && (self.job.is_settled() || self.driver.is_self_driven(&self.job))
     }
@@ -228,7 +228,7 @@ impl Cookie {
 
     #[cold]
     fn forked(&self) -> JobProgress {
-        // A job that was over before the fork has left its bytes in the child, too.
+        // A job that completed before the fork has its bytes in the child, too.
         match self.progress() {
             JobProgress::Pending => JobProgress::Failed(CopyError::Forked {
                 bytes: self.bytes(),
@@ -241,8 +241,8 @@ impl Cookie {
 impl Drop for Cookie {
     fn drop(&mut self) {
         if !self.job.is_ours() {
-            // The driver is the parent's: its end must not be brought about here, where it may be
-            // the last reference.
+            // The driver belongs to the parent: it must not be dropped here, where this may be the
+            // last reference.
             std::mem::forget(Arc::clone(&self.driver));
             return;
         }
@@ -251,7 +251,7 @@ impl Drop for Cookie {
         }
         self.job.stop(libc::ECANCELED);
         while !self.job.is_settled() {
-            // Nothing is left to claim: this polls a device, or is nothing.
+            // Nothing is left to claim: this polls a device, or does nothing.
             if !self.driver.assist(&self.job) {
                 self.job.sleep();
             }

@@ -1,17 +1,17 @@
-//! Memory of a peer process, reached by cross memory attach: `process_vm_readv` and
+//! Memory of a peer process, accessed by cross memory attach: `process_vm_readv` and
 //! `process_vm_writev`.
 //!
-//! The kernel checks every address, so this needs no promise about the peer's memory: what cannot
-//! be reached is an error number. Whether the kernel allows it at all, and whether a process number
-//! means the same process on both sides, is found out once for each peer by the direct channel's
-//! probe; a job should be made for peers that passed it.
+//! The kernel checks every address, so this needs no promise about the peer's memory: an invalid
+//! address is reported as an error number. Whether the kernel allows the access at all, and whether
+//! a process ID means the same process on both sides, is determined once for each peer by the
+//! direct channel's probe; jobs should be created only for peers that passed it.
 
 use crate::memory::ByteRun;
 
-/// Pieces a call takes on each side (UIO_MAXIOV).
+/// Maximum number of pieces per call on each side (UIO_MAXIOV).
 const VECTOR: usize = 1024;
 
-/// Stretches of a peer's memory: a message as its owner sees it, in order.
+/// Byte runs in a peer's memory: a message as its owner sees it, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerMemory {
     pid: u32,
@@ -21,7 +21,7 @@ pub struct PeerMemory {
     len: usize,
 }
 
-/// Which way the bytes go.
+/// Direction of the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PeerCopyDirection {
     FromPeer,
@@ -57,7 +57,7 @@ impl PeerMemory {
         }
     }
 
-    /// The runs that the `count` entries at `table` of process `pid` list, each an address and a
+    /// The runs listed in the `count` entries at `table` of process `pid`, each an address and a
     /// length of 64 bits. Reads the list, which blocks while the kernel copies it.
     ///
     /// # Errors
@@ -101,10 +101,9 @@ impl PeerMemory {
         self.pid
     }
 
-    /// The stretches from `position` on.
+    /// The runs from `position` on.
     fn runs(&self, position: usize) -> impl Iterator<Item = ByteRun> + '_ {
-        // The last run that starts at or before the position holds it; runs of no bytes are
-        // skipped.
+        // The last run that starts at or before the position contains it; empty runs are skipped.
         let first = self.starts.partition_point(|&start| start <= position);
         let first = first.saturating_sub(1);
         self.runs[first..]
@@ -124,11 +123,11 @@ impl PeerMemory {
             })
     }
 
-    /// Moves the `bytes` bytes of the message from `position` on between the peer and the stretches
+    /// Copies the `bytes` bytes of the message from `position` on between the peer and the runs
     /// `own` of this process, which must be readable, or writable if the bytes come from the peer.
     ///
     /// # Errors
-    /// The error number of the call; some of the bytes may have been moved.
+    /// The error number of the call; some of the bytes may have been copied.
     pub(super) fn transfer(
         &self,
         direction: PeerCopyDirection,
@@ -145,8 +144,7 @@ impl PeerMemory {
             own.fill();
             peer.fill();
             if own.vector.is_empty() || peer.vector.is_empty() {
-                // One side lists fewer bytes than the job has: nothing that a correct peer
-                // produces.
+                // One side lists fewer bytes than the job has; a correct peer does not cause this.
                 return Err(libc::EINVAL);
             }
             let moved = self.call(direction, &own.vector, &peer.vector)?;
@@ -157,7 +155,7 @@ impl PeerMemory {
         Ok(())
     }
 
-    /// One call; returns how many bytes it moved, not 0.
+    /// One call; returns the number of bytes that it copied, never 0.
     fn call(
         &self,
         direction: PeerCopyDirection,
@@ -167,7 +165,7 @@ impl PeerMemory {
         let pid = self.pid as libc::pid_t;
         let (own_count, peer_count) = (own.len() as libc::c_ulong, peer.len() as libc::c_ulong);
         loop {
-            // SAFETY: the own pieces are readable, or writable if the bytes come from the peer
+            // SAFETY: our own pieces are readable, or writable if the bytes come from the peer
             // (they come from a job's view or an exclusive buffer); the kernel checks the peer's.
             let n = unsafe {
                 match direction {
@@ -204,10 +202,10 @@ impl PeerMemory {
     }
 }
 
-/// One side of a call: the pieces that are next, refilled from all that are left.
+/// One side of a call: the next pieces, refilled from the remaining runs.
 struct Pieces<I> {
     runs: I,
-    /// Bytes that have not been put in `vector` so far.
+    /// Bytes that are not in `vector` yet.
     left: usize,
     vector: Vec<libc::iovec>,
 }

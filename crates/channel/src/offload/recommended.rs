@@ -1,4 +1,4 @@
-//! Which engine a rank uses: the choice, and its opening.
+//! Chooses and opens the engine of a rank.
 
 use super::dsa::{DsaEngine, DsaThreadEngine, NoDevice};
 use super::{CopyEngine, InlineEngine, Notify, ThreadEngine};
@@ -17,7 +17,7 @@ pub enum EngineKind {
     DsaThread,
 }
 
-/// What the choice depends on.
+/// The inputs of the choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineFacts {
     /// Ranks on the node.
@@ -35,10 +35,10 @@ impl EngineFacts {
     }
 }
 
-/// The engine for `request`, the text of `MICA_COPY_ENGINE`, and how many helpers may be at work on
-/// the node at once. `auto` takes the device if there is one, a helper thread if there is a core
-/// for it, and nothing otherwise. Who asks for a thread gets at least one. `None` if the text names
-/// no engine.
+/// The engine for `request`, the text of `MICA_COPY_ENGINE`, and how many helpers may work on the
+/// node at once. `auto` uses the device if there is one, else a helper thread if there is a free
+/// core, else `inline`. An explicit request for a thread gets at least one helper. `None` if the
+/// text names no engine.
 pub fn recommended(request: &str, facts: &EngineFacts) -> Option<(EngineKind, u32)> {
     let kind = match request {
         "auto" if facts.dsa => EngineKind::Dsa,
@@ -57,14 +57,14 @@ pub fn recommended(request: &str, facts: &EngineFacts) -> Option<(EngineKind, u3
     Some((kind, helpers))
 }
 
-/// What an engine is given by its rank.
+/// The configuration that a rank passes to an engine.
 #[derive(Clone)]
 pub struct Setup {
     /// The job's segment, which counts the helpers of the node.
     pub segment: &'static JobSegment,
-    /// Helpers that may be at work on the node at once; 0 for none.
+    /// Helpers that may work on the node at once; 0 for none.
     pub helpers: u32,
-    /// Called by the helper when a job is over: to wake the rank where it sleeps. Must not block,
+    /// Called by the helper when a job completes, to wake the rank if it sleeps. Must not block,
     /// and must not use the engine or a cookie.
     pub notify: Option<Notify>,
 }
@@ -77,14 +77,14 @@ impl std::fmt::Debug for Setup {
     }
 }
 
-/// Opens the engine that `request`, the text of `MICA_COPY_ENGINE`, asks for. For `auto` the device
-/// is looked for here, and what cannot be opened is not used.
+/// Opens the engine that `request`, the text of `MICA_COPY_ENGINE`, names. For `auto`, this
+/// searches for a device, and an engine that cannot be opened is not used.
 ///
 /// # Errors
-/// When a device was asked for by name and there is none that can be used, with the reason.
+/// If a device was requested by name and no usable one exists; the error has the reason.
 ///
 /// # Panics
-/// If the text names no engine; tunables are checked before.
+/// If the text names no engine; tunables are checked earlier.
 pub fn open(
     request: &str,
     segment: &'static JobSegment,

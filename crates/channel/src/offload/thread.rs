@@ -1,5 +1,4 @@
-//! `thread` (MCNI of chai-2009, 5.1.3): a helper thread copies, and the rank that waits copies
-//! along.
+//! `thread` (MCNI of chai-2009, 5.1.3): a helper thread copies, and the rank that waits helps.
 
 use super::helper::{Helper, Worker};
 use super::inline::ByCaller;
@@ -8,7 +7,7 @@ use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Notify, Set
 use crate::EngineCost;
 use std::sync::Arc;
 
-/// The engine that has a helper thread copy.
+/// The engine that copies with a helper thread.
 #[derive(Debug)]
 pub struct ThreadEngine {
     setup: Setup,
@@ -40,7 +39,7 @@ impl CopyEngine for ThreadEngine {
 
     fn cost(&self) -> EngineCost {
         EngineCost {
-            // Waking the helper; its copying is not the caller's.
+            // Waking the helper; its copying does not use the caller's core.
             start_ns: 3000.0,
             byte_ns: 0.0,
             copies: 1,
@@ -62,7 +61,7 @@ impl CopyEngine for ThreadEngine {
     }
 }
 
-/// The helper's way of copying.
+/// The helper's worker: copies with the CPU.
 struct ByCpu;
 
 impl Worker for ByCpu {
@@ -73,7 +72,7 @@ impl Worker for ByCpu {
     fn finish(&mut self) {}
 }
 
-/// A job in the helper's queue: the owner only looks, or copies along.
+/// A job in the helper's queue: the owner only polls, or helps to copy.
 #[derive(Debug)]
 pub(super) struct ByHelper;
 

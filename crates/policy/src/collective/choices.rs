@@ -1,4 +1,4 @@
-//! The choice on the hot path: a table that remembers what was chosen for each class of lengths.
+//! Algorithm selection on the hot path: a table that caches the choice for each size class.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,24 +9,24 @@ use super::{
     ALGORITHMS, Algorithm, COLLECTIVES, Collective, CollectiveCall, GroupSetting, Reachability,
 };
 
-/// Nothing was chosen for this class yet.
+/// No choice has been made for this class yet.
 const OPEN: u8 = u8::MAX;
 const _: () = assert!(ALGORITHMS < OPEN as usize);
 
-/// Of one collective at one stage and an operator that commutes or not: the algorithm by class of
-/// lengths.
+/// The chosen algorithm by size class, for one collective, one stage, and an operator that commutes
+/// or not.
 struct ChoiceRow([AtomicU8; CLASSES]);
 
-/// When is asked: with each reach before ranks have told of their buffers, and with each after
-/// that.
+/// Stages of the choice: each reachability before the ranks have announced their buffers, and each
+/// after that.
 const STAGES: usize = 2 * Reachability::ALL.len();
 
-/// Rows: collectives, stages, and commuting or not.
+/// Rows: collectives, stages, commuting or not.
 const ROWS: usize = COLLECTIVES * STAGES * 2;
 
-/// The choices of a communicator, kept with it. Answers as [`pick`] does, to the byte; the first
-/// call of its kind asks that, and the first one of a collective allocates a row of some hundred
-/// bytes; from then on a call costs two loads.
+/// The cached choices of a communicator. The answers are exactly those of [`pick`]. The first call
+/// of its kind calls that function, and the first one of a row allocates the row (a few hundred
+/// bytes); later calls cost two loads.
 pub struct Choices {
     costs: Arc<CollectiveCosts>,
     forced: ForcedAlgorithms,
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Choices {
 }
 
 impl Choices {
-    /// Those of a communicator in this setting.
+    /// The choices of a communicator with this setting.
     pub fn new(
         costs: Arc<CollectiveCosts>,
         forced: ForcedAlgorithms,
@@ -57,13 +57,13 @@ impl Choices {
         }
     }
 
-    /// What all of it is about.
+    /// The setting of the communicator.
     pub fn setting(&self) -> &GroupSetting {
         &self.setting
     }
 
     /// The algorithm of a call. `bytes` are those of [`CollectiveCall::bytes`]; `reach` is
-    /// [`Reachability::Unknown`] unless all ranks know of something that holds for all calls.
+    /// [`Reachability::Unknown`] unless all ranks know of a limit that holds for all calls.
     #[inline]
     pub fn algorithm(
         &self,
@@ -75,8 +75,9 @@ impl Choices {
         self.at_stage(false, collective, bytes, commutes, reach)
     }
 
-    /// Once the ranks of a direct call have told of their buffers and `reach` is known:
-    /// [`Algorithm::Direct`] if it is still better than [`Algorithm::Shared`], else that.
+    /// The algorithm once the ranks of a direct call have announced their buffers and `reach` is
+    /// known: [`Algorithm::Direct`] if it is still better than [`Algorithm::Shared`], else the
+    /// latter.
     #[inline]
     pub fn once_reachable(
         &self,
@@ -101,7 +102,7 @@ impl Choices {
         let row = (collective as usize * STAGES + stage) * 2 + usize::from(commutes);
         let class = class_of(bytes);
         if let Some(row) = self.rows[row].get() {
-            // Threads that meet here find the same; nothing else is told by it.
+            // Relaxed: concurrent threads compute the same value, and it publishes no other data.
             let known = row.0[class].load(Ordering::Relaxed);
             if let Some(&algorithm) = Algorithm::ALL.get(usize::from(known)) {
                 return algorithm;
@@ -129,7 +130,7 @@ impl Choices {
         algorithm
     }
 
-    /// From which lengths on which algorithms are chosen, for people: ascending, the first from 0.
+    /// The lengths at which the chosen algorithm changes, for display: ascending, the first from 0.
     pub fn changes(
         &self,
         collective: Collective,
@@ -153,7 +154,7 @@ impl Choices {
 /// The shortest length of each class, ascending.
 fn class_starts() -> impl Iterator<Item = usize> {
     let octaves = (0..OCTAVES).flat_map(|octave| (4..8usize).map(move |n| (n << octave) >> 2));
-    // An octave of one or two lengths has fewer classes.
+    // An octave with only one or two lengths has fewer classes.
     let mut before = None;
     std::iter::once(0)
         .chain(octaves)

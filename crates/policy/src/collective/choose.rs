@@ -1,10 +1,10 @@
-//! The choice of a collective's algorithm: the least estimate of those that are possible, unless a
+//! Selects a collective's algorithm: the possible algorithm with the least estimate, unless a
 //! tunable forces one.
 //!
-//! [`pick`] answers the algorithm and [`choose`] everything that led to it; both ask the same
-//! function about each algorithm, and [`pick`] does not allocate. Lengths are judged by classes,
-//! four to an octave, so that [`Choices`](super::Choices) can keep every answer in a small table
-//! and still agree to the byte.
+//! [`pick`] returns the algorithm and [`choose`] also the reasons; both evaluate each algorithm by
+//! the same function, and [`pick`] does not allocate. Lengths are rounded down to size classes,
+//! four to an octave, so that [`Choices`](super::Choices) can cache every answer in a small table
+//! and still agree exactly.
 
 use std::fmt;
 
@@ -14,25 +14,25 @@ use super::costs::CollectiveCosts;
 use super::formulas::load;
 use super::{Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, Reachability};
 
-/// Why an algorithm is out of the question.
+/// Why an algorithm is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlgorithmExclusion {
-    /// The communicator has no shared area, where ranks also tell of their buffers.
+    /// The communicator has no shared area, where ranks also announce their buffers.
     NoArea,
-    /// Some buffers cannot be got at.
+    /// Some buffers cannot be accessed.
     NotReachable,
     /// There is nothing to copy.
     NoData,
-    /// So few ranks do the same by another algorithm.
+    /// With this few ranks it is identical to another algorithm.
     FewRanks {
-        /// Ranks with which it differs.
+        /// Number of ranks from which on it differs.
         least: usize,
         /// The other algorithm.
         same: Algorithm,
     },
-    /// The vector cannot be divided among the ranks.
+    /// The vector is too short to be divided among the ranks.
     TooShort {
-        /// Bytes that it needs.
+        /// Bytes that are required.
         least: usize,
     },
     /// It changes the order of operands.
@@ -76,7 +76,7 @@ impl fmt::Display for AlgorithmExclusion {
     }
 }
 
-/// What the environment forces. [`ForcedAlgorithms::default`] is nothing.
+/// The algorithms that the environment forces. [`ForcedAlgorithms::default`] forces nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ForcedAlgorithms {
     family: Option<AlgorithmFamily>,
@@ -84,10 +84,10 @@ pub struct ForcedAlgorithms {
 }
 
 impl ForcedAlgorithms {
-    /// What `MICA_COLL` and the variables of the collectives say.
+    /// The values of `MICA_COLL` and of the variables of the collectives.
     ///
     /// # Errors
-    /// When the value of one is none of its words.
+    /// If a variable has an invalid value.
     pub fn in_force() -> Result<ForcedAlgorithms, BadValue> {
         let mut forced = ForcedAlgorithms {
             family: AlgorithmFamily::parse(tunables::COLL.choice()?),
@@ -100,7 +100,7 @@ impl ForcedAlgorithms {
         Ok(forced)
     }
 
-    /// This, with all collectives of a family.
+    /// These, with a family for all collectives.
     #[must_use]
     pub fn with_family(self, family: AlgorithmFamily) -> ForcedAlgorithms {
         ForcedAlgorithms {
@@ -109,8 +109,8 @@ impl ForcedAlgorithms {
         }
     }
 
-    /// This, with an algorithm for a collective. One that the collective does not have forces
-    /// nothing.
+    /// These, with an algorithm for a collective. An algorithm that the collective does not have
+    /// forces nothing.
     #[must_use]
     pub fn with(mut self, collective: Collective, algorithm: Algorithm) -> ForcedAlgorithms {
         let has = collective.algorithms().contains(&algorithm);
@@ -118,8 +118,8 @@ impl ForcedAlgorithms {
         self
     }
 
-    /// What is wanted of a collective, the more special first: the variable, and whether an
-    /// algorithm is wanted by it.
+    /// The forced values for a collective, the more specific first: the variable, and the algorithm
+    /// or family that it names.
     fn wishes(&self, collective: Collective) -> [Option<ForcedValue>; 2] {
         [
             self.algorithms[collective as usize].map(|algorithm| ForcedValue {
@@ -134,7 +134,7 @@ impl ForcedAlgorithms {
     }
 }
 
-/// A value other than `auto` of a variable.
+/// A variable with a value other than `auto`.
 #[derive(Clone, Copy)]
 struct ForcedValue {
     tunable: &'static Tunable,
@@ -147,18 +147,18 @@ impl ForcedValue {
     }
 }
 
-/// What was found about an algorithm.
+/// The evaluation of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AlgorithmEstimate {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Nanoseconds that it takes; `None` if it is not possible.
+    /// Estimated nanoseconds; `None` if it is not possible.
     pub nanoseconds: Option<f64>,
-    /// Why it is out of the question, if it is.
+    /// Why it is excluded, if it is.
     pub ruled_out: Option<AlgorithmExclusion>,
 }
 
-/// A wish that could not be granted.
+/// A forced value that could not be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForcedRefusal {
     /// The variable.
@@ -184,31 +184,31 @@ impl fmt::Display for ForcedRefusal {
     }
 }
 
-/// A choice with all that led to it.
+/// A choice with its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlgorithmDecision {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// What it takes.
+    /// Estimated nanoseconds.
     pub nanoseconds: f64,
-    /// The length that was judged: the shortest of its class.
+    /// The length used for the estimate: the shortest of its class.
     pub judged_bytes: usize,
     /// All algorithms of the collective, in the order of [`Collective::algorithms`].
     pub estimates: Vec<AlgorithmEstimate>,
     /// The variable that forced it.
     pub forced_by: Option<&'static str>,
-    /// What was asked for and could not be.
+    /// The forced values that could not be applied.
     pub refused: Vec<ForcedRefusal>,
 }
 
 /// Size classes of an octave.
 const PER_OCTAVE: usize = 4;
-/// Longer calls are judged as this long: 2 to this power.
+/// Longer calls are treated as if they had this length: 2 to this power.
 pub(super) const OCTAVES: usize = 46;
 /// Number of size classes: no bytes, and four to an octave.
 pub(super) const CLASSES: usize = 1 + OCTAVES * PER_OCTAVE;
 
-/// The class of calls of so many bytes.
+/// The size class of calls of `bytes` bytes.
 #[inline]
 pub(super) fn class_of(bytes: usize) -> usize {
     let Some(octave) = bytes.checked_ilog2() else {
@@ -222,7 +222,7 @@ pub(super) fn class_of(bytes: usize) -> usize {
     1 + octave as usize * PER_OCTAVE + quarter
 }
 
-/// The length by which calls of so many bytes are judged: the shortest one of their class.
+/// The length used for the estimate of calls of `bytes` bytes: the shortest one of their class.
 pub fn judged(bytes: usize) -> usize {
     match class_of(bytes) {
         0 => 0,
@@ -235,7 +235,7 @@ pub fn judged(bytes: usize) -> usize {
     }
 }
 
-/// Why an algorithm cannot be, if so.
+/// Why an algorithm is excluded, if it is.
 fn exclusion(question: &CollectiveCall, algorithm: Algorithm) -> Option<AlgorithmExclusion> {
     use Algorithm::{
         Binomial, Bruck, Direct, Exchange, Halving, Linear, Ring, ScatterRing, Shared,
@@ -270,7 +270,7 @@ fn exclusion(question: &CollectiveCall, algorithm: Algorithm) -> Option<Algorith
     }
 }
 
-/// Why an algorithm cannot be, or what it takes.
+/// The reason why an algorithm is excluded, or its estimated time.
 fn weigh(
     costs: &CollectiveCosts,
     question: &CollectiveCall,
@@ -286,7 +286,7 @@ fn weigh(
     }
 }
 
-/// The question as it is judged.
+/// The call with its length rounded down to the size class.
 fn judged_question(question: &CollectiveCall) -> CollectiveCall {
     CollectiveCall {
         bytes: judged(question.bytes),
@@ -294,7 +294,7 @@ fn judged_question(question: &CollectiveCall) -> CollectiveCall {
     }
 }
 
-/// The least of the possible algorithms that `accepts` takes.
+/// The possible algorithm with the least estimate among those that `accepts` allows.
 fn least(
     costs: &CollectiveCosts,
     question: &CollectiveCall,
@@ -312,7 +312,8 @@ fn least(
     best
 }
 
-/// The algorithm, its time and the wish that was granted; of those that `accepts` takes.
+/// The algorithm, its time and the forced value that was applied, among those that `accepts`
+/// allows.
 fn decide(
     costs: &CollectiveCosts,
     question: &CollectiveCall,
@@ -329,7 +330,7 @@ fn decide(
     Some((algorithm, ns, None))
 }
 
-/// The same of all algorithms.
+/// `decide` among all algorithms.
 fn decide_of_all(
     costs: &CollectiveCosts,
     question: &CollectiveCall,
@@ -347,8 +348,8 @@ pub fn pick(
     decide_of_all(costs, &judged_question(question), forced).0
 }
 
-/// The algorithm of a call whose ranks have told of their buffers, so that `question.reach` is
-/// known: messages are out of the question by now, since all ranks have met in the area.
+/// The algorithm of a call whose ranks have announced their buffers, so that `question.reach` is
+/// known. Algorithms of messages are excluded now, because all ranks have synchronised in the area.
 /// [`Algorithm::Shared`] or [`Algorithm::Direct`].
 pub fn pick_once_reachable(
     costs: &CollectiveCosts,
@@ -360,7 +361,7 @@ pub fn pick_once_reachable(
     decision.map_or(Algorithm::Shared, |(algorithm, ..)| algorithm)
 }
 
-/// The algorithm of a call, as [`pick`] answers it, with the numbers for it and against the others.
+/// The algorithm of a call, as [`pick`] returns it, with the estimates of all algorithms.
 pub fn choose(
     costs: &CollectiveCosts,
     question: &CollectiveCall,
@@ -386,7 +387,7 @@ pub fn choose(
             },
         }
     });
-    // The wishes before the one that was granted.
+    // The forced values before the one that was applied.
     let refused = forced.wishes(question.collective).into_iter().flatten();
     let refused = refused
         .take_while(|wish| granted.is_none_or(|granted| granted.tunable.env != wish.tunable.env))

@@ -1,9 +1,9 @@
-//! What the steps of a collective cost, beside what messages cost.
+//! The costs of the steps of a collective, in addition to those of messages.
 //!
-//! Nothing is known twice: what a message costs, a copy by the kernel and a load from another
-//! rank's buffer are the figures of point to point ([`PathCosts`]), and a copy into or out of a
-//! shared area costs what a byte through cells does unless it was measured for itself. `mica tune`
-//! replaces the figures by this machine's own.
+//! No figure is stored twice: the costs of a message, of a copy by the kernel and of a load from
+//! another rank's buffer are the point-to-point figures ([`PathCosts`]). A copy into or out of a
+//! shared area costs what a byte through cells does unless it was measured separately. `mica tune`
+//! replaces the figures by those of this machine.
 
 use mica_node::topology::Level;
 
@@ -12,33 +12,32 @@ use crate::costs::{MessagePath, PathCost, PathCosts, row};
 /// What the steps of a collective cost among ranks at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelCosts {
-    /// Nanoseconds until a stamp that a rank has set is seen by another one, both on their own
-    /// cores.
+    /// Nanoseconds until another rank sees a stamp that a rank has set, each on its own core.
     pub sync_ns: f64,
-    /// Nanoseconds to tell the others of a buffer, and to look at what they have told.
+    /// Nanoseconds to announce a buffer to the others, and to read their announcements.
     pub expose_ns: f64,
     /// A copy into a cell of the area, or out of one; its start is that of each chunk. `None`: the
-    /// prices of [`MessagePath::Cells`], whose two copies run at once.
+    /// figures of [`MessagePath::Cells`], whose two copies run concurrently.
     pub copy: Option<PathCost>,
 }
 
-/// What collectives within a node are chosen by.
+/// The costs by which collectives within a node are selected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveCosts {
     /// What messages cost, single copies included.
     pub messages: PathCosts,
-    /// Nanoseconds to put another rank on a core that ranks share.
+    /// Nanoseconds to switch to another rank on a core that ranks share.
     pub switch_ns: f64,
-    /// Nanoseconds to combine a byte of an operand that is in reach of the core with one of the
+    /// Nanoseconds to combine a byte of an operand that is in the core's cache with one of the
     /// result.
     pub reduce_byte_ns: f64,
-    /// Nanoseconds that a round of messages takes beyond its messages.
+    /// Nanoseconds of a round of messages in addition to its messages.
     pub round_ns: f64,
     levels: [LevelCosts; 3],
 }
 
 impl CollectiveCosts {
-    /// The shipped figures for what messages do not tell, beside these for messages.
+    /// The shipped figures for the steps, with `messages` for the messages.
     pub fn new(messages: PathCosts) -> CollectiveCosts {
         CollectiveCosts {
             messages,
@@ -68,8 +67,8 @@ impl CollectiveCosts {
         }
     }
 
-    /// Nanoseconds to load `bytes` from another rank's buffer, or to store them there, once that is
-    /// a window.
+    /// Nanoseconds to load `bytes` from another rank's buffer, or to store them there, once it is
+    /// mapped as a window.
     pub fn load_ns(&self, level: Level, bytes: usize) -> f64 {
         self.messages
             .of(level, MessagePath::Mapped)
@@ -77,15 +76,15 @@ impl CollectiveCosts {
     }
 
     /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel, in `calls`
-    /// calls. A call takes what a pulled message takes to start, without its request and its
-    /// answer.
+    /// calls. The start of a call is that of a pulled message without its RTS and FIN.
     pub fn cma_ns(&self, level: Level, bytes: usize, calls: usize) -> f64 {
         let pull = self.messages.of(level, MessagePath::Pull);
         let words = 2.0 * self.messages.of(level, MessagePath::Inline).start_ns;
         (pull.start_ns - words).max(0.0) * calls as f64 + pull.copy_ns(bytes, 1)
     }
 
-    /// The same where both ranks copy at once, by the kernel or by load and store.
+    /// Like `load_ns` or `cma_ns`, with both ranks copying concurrently, by the kernel or by load
+    /// and store.
     pub fn together_ns(&self, level: Level, bytes: usize, kernel: bool) -> f64 {
         if kernel {
             let together = self.messages.of(level, MessagePath::Cooperate);
@@ -97,7 +96,7 @@ impl CollectiveCosts {
         }
     }
 
-    /// A number by which ranks compare their figures; 0: the shipped ones.
+    /// A fingerprint by which ranks compare their figures; 0: the shipped ones.
     pub fn fingerprint(&self) -> u64 {
         if *self == CollectiveCosts::default() {
             return 0;
@@ -108,7 +107,7 @@ impl CollectiveCosts {
         text.bytes().fold(0xcbf2_9ce4_8422_2325, step).max(1)
     }
 
-    /// What is not right with these figures, if anything.
+    /// What is invalid in these figures, if anything.
     pub fn flaw(&self) -> Option<String> {
         let plain = [
             ("switch_ns", self.switch_ns),
@@ -121,7 +120,7 @@ impl CollectiveCosts {
 }
 
 impl LevelCosts {
-    /// What is not right with these figures, if anything.
+    /// What is invalid in these figures, if anything.
     pub fn flaw(&self) -> Option<String> {
         not_sane("sync_ns", self.sync_ns)
             .or_else(|| not_sane("expose_ns", self.expose_ns))
@@ -129,7 +128,7 @@ impl LevelCosts {
     }
 }
 
-/// What is wrong with a time.
+/// What is invalid in a time.
 pub(crate) fn not_sane(name: &str, ns: f64) -> Option<String> {
     let sane = ns.is_finite() && ns >= 0.0;
     (!sane).then(|| format!("{name} is {ns}: expected nanoseconds, not negative"))

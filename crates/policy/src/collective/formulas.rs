@@ -1,17 +1,17 @@
-//! What each algorithm takes: a formula of the costs, for each collective.
+//! The cost formulas of the algorithms, for each collective.
 //!
-//! Every formula answers a [`Load`]: how often all ranks wait for one another (`passes`), what the
-//! longest chain of steps takes where each rank has a core (`chain_ns`), and what all ranks' cores
-//! do together (`work_ns`). Where each rank has its core the passes cost stamps or messages, which
-//! are in the chain. Where ranks share cores each pass has every core visit all of its ranks, and
-//! the work is done by the cores that there are:
+//! Every formula returns a [`Load`]: how often all ranks wait for one another (`passes`), the time
+//! of the longest chain of steps if each rank has a core (`chain_ns`), and the total time of all
+//! ranks' cores (`work_ns`). If each rank has its own core, the passes cost stamps or messages,
+//! which are in the chain. If ranks share cores, in each pass every core switches to all of its
+//! ranks, and the work is divided among the available cores:
 //!
 //! ```text
 //! time = chain                                                 ranks <= cores
 //! time = passes * ceil(ranks / cores) * switch + max(chain, work / cores)    otherwise
 //! ```
 //!
-//! Estimates never fall when bytes, or any cost, rise; the tests hold that.
+//! Estimates never decrease when bytes, or any cost, increase; the tests check that.
 
 use mica_node::topology::Level;
 
@@ -25,20 +25,21 @@ use messages::MessageFormulas;
 /// Children of a rank in a tree of the shared area: the default of `MICA_COLL_FAN`.
 const FAN: usize = 8;
 
-/// Ranks up to which everybody looks at everybody's line in a barrier and in a short allreduce.
+/// Ranks up to which every rank polls every other rank's flag line in a barrier and in a short
+/// allreduce.
 const FLAT_MAX: usize = 16;
 
-/// Bytes that the kernel copies in one call where they are reduced: they stay in a cache.
+/// Bytes that the kernel copies per call if they are then reduced: they stay in a cache.
 const KERNEL_BLOCK: usize = 64 << 10;
 
-/// What an algorithm takes.
+/// The load of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// How often every rank waits for another.
     pub passes: usize,
-    /// Nanoseconds of the longest chain of steps that follow one another.
+    /// Nanoseconds of the longest chain of dependent steps.
     pub chain_ns: f64,
-    /// Nanoseconds that all cores together are busy.
+    /// Nanoseconds of work of all cores together.
     pub work_ns: f64,
 }
 
@@ -49,7 +50,7 @@ impl Load {
         work_ns: 0.0,
     };
 
-    /// Nanoseconds that it takes `ranks` on `cores`.
+    /// Nanoseconds that `ranks` need on `cores`.
     pub fn ns(&self, ranks: usize, cores: usize, switch_ns: f64) -> f64 {
         let cores = cores.max(1);
         if ranks <= cores {
@@ -68,8 +69,8 @@ impl Load {
     }
 }
 
-/// What `algorithm` takes for this question, whether it is possible or not. The algorithm is one of
-/// the collective's.
+/// The load of `algorithm` for this call, whether it is possible or not. It must be one of the
+/// collective's algorithms.
 pub fn load(costs: &CollectiveCosts, question: &CollectiveCall, algorithm: Algorithm) -> Load {
     if question.setting.ranks < 2 {
         return Load::NOTHING;
@@ -81,7 +82,7 @@ pub fn load(costs: &CollectiveCosts, question: &CollectiveCall, algorithm: Algor
     }
 }
 
-/// Words of ranks to one another by stamps: in an area's lines.
+/// Costs of signals between ranks by stamps, in an area's flag lines.
 struct StampFormulas {
     ranks: usize,
     sync_ns: f64,
@@ -95,12 +96,13 @@ impl StampFormulas {
         }
     }
 
-    /// One rank's word reaches all: each looks at one line.
+    /// A signal from one rank reaches all: each polls one line.
     fn release(&self) -> Load {
         self.stamps(1.0)
     }
 
-    /// One rank hears from all, or each from all. The lines that it looks at arrive four at a time.
+    /// One rank receives a signal from all, or each from all. The lines that it polls arrive four
+    /// at a time.
     fn gather(&self) -> Load {
         self.stamps(Self::looking_at(self.ranks - 1))
     }
@@ -109,7 +111,7 @@ impl StampFormulas {
         1.0 + lines.saturating_sub(1) as f64 / 4.0
     }
 
-    /// Levels of a tree, if the ranks are so many that they are arranged in one.
+    /// Levels of the tree, if there are enough ranks for one.
     fn tree(&self) -> Option<usize> {
         let (mut reached, mut depth) = (1, 0);
         while reached < self.ranks {
@@ -119,8 +121,8 @@ impl StampFormulas {
         (self.ranks > FLAT_MAX).then_some(depth)
     }
 
-    /// All hear from all: each looks at all lines, or they gather up a tree and it is told down
-    /// again.
+    /// All receive a signal from all: each polls all lines, or the signals are gathered up a tree
+    /// and released down again.
     fn meet(&self) -> Load {
         match self.tree() {
             None => self.gather(),
@@ -142,7 +144,7 @@ impl StampFormulas {
     }
 }
 
-/// `once`, so many times.
+/// `once`, repeated `n` times.
 fn times(n: usize, once: Load) -> Load {
     Load {
         passes: n * once.passes,
@@ -151,7 +153,7 @@ fn times(n: usize, once: Load) -> Load {
     }
 }
 
-/// Nanoseconds of one rank's chain and of all ranks together.
+/// A load with these nanoseconds of the longest chain and of all ranks together.
 fn busy(chain_ns: f64, work_ns: f64) -> Load {
     Load {
         passes: 0,
@@ -160,8 +162,8 @@ fn busy(chain_ns: f64, work_ns: f64) -> Load {
     }
 }
 
-/// Through the shared area: in pieces of half a cell, each copied in, announced by a stamp, and
-/// copied out or reduced.
+/// Costs of algorithms through the shared area: in pieces of half a cell, each copied in, announced
+/// by a stamp, and copied out or reduced.
 struct AreaFormulas<'a> {
     costs: &'a CollectiveCosts,
     stamps: StampFormulas,
@@ -191,12 +193,12 @@ impl<'a> AreaFormulas<'a> {
         self.costs.copy_ns(self.level, bytes, self.pieces(bytes))
     }
 
-    /// The first piece of a pipeline: nobody can take it before it is there.
+    /// The time of the first piece of a pipeline, before other ranks can read it.
     fn fill(&self, bytes: usize) -> f64 {
         self.costs.copy_ns(self.level, bytes.min(self.piece), 1)
     }
 
-    /// Combines `operands` of `bytes` from cells: what is slower of loading and combining.
+    /// Combines `operands` operands of `bytes` from cells: the slower of loading and combining.
     fn fold(&self, bytes: usize, operands: usize) -> f64 {
         let combine = self.costs.reduce_byte_ns * bytes as f64;
         operands as f64 * combine.max(self.copy(bytes))
@@ -224,7 +226,7 @@ impl<'a> AreaFormulas<'a> {
             )),
             Collective::Allgather => times(self.pieces(bytes), gather)
                 .then(each(self.copy(bytes) + self.copy(of_others))),
-            // Half a cell has a place for each of the others.
+            // Half a cell has room for a block of each other rank.
             Collective::Alltoall => {
                 times(self.pieces(of_others), gather).then(each(2.0 * self.copy(of_others)))
             }
@@ -258,23 +260,23 @@ impl<'a> AreaFormulas<'a> {
         }
     }
 
-    /// Each rank brings its operand and reduces its slice of each piece. What follows is to fetch
-    /// the others' slices.
+    /// Each rank copies its operand in and reduces its slice of each piece. The caller adds the
+    /// fetch of the other ranks' slices.
     fn sliced(&self, bytes: usize) -> Load {
         let slice = self.fold(bytes.div_ceil(self.ranks), self.ranks - 1);
         let ns = self.copy(bytes) + slice;
         times(2 * self.pieces(bytes), self.stamps.gather()).then(busy(ns, ns * self.ranks as f64))
     }
 
-    /// The one that takes less time here.
+    /// The load with the shorter time for this call.
     fn shorter(&self, a: Load, b: Load, question: &CollectiveCall) -> Load {
         let ns = |load: &Load| load.ns(self.ranks, question.setting.cores, self.costs.switch_ns);
         if ns(&a) <= ns(&b) { a } else { b }
     }
 }
 
-/// In the ranks' own buffers: told of once, then copied or reduced by all ranks at once, then
-/// everybody hears that it is done.
+/// Costs of algorithms in the ranks' own buffers: the buffers are announced once, then all ranks
+/// copy or reduce concurrently, then a signal of completion reaches every rank.
 struct DirectFormulas<'a> {
     costs: &'a CollectiveCosts,
     stamps: StampFormulas,
@@ -299,7 +301,7 @@ impl<'a> DirectFormulas<'a> {
         }
     }
 
-    /// A rank copies `bytes` from or to another one's memory.
+    /// A rank copies `bytes` from or to another rank's memory.
     fn copy(&self, bytes: usize) -> f64 {
         if self.kernel {
             self.costs.cma_ns(self.level, bytes, 1)
@@ -308,20 +310,20 @@ impl<'a> DirectFormulas<'a> {
         }
     }
 
-    /// Every rank but the root has `bytes` to be copied. Where each has its core the root copies
-    /// its share of them too.
+    /// Every rank but the root has `bytes` to copy. If each rank has its core, the root also copies
+    /// its share of them.
     fn with_root(&self, bytes: usize) -> f64 {
         let copy = self.copy(bytes);
         match self.ranks {
             ranks if ranks > self.cores => copy,
-            // What two do at once is known.
+            // The cost of two ranks copying concurrently is known.
             2 => copy.min(self.costs.together_ns(self.level, bytes, self.kernel)),
             ranks => copy * (ranks - 1) as f64 / ranks as f64,
         }
     }
 
-    /// Combines `bytes` of each of `operands`: by windows what is slower of loading and combining,
-    /// by the kernel one after the other, a block at a time.
+    /// Combines `bytes` of each of `operands`: with windows, the slower of loading and combining;
+    /// with the kernel, one after the other, a block at a time.
     fn fold(&self, bytes: usize, operands: usize) -> f64 {
         let combine = self.costs.reduce_byte_ns * bytes as f64;
         let one = if self.kernel {
@@ -339,7 +341,7 @@ impl<'a> DirectFormulas<'a> {
         let slice = bytes.div_ceil(ranks);
         let to_others = |block: usize| others as f64 * self.copy(block);
         let stamps = &self.stamps;
-        // What each rank does between being told and telling.
+        // The work of each rank between the announcement and the signal of completion.
         let each = match question.collective {
             Collective::Barrier => 0.0,
             Collective::Bcast | Collective::Gather | Collective::Scatter => self.with_root(bytes),

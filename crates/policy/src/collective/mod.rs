@@ -1,16 +1,16 @@
-//! Which algorithm a collective among the ranks of one node takes: one pure function, as for
+//! Algorithm selection for a collective among the ranks of one node: a pure function, as for
 //! messages.
 //!
-//! - this module: the words, from [`Collective`] and [`Algorithm`] to the [`CollectiveCall`] that
-//!   is asked;
-//! - [`costs`]: what synchronising, copying and reducing cost, beside what messages cost;
-//! - [`formulas`]: what each algorithm takes, from these costs;
-//! - [`choose`](mod@choose): the least of them, or what a tunable forces, with the reasons; and
-//!   [`Choices`], the same for the hot path.
+//! - this module: the types, from [`Collective`] and [`Algorithm`] to the [`CollectiveCall`] for
+//!   which an algorithm is selected;
+//! - [`costs`]: the costs of synchronising, copying and reducing, in addition to those of messages;
+//! - [`formulas`]: the estimate of each algorithm from these costs;
+//! - [`choose`](mod@choose): the algorithm with the least estimate, or the one that a tunable
+//!   forces, with the reasons; and [`Choices`], the same for the hot path.
 //!
-//! All ranks of a communicator must answer alike, each for itself. So a [`CollectiveCall`] holds
-//! nothing but what all of them know to be equal. `docs/design/collectives.md` has the algorithms
-//! and their formulas.
+//! All ranks of a communicator must get the same answer, each by itself. So a [`CollectiveCall`]
+//! contains only values that all of them know to be equal. `docs/design/collectives.md` has the
+//! algorithms and their formulas.
 
 pub mod choices;
 pub mod choose;
@@ -27,7 +27,7 @@ pub use costs::{CollectiveCosts, LevelCosts};
 use mica_node::topology::Level;
 use mica_node::tunables::{self, Tunable};
 
-/// A collective operation; its v-, w- and non-blocking forms go by the same name, and exclusive
+/// A collective operation; its v-, w- and non-blocking forms have the same name, and exclusive
 /// scans are scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -93,8 +93,8 @@ impl Collective {
         Collective::ALL.into_iter().find(|c| c.name() == name)
     }
 
-    /// Its algorithms, in the order in which ties are decided: messages, which need nothing else,
-    /// first.
+    /// Its algorithms, in the order in which ties are decided: algorithms of messages, which need
+    /// nothing else, first.
     pub const fn algorithms(self) -> &'static [Algorithm] {
         use Algorithm::{
             Binomial, Bruck, Direct, Dissemination, Doubling, Exchange, Halving, Linear, Pairwise,
@@ -160,30 +160,30 @@ impl Collective {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Algorithm {
-    /// Messages, barrier: in round k to the rank 2^k further on.
+    /// Messages, barrier: in round k to the rank at distance 2^k.
     Dissemination = 0,
     /// Messages, rooted: a binomial tree.
     Binomial,
-    /// Messages, bcast: scattered by a tree, then allgathered around a ring.
+    /// Messages, bcast: scatter by a tree, then allgather around a ring.
     ScatterRing,
-    /// Messages, gather and scatter: the root with each rank.
+    /// Messages, gather and scatter: the root exchanges a message with each rank.
     Linear,
-    /// Messages, allgather and alltoall: doubling the distance, by Bruck (allgather of a power of
-    /// two of ranks: recursive doubling).
+    /// Messages, allgather and alltoall: Bruck's algorithm, doubling the distance (allgather with a
+    /// power of two of ranks: recursive doubling).
     Bruck,
     /// Messages, allgather: around a ring.
     Ring,
-    /// Messages, alltoall: each with each.
+    /// Messages, alltoall: each rank with each other.
     Exchange,
     /// Messages, allreduce and scan: recursive doubling.
     Doubling,
-    /// Messages, reduce, allreduce and reduce_scatter: recursive halving, and its way back.
+    /// Messages, reduce, allreduce and reduce_scatter: recursive halving, and its reverse.
     Halving,
-    /// Messages, reduce_scatter: each with each.
+    /// Messages, reduce_scatter: each rank with each other.
     Pairwise,
     /// Through the communicator's shared area.
     Shared,
-    /// Each rank in the others' memory.
+    /// Each rank accesses the others' memory.
     Direct,
 }
 
@@ -230,7 +230,7 @@ impl Algorithm {
         Algorithm::ALL.into_iter().find(|a| a.name() == name)
     }
 
-    /// What it moves bytes by.
+    /// How it moves bytes.
     pub const fn family(self) -> AlgorithmFamily {
         match self {
             Algorithm::Shared => AlgorithmFamily::Shared,
@@ -240,14 +240,14 @@ impl Algorithm {
     }
 }
 
-/// What an algorithm moves bytes by.
+/// How an algorithm moves bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AlgorithmFamily {
     /// Messages from rank to rank.
     Messages,
     /// The communicator's shared area: copied in, copied out.
     Shared,
-    /// The ranks' own buffers, which they tell one another of.
+    /// The ranks' own buffers, which they announce to one another.
     Direct,
 }
 
@@ -274,24 +274,25 @@ impl AlgorithmFamily {
     }
 }
 
-/// How the ranks can get at one another's buffers of this call: by the worst of them. It is known
-/// once all have told of their buffers, and then to all alike.
+/// How the ranks can access one another's buffers of this call: that of the least accessible
+/// buffer. It is known once all ranks have announced their buffers, and then all ranks know the
+/// same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reachability {
-    /// Not known yet: judged as [`Reachability::Windows`], since buffers only become windows where
-    /// they are told of again and again.
+    /// Not known yet: treated as [`Reachability::Windows`], because buffers become windows only if
+    /// they are announced repeatedly.
     Unknown = 0,
     /// All by load and store.
     Windows,
-    /// Some only by the kernel.
+    /// Some only by the kernel (CMA).
     Cma,
     /// Some not at all.
     None,
 }
 
 impl Reachability {
-    /// Every reach.
+    /// Every reachability.
     pub const ALL: [Reachability; 4] = [
         Reachability::Unknown,
         Reachability::Windows,
@@ -309,27 +310,28 @@ impl Reachability {
         }
     }
 
-    /// The reach of this name.
+    /// The reachability of this name.
     pub fn parse(name: &str) -> Option<Reachability> {
         Reachability::ALL.into_iter().find(|r| r.name() == name)
     }
 }
 
-/// What is true of a communicator's ranks on one node for as long as it lives, and known to all of
-/// them.
+/// Properties of a communicator's ranks on one node that are constant for its lifetime, and known
+/// to all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GroupSetting {
     /// Ranks of this communicator on the node.
     pub ranks: usize,
-    /// How far apart the two that are furthest apart are.
+    /// The distance of the two ranks that are furthest apart.
     pub level: Level,
-    /// Ranks that can run at once: no more than cores are available to the job, nor than `ranks`.
+    /// Ranks that can run concurrently: at most the cores available to the job, and at most
+    /// `ranks`.
     pub cores: usize,
     /// Bytes of a member's cell in the shared area; `None`: there is no area.
     pub area_cell: Option<usize>,
 }
 
-/// A collective call, as all of its ranks know it.
+/// A collective call, with values that all of its ranks know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CollectiveCall {
     /// The operation.
@@ -337,11 +339,11 @@ pub struct CollectiveCall {
     /// Bytes: of the vector (bcast, reduce, allreduce, scan), of each pair's block (alltoall), of
     /// each rank's block (gather, scatter, allgather, reduce_scatter).
     pub bytes: usize,
-    /// The operator commutes; true for what does not reduce.
+    /// The operator commutes; true if the collective does not reduce.
     pub commutes: bool,
-    /// How the buffers can be got at.
+    /// How the buffers can be accessed.
     pub reach: Reachability,
-    /// Who takes part, and where.
+    /// The ranks that take part, and their placement.
     pub setting: GroupSetting,
 }
 

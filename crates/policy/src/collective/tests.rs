@@ -84,7 +84,7 @@ fn what_a_node_is_good_at() {
                 assert_eq!(algorithm, Direct, "{collective:?} {ranks} {long}");
             }
         }
-        // By the kernel of this machine two copies through the area cost less than one.
+        // By the kernel, on this machine two copies through the area cost less than one.
         let kernel = CollectiveCall {
             reach: Reachability::Cma,
             ..question(Collective::Allreduce, 64 << 10, setting(ranks, cores))
@@ -93,7 +93,7 @@ fn what_a_node_is_good_at() {
     }
 }
 
-/// The changes among algorithms of messages are where they were before they were chosen by cost,
+/// The changes among algorithms of messages are at the lengths of the former fixed thresholds,
 /// within an order of magnitude.
 #[test]
 fn messages_change_over_where_they_did() {
@@ -201,7 +201,7 @@ fn an_algorithm_is_forced_before_a_family() {
         reason(&decision, Algorithm::Shared),
         Some(AlgorithmExclusion::Forced { by })
     );
-    // Where that is not possible the family's is next, and the reason is told.
+    // If that is not possible, the family's value is next, and the reason is reported.
     let far = CollectiveCall {
         reach: Reachability::None,
         ..question
@@ -213,7 +213,7 @@ fn an_algorithm_is_forced_before_a_family() {
     assert_eq!(refusal.why, Some(AlgorithmExclusion::NotReachable));
     let text = refusal.to_string();
     assert!(text.contains("MICA_COLL_ALLREDUCE=direct"), "{text}");
-    // A barrier copies nothing: a family that it does not have is not heeded.
+    // A barrier copies nothing: a family that it does not have is ignored.
     let barrier = CollectiveCall {
         collective: Collective::Barrier,
         bytes: 0,
@@ -293,7 +293,7 @@ fn flaws_are_named() {
         },
     );
     assert!(costs.flaw().unwrap().contains("-5"));
-    // Where the area was not measured, it costs what cells do, and then what was measured.
+    // If the area was not measured, it costs what cells do, otherwise what was measured.
     let shipped = CollectiveCosts::default();
     let cells = shipped.messages.of(Level::Node, MessagePath::Cells);
     assert_eq!(
@@ -339,7 +339,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Any costs of messages and of steps.
+    /// Arbitrary costs of messages and of steps.
     fn any_costs()(
         ways in prop::collection::vec((0.0..1e5f64, 0.0..2.0f64, 0.0..2.0f64, 1u64..1 << 30), 27),
         steps in prop::collection::vec((0.0..1e4f64, 0.0..1e4f64), 3),
@@ -418,8 +418,8 @@ proptest! {
             let wanted = pick(&costs, &question, &forced);
             let told = pick_once_reachable(&costs, &question, &forced);
             prop_assert_ne!(told.family(), AlgorithmFamily::Messages);
-            // The first answer is found, the next one is remembered; neighbours of the length may
-            // share it.
+            // The first answer is computed, the next one comes from the cache, where similar
+            // lengths may share it.
             for _ in 0..2 {
                 prop_assert_eq!(choices.algorithm(collective, bytes, commutes, reach), wanted);
                 prop_assert_eq!(choices.once_reachable(collective, bytes, commutes, reach), told);

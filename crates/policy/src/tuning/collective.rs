@@ -1,5 +1,5 @@
-//! What a tuning file says of the steps of collectives: sections `[collective]` and
-//! `[collective.LEVEL]`, of which every line may be missing. A file of former days has none of
+//! The figures of collectives' steps in a tuning file: sections `[collective]` and
+//! `[collective.LEVEL]`, in which every line is optional. Files of older versions have none of
 //! them.
 
 use std::fmt;
@@ -14,11 +14,11 @@ use crate::costs::{PathCost, PathCosts, level_name};
 /// The keys of `[collective]`.
 pub(super) const KEYS: [&str; 3] = ["switch_ns", "reduce_byte_ns", "round_ns"];
 
-/// The keys of `[collective.LEVEL]` that are numbers. A start of copies has lists `from` and
-/// `byte_ns` beside it.
+/// The keys of `[collective.LEVEL]` that are numbers. `copy_start_ns` comes with the lists `from`
+/// and `byte_ns`.
 pub(super) const LEVEL_KEYS: [&str; 3] = ["sync_ns", "expose_ns", "copy_start_ns"];
 
-/// What was measured of the steps of collectives.
+/// The measured figures of the steps of collectives.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CollectiveTuning {
     /// See [`CollectiveCosts::switch_ns`].
@@ -31,7 +31,7 @@ pub struct CollectiveTuning {
     pub levels: Vec<(Level, LevelTuning)>,
 }
 
-/// What was measured among ranks at one level.
+/// The figures measured among ranks at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LevelTuning {
     /// See [`LevelCosts::sync_ns`].
@@ -43,7 +43,7 @@ pub struct LevelTuning {
 }
 
 impl CollectiveTuning {
-    /// The shipped figures beside `messages`, with the measured ones in their place.
+    /// The shipped figures together with `messages`, with the measured ones in their place.
     pub(super) fn applied(&self, messages: PathCosts) -> CollectiveCosts {
         let mut costs = CollectiveCosts::new(messages);
         let replace = |figure: &mut f64, measured: Option<f64>| {
@@ -68,7 +68,7 @@ impl CollectiveTuning {
         costs
     }
 
-    /// Whether `[collective]` has a line.
+    /// Whether `[collective]` has any line.
     pub(super) fn is_measured(&self) -> bool {
         let CollectiveTuning {
             switch_ns,
@@ -79,7 +79,7 @@ impl CollectiveTuning {
         switch_ns.or(*reduce_byte_ns).or(*round_ns).is_some()
     }
 
-    /// Takes what stands in `[collective]`.
+    /// Reads the values of `[collective]`.
     pub(super) fn read(&mut self, values: &[(String, TuningValue)]) -> Result<(), String> {
         let [switch_ns, reduce_byte_ns, round_ns] = numbers(values, KEYS)?;
         *self = CollectiveTuning {
@@ -91,7 +91,7 @@ impl CollectiveTuning {
         Ok(())
     }
 
-    /// Takes what stands in `[collective.LEVEL]`.
+    /// Reads the values of `[collective.LEVEL]`.
     pub(super) fn read_level(
         &mut self,
         level: Level,
@@ -122,7 +122,7 @@ impl CollectiveTuning {
     }
 }
 
-/// The values of these keys as far as they are there: nanoseconds.
+/// The values of these keys, if present: nanoseconds.
 fn numbers<const N: usize>(
     values: &[(String, TuningValue)],
     keys: [&str; N],

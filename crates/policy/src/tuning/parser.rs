@@ -1,4 +1,4 @@
-//! Reads the text of a tuning file, line by line.
+//! Parses the text of a tuning file, line by line.
 
 use mica_node::identity::Identity;
 use mica_node::topology::Level;
@@ -16,7 +16,7 @@ pub(super) enum TuningValue {
 }
 
 impl TuningValue {
-    /// Reads a value and what may follow it: blanks and a comment.
+    /// Parses a value and what may follow it: blanks and a comment.
     fn parse(text: &str) -> Result<TuningValue, String> {
         let wrong = || format!("{text:?} is no string, number or list of numbers");
         let (value, rest) = if let Some(inner) = text.strip_prefix('"') {
@@ -46,7 +46,7 @@ fn number(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The string up to the closing quote, and what follows that.
+/// The string up to the closing quote, and the text after the quote.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.chars();
@@ -68,7 +68,7 @@ fn unquote(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// A section of the file with what has been read of it.
+/// A section of the file with the values read from it.
 enum TuningSection {
     Top,
     Machine,
@@ -85,16 +85,16 @@ struct TuningParser {
     tuning: Tuning,
     versioned: bool,
     section: TuningSection,
-    /// The line of the section's head.
+    /// The line of the section's header.
     opened: usize,
     /// The section's keys and values.
     values: Vec<(String, TuningValue)>,
 }
 
-/// Line and what is wrong there.
+/// A line number and what is invalid there.
 pub(super) type Wrong = (usize, String);
 
-/// Reads the text of a file.
+/// Parses the text of a file.
 pub(super) fn run(text: &str) -> Result<Tuning, Wrong> {
     let mut parser = TuningParser {
         tuning: Tuning::default(),
@@ -186,7 +186,7 @@ impl TuningParser {
         }
     }
 
-    /// Checks a key of the section, and its value's kind.
+    /// Checks a key of the section, and its value's type.
     fn key(&mut self, key: &str, value: &TuningValue) -> Result<(), String> {
         let fits = match (&self.section, key, value) {
             (TuningSection::Top, "version", TuningValue::Number(version)) => {
@@ -228,7 +228,7 @@ impl TuningParser {
         }
     }
 
-    /// Ends the section that is open.
+    /// Ends the current section.
     fn close(&mut self) -> Result<(), Wrong> {
         let values = std::mem::take(&mut self.values);
         let result = match self.section {
@@ -287,7 +287,7 @@ fn cost(values: &[(String, TuningValue)]) -> Result<PathCost, String> {
     }
 }
 
-/// The prices in a section.
+/// The spans of a cost in a section.
 pub(super) fn spans(values: &[(String, TuningValue)]) -> Result<[CostSpan; SPANS], String> {
     let list = |key: &str| match values.iter().find(|(known, _)| known == key) {
         Some((_, TuningValue::List(list))) => Ok(list),
@@ -302,7 +302,7 @@ pub(super) fn spans(values: &[(String, TuningValue)]) -> Result<[CostSpan; SPANS
             byte_ns.len()
         ));
     }
-    // Bytes beyond this are not exact as numbers of the file.
+    // Numbers of bytes beyond this are not exact in the file's number format.
     let bytes = |from: f64| from.fract() == 0.0 && (0.0..=9e15).contains(&from);
     if let Some(from) = from.iter().find(|&&from| !bytes(from)) {
         return Err(format!("from has {from}: expected a number of bytes"));

@@ -121,7 +121,7 @@ fn steps_of_collectives_are_read() {
     assert_eq!(costs.of(Level::Package), shipped.of(Level::Package));
     assert_eq!(costs.flaw(), None);
 
-    // Each line may be missing; those of copies go together.
+    // Every line is optional; those of copies belong together.
     let few = "[collective.node]\nsync_ns = 90\n[collective]\nswitch_ns = 650\n";
     let costs = parse(&format!("{HEAD}{few}"))
         .unwrap()
@@ -210,7 +210,7 @@ fn keys_are_names_of_files_and_tell_machines_apart() {
             kernel: "6.2.0".to_owned(),
             ..machine()
         },
-        // The parts do not run into one another.
+        // The parts are hashed with a separator.
         Identity {
             processors: "0-132K".to_owned(),
             caches: " Data, 1024K Unified".to_owned(),
@@ -258,7 +258,7 @@ fn files_that_cannot_be_read_are_named() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("/no/such/file.toml"), "{error}");
-    // Endless, and not text at all.
+    // An endless file that is not text.
     let error = Tuning::read(Path::new("/dev/zero"))
         .unwrap_err()
         .to_string();
@@ -323,7 +323,7 @@ proptest! {
         prop_assert_eq!(parse(&tuning.to_string()).unwrap(), tuning);
     }
 
-    /// Whatever stands in a file: costs that can be used, or an error with a line of the file.
+    /// Whatever a file contains, the result is usable costs, or an error with a line of the file.
     #[test]
     fn garbage_is_an_error_or_sane(
         at in any::<prop::sample::Index>(),

@@ -1,13 +1,13 @@
 use super::*;
 
-/// A thread with a clock of its own: what it does takes the time that it says.
+/// A simulated thread with its own clock.
 struct Thread {
     now: u64,
     history: PollYield,
-    /// What a poll takes, and the way from one call to the next.
+    /// Duration of a poll, and the time from one call to the next.
     poll: u64,
     call: u64,
-    /// What a yield takes, and how much longer the way to the next call after it.
+    /// Duration of a yield, and the additional time to the next call after it.
     switch: u64,
     cold: u64,
     is_cold: bool,
@@ -41,7 +41,7 @@ impl Thread {
         self.is_cold
     }
 
-    /// The poll up to its answer. Calls are slower by turns, as in reality.
+    /// The poll up to its result. The durations of calls vary, as in reality.
     fn begin(&mut self) {
         let jitter = [0, 10, 0, 0, 25, 5][self.polls as usize % 6];
         let cold = if self.is_cold { self.cold } else { 0 };
@@ -56,7 +56,7 @@ impl Thread {
         self.now += self.poll;
     }
 
-    /// Computes and polls until the poll that finds something: the one after so many yields.
+    /// Computes and polls until the poll that succeeds: the one after `yields` yields.
     fn wait(&mut self, yields: u32, compute: u64) {
         let last = self.yields + yields;
         loop {
@@ -69,12 +69,12 @@ impl Thread {
         }
     }
 
-    /// Polls that yielded.
+    /// Number of polls that yielded.
     fn yields_of(&mut self, polls: u32) -> u32 {
         (0..polls).map(|_| u32::from(self.poll())).sum()
     }
 
-    /// The share of the time that `rounds` of `round` spend in yields.
+    /// The fraction of the time of `rounds` calls of `round` that is spent in yields.
     fn share(&mut self, rounds: u32, mut round: impl FnMut(&mut Thread)) -> f64 {
         let (began, yields) = (self.now, self.yields);
         (0..rounds).for_each(|_| round(self));
@@ -100,7 +100,7 @@ fn a_slow_processor_that_only_polls_yields_as_well() {
 
 #[test]
 fn computing_between_polls_costs_few_yields() {
-    // 0.3 us between looks; an update of a table that takes 50 ns; 5 us of computation.
+    // 0.3 us between polls; an update of a table that takes 50 ns; 5 us of computation.
     for compute in [300, 50, 5_000] {
         let mut thread = Thread::new();
         let round = |thread: &mut Thread| {
@@ -110,7 +110,7 @@ fn computing_between_polls_costs_few_yields() {
         let share = thread.share(100_000, round);
         assert!(share < 0.035, "{compute} ns: {share}");
         assert!(share > 0.0, "{compute} ns: peers never get the core");
-        // It has learned that nothing comes of it.
+        // By now it has learned that yields are not useful.
         thread.share(1_000_000, round);
         let share = thread.share(100_000, round);
         assert!(share > 0.0 && share < 0.002, "{compute} ns: {share}");
@@ -122,7 +122,7 @@ fn polls_that_end_unseen_are_no_computation() {
     let mut thread = Thread::new();
     for _ in 0..1000 {
         thread.wait(5, 0);
-        // A test of something else, whose end nobody has told.
+        // A test of something else, whose end is not reported.
         thread.compute(200);
         thread.begin();
         thread.compute(200);
@@ -134,7 +134,7 @@ fn polls_that_end_unseen_are_no_computation() {
 fn slices_stay_short_while_yields_bring_messages() {
     let mut thread = Thread::new();
     for _ in 0..1000 {
-        // Others on this core have their slices, then the message is there.
+        // Others on this core use their slices, then the message has arrived.
         thread.wait(4, 150);
         assert!(thread.history.slice_ns < 2 * SLICE_MIN_NS);
     }
@@ -182,7 +182,7 @@ fn learns_that_a_program_polls_many_requests_before_it_computes() {
     let share = thread.share(10_000, round);
     assert!(share < 0.035, "{share}");
     assert!(thread.history.patience_ns > SPIN_LIMIT_MIN_NS);
-    // The same program then only waits, in a ring: the patience is unlearned.
+    // The same program then only waits, in a ring: the spin limit decreases again.
     for _ in 0..1000 {
         thread.wait(5, 0);
         thread.compute(300);
@@ -209,7 +209,7 @@ fn learns_that_a_program_sends_between_tests_that_follow_each_other_closely() {
 fn a_ring_of_polling_ranks_keeps_the_least_patience() {
     let mut thread = Thread::new();
     for _ in 0..1000 {
-        // Its turn, then the wait for the next one.
+        // This rank's step in the ring, then the wait for the next one.
         thread.history.useful();
         thread.compute(400);
         let first = (1..10).find(|_| thread.poll());
@@ -237,7 +237,7 @@ fn yields_seldom_when_nobody_needs_the_core() {
     let mut thread = Thread::new();
     (thread.switch, thread.cold) = (400, 0);
     assert!(thread.yields_of(1000) < 100);
-    // As soon as somebody does, it yields at nearly every poll again.
+    // As soon as another thread needs the core, it yields at nearly every poll again.
     thread.switch = 1500;
     thread.yields_of(40);
     assert!(thread.yields_of(100) >= 70);
@@ -248,7 +248,7 @@ fn a_clock_that_jumps_does_no_harm() {
     let mut thread = Thread::new();
     thread.yields_of(100);
     for jump in [-1_000_000_000_i64, 3_000_000_000] {
-        // Right after a yield that has found nobody.
+        // Right after a yield that has found no other thread.
         thread.switch = 400;
         while !thread.poll() {}
         thread.now = thread.now.saturating_add_signed(jump);

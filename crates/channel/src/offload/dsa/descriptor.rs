@@ -11,13 +11,13 @@ const COMPLETION_ADDRESS_VALID: u32 = 1 << 2;
 /// Write the completion record on success, too.
 const REQUEST_COMPLETION: u32 = 1 << 3;
 
-/// A request to the device: copy `size` bytes. Addresses are this process's: the kernel enables
-/// user queues only with shared virtual memory, and the queue (dedicated) or the submitting
-/// instruction (shared) carries the number of our address space (PASID).
+/// A request to the device to copy `size` bytes. Addresses are those of this process: the kernel
+/// enables user queues only with shared virtual memory, and the queue (dedicated) or the submitting
+/// instruction (shared) carries the identifier of our address space (PASID).
 ///
-/// "Block on fault" stays off: a missing page then ends the operation early, and the CPU goes on,
-/// instead of holding up a device that others share. "Cache control" stays off, too: the bytes do
-/// not displace what the program computes with (5.2).
+/// "Block on fault" stays off: a missing page then ends the operation early, and the CPU continues,
+/// instead of stalling a device that others share. "Cache control" stays off, too, so that the
+/// copied bytes do not evict the program's data from the cache (5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(in crate::offload) struct Descriptor {
@@ -35,7 +35,7 @@ pub(in crate::offload) struct Descriptor {
 const _: () = assert!(size_of::<Descriptor>() == 64 && size_of::<Record>() == 32);
 
 impl Descriptor {
-    /// A copy that reports to the record at address `completion`.
+    /// A copy that writes its completion record at address `completion`.
     pub(super) fn memmove(source: u64, target: u64, size: u32, completion: u64) -> Descriptor {
         Descriptor {
             owner: 0,
@@ -56,13 +56,13 @@ impl Descriptor {
     }
 }
 
-/// What the device writes when it is through: the status last, once all else and the data are
-/// visible.
+/// The completion record that the device writes: the status comes last, when everything else and
+/// the data are visible.
 #[derive(Debug, Default)]
 #[repr(C, align(32))]
 pub(super) struct Record {
     status: AtomicU8,
-    /// For a move: 1 if it went backwards, which it may for buffers that overlap.
+    /// For a move: 1 if it went backwards, which is allowed for buffers that overlap.
     result: AtomicU8,
     _reserved: [u8; 2],
     bytes_completed: AtomicU32,
@@ -70,29 +70,29 @@ pub(super) struct Record {
     _specific: [u64; 2],
 }
 
-/// How an operation ended.
+/// The result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DsaCompletion {
     /// All bytes are copied.
     Done,
-    /// A page was not present: so many bytes from the start are copied.
+    /// A page was not present: `bytes` bytes from the start are copied.
     Fault { bytes: usize },
-    /// The device refused or failed; how many bytes are copied does not matter.
+    /// The device refused or failed; the number of copied bytes is irrelevant.
     Error { status: u8 },
 }
 
 pub(super) const SUCCESS: u8 = 0x01;
 pub(super) const PAGE_FAULT: u8 = 0x03;
-/// Bit 7 of a fault's status tells that the device wanted to write.
+/// Bit 7 of a fault's status says that the faulting access was a write.
 pub(super) const STATUS_MASK: u8 = 0x7f;
 
 impl Record {
-    /// Makes the record ready for the next operation, before it is submitted.
+    /// Clears the record for the next operation, before that is submitted.
     pub(super) fn clear(&self) {
         self.status.store(0, Ordering::Relaxed);
     }
 
-    /// How the operation of `size` bytes ended; `None` while the device is at it.
+    /// The result of the operation of `size` bytes; `None` while the device executes it.
     pub(super) fn completion(&self, size: usize) -> Option<DsaCompletion> {
         // SYNC record: pairs with the device's write of the status, which comes last.
         let status = self.status.load(Ordering::Acquire);
@@ -101,15 +101,15 @@ impl Record {
         Some(match status & STATUS_MASK {
             0 => return None,
             SUCCESS => DsaCompletion::Done,
-            // What is copied lies at the end then. Our buffers do not overlap, so copying all again
-            // does no harm.
+            // The copied bytes are then at the end. Our buffers do not overlap, so copying
+            // everything again does no harm.
             PAGE_FAULT if backwards || bytes > size => DsaCompletion::Fault { bytes: 0 },
             PAGE_FAULT => DsaCompletion::Fault { bytes },
             _ => DsaCompletion::Error { status },
         })
     }
 
-    /// The device's part, for its stand-in in software.
+    /// Writes the record as the device does, for the software device of the tests.
     #[cfg(test)]
     pub(super) fn write(&self, status: u8, result: u8, bytes: u32, address: u64) {
         self.result.store(result, Ordering::Relaxed);
@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn the_formats_are_those_of_the_specification() {
         let d = Descriptor::memmove(0x1111, 0x2222, 4096, 0x4440);
-        // SAFETY: the descriptor has 64 initialised bytes: no padding, as the constant assertion
-        // and the fields' sum tell.
+        // SAFETY: the descriptor has 64 initialised bytes and no padding, as the constant assertion
+        // and the sum of the fields show.
         let bytes: [u8; 64] = unsafe { std::mem::transmute(d) };
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         assert_eq!(word(0), 0x0300_000c << 32, "opcode and flags, no PASID");

@@ -1,22 +1,22 @@
-//! Keeps a device busy with chunks of jobs, and brings every chunk to its end whatever the device
-//! does.
+//! Keeps a device busy with chunks of jobs, and completes every chunk whatever the device does.
 //!
-//! A slot holds a claimed chunk. It goes through the device stretch by stretch (a stretch is
-//! contiguous on both sides, and no longer than one descriptor may be), one descriptor at a time;
-//! several slots keep several descriptors in flight, and they may end in any order. What the device
-//! does not do, the CPU does:
+//! A slot holds a claimed chunk. The device copies the chunk stretch by stretch (a stretch is
+//! contiguous on both sides, and at most as long as one descriptor allows), one descriptor at a
+//! time; several slots keep several descriptors in flight, which may complete in any order. The CPU
+//! copies what the device does not:
 //!
-//! | what happens | what follows |
+//! | event | action |
 //! |---|---|
 //! | a stretch is short | the CPU copies it |
-//! | the queue is full | the slot waits for the next look; after many, the CPU copies the rest of the chunk |
-//! | a page fault | the CPU goes on to the end of that page, which brings it in, and the device from there |
+//! | the queue is full | the slot waits for the next poll; after many, the CPU copies the rest |
+//! | a page fault | the CPU copies to the end of that page; then the device continues |
 //! | many faults in a chunk | the CPU copies the rest of the chunk |
-//! | an error | the CPU copies the stretch again; after some errors in a row the device is given up |
-//! | no completion, and the queue is out of service | the CPU copies the stretch again; the device is given up |
+//! | an error | the CPU copies the stretch again; after some in a row the device is disabled |
+//! | no completion, queue not enabled | the CPU copies the stretch again; the device is disabled |
 //!
-//! Copying a stretch again is right since source and destination do not overlap and nobody changes
-//! the source.
+//! Copying to the end of a page faults the page in. Copying a stretch again is correct because
+//! source and destination do not overlap and the source does not change meanwhile. A disabled
+//! device gets no more descriptors.
 
 use super::descriptor::{Descriptor, DsaCompletion, Record};
 use super::presence::{PageAccess, Presence};
@@ -24,29 +24,29 @@ use super::{Portal, Submission};
 use crate::offload::job::{CHUNK, Chunk, OffloadJob};
 use std::sync::Arc;
 
-/// Descriptors in flight: with chunks of 128 KiB, 4 MiB are under way without another look of the
+/// Descriptors in flight: with chunks of 128 KiB, 4 MiB are under way without another poll by the
 /// rank.
 const SLOTS: usize = 32;
 
-/// Stretches below this are the CPU's, until the break-even length is measured. Published
-/// measurements of the device put it between 4 and 16 KiB.
+/// Stretches shorter than this, in bytes, are copied by the CPU until the break-even length is
+/// measured. Published measurements of the device put it between 4 and 16 KiB.
 const SHORTEST: usize = 16 << 10;
 
 /// Faults in one chunk after which the CPU takes over.
 const FAULTS: u32 = 8;
 
-/// Times that the queue may have no room for a stretch before the CPU takes over the chunk: others
-/// keep it busy.
+/// Times that the queue may have no room for a stretch before the CPU takes over the chunk: other
+/// processes keep the queue busy.
 const REFUSALS: u32 = 1024;
 
-/// Errors in a row after which the device is given up.
+/// Errors in a row after which the device is no longer used.
 const ERRORS: u32 = 4;
 
-/// Looks without any completion between two questions whether the queue is still in service: some
+/// Polls without any completion between two checks whether the queue is still in service: some
 /// milliseconds.
 const POLLS_PER_QUERY: u32 = 1 << 16;
 
-/// What a device has done, and what it has not.
+/// Counters of what the device did and what the CPU did in its place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DsaReport {
     /// Bytes that the device copied.
@@ -57,20 +57,20 @@ pub struct DsaReport {
     pub descriptors: u64,
     /// Times that the queue was full.
     pub full: u64,
-    /// Operations that ended at a page that was not present.
+    /// Operations that stopped at a page that was not present.
     pub faults: u64,
-    /// Operations that failed, or were never completed.
+    /// Operations that failed, or never completed.
     pub errors: u64,
     /// The last status of a failure (`linux/idxd.h`), 0 if there was none or the device gave none.
     pub last_error: u8,
-    /// The device is not used any more.
+    /// The device is no longer used.
     pub given_up: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Feeder {
     portal: Box<dyn Portal>,
-    /// One for each slot, where the device finds it.
+    /// One per slot, at a fixed address for the device.
     records: Box<[Record]>,
     slots: Vec<FeederSlot>,
     presence: Presence,
@@ -85,11 +85,11 @@ enum FeederSlot {
     Free,
     /// To be submitted when the queue has room.
     Waiting(Flight),
-    /// With the device: the first `sent` bytes of its rest.
+    /// With the device: the first `sent` bytes of `rest`.
     Out(Flight, usize),
 }
 
-/// A claimed chunk on its way.
+/// A claimed chunk in progress.
 #[derive(Debug)]
 struct Flight {
     job: Arc<OffloadJob>,
@@ -117,21 +117,21 @@ impl Feeder {
         self.report
     }
 
-    /// Gives the device no stretches below `bytes` from now on.
+    /// From now on, the CPU copies stretches shorter than `bytes`.
     pub(super) fn set_shortest(&mut self, bytes: usize) {
         self.shortest = bytes;
     }
 
-    /// True when no chunk is on its way.
+    /// True if no chunk is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.slots
             .iter()
             .all(|slot| matches!(slot, FeederSlot::Free))
     }
 
-    /// Takes what the device has completed, and gives it what it has room for: first what is on its
-    /// way, then chunks of `job`. True if anything moved. The CPU copies at most some chunks in one
-    /// call.
+    /// Handles what the device has completed, and submits what the queue has room for: first chunks
+    /// in progress, then chunks of `job`. True if anything made progress. The CPU copies at most
+    /// some chunks in one call.
     pub(super) fn advance(&mut self, job: Option<&Arc<OffloadJob>>) -> bool {
         let mut moved = false;
         for at in 0..self.slots.len() {
@@ -159,7 +159,7 @@ impl Feeder {
             if !matches!(self.slots[at], FeederSlot::Free) {
                 continue;
             }
-            // A job that is not for the device must not hold up its owner for long.
+            // A job that the device does not copy must not block its owner for long.
             if self.report.cpu_bytes - copied >= CHUNK as u64 {
                 break;
             }
@@ -180,7 +180,7 @@ impl Feeder {
         moved
     }
 
-    /// Looks at one slot. True if it got on.
+    /// Polls one slot. True if it made progress.
     fn visit(&mut self, at: usize) -> bool {
         match std::mem::replace(&mut self.slots[at], FeederSlot::Free) {
             FeederSlot::Free => false,
@@ -241,9 +241,9 @@ impl Feeder {
         self.report.given_up |= self.errors_in_row >= ERRORS;
     }
 
-    /// Copies to the end of the page at which the device stopped, of `left` bytes of its stretch:
-    /// on the source's or the destination's side, whichever ends last, so that both pages are
-    /// present then.
+    /// The CPU copies to the end of the page at which the device stopped, at most `left` bytes of
+    /// the stretch: on the source's or the destination's side, whichever ends last, so that both
+    /// pages are present afterwards.
     fn go_over_page(&mut self, flight: &mut Flight, left: usize) {
         if left == 0 {
             return;
@@ -258,7 +258,7 @@ impl Feeder {
         self.by_cpu(flight, left.min(to_end(source).max(to_end(target))));
     }
 
-    /// Copies the next `bytes` bytes of a chunk by the CPU.
+    /// The CPU copies the next `bytes` bytes of a chunk.
     fn by_cpu(&mut self, flight: &mut Flight, bytes: usize) {
         let end = flight.rest.start + bytes;
         flight.job.copy_part(flight.rest.start..end);
@@ -266,11 +266,11 @@ impl Feeder {
         self.report.cpu_bytes += bytes as u64;
     }
 
-    /// Brings a chunk to where it needs the device, and submits; or to its end.
+    /// Advances a chunk until it needs the device, and submits; or completes it.
     fn step(&mut self, at: usize, mut flight: Flight) -> FeederSlot {
         while !flight.rest.is_empty() && !flight.job.is_stopped() {
             let Some((source, target, len)) = flight.job.plan.stretch(flight.rest.clone()) else {
-                // Not memory that the device reaches.
+                // The device does not reach this memory.
                 let all = flight.rest.len();
                 self.by_cpu(&mut flight, all);
                 continue;
@@ -311,13 +311,13 @@ impl Feeder {
         FeederSlot::Free
     }
 
-    /// The queue is out of service: what it had is the CPU's now.
+    /// The queue is out of service: the CPU takes over its chunks.
     #[cold]
     fn rescue(&mut self) {
         self.report.given_up = true;
         for at in 0..self.slots.len() {
-            // A record may have been written between the last look and the end of the queue: then
-            // there is nothing to rescue.
+            // A record may have been written between the last poll and the end of the queue; then
+            // there is nothing to take over.
             self.visit(at);
             match std::mem::replace(&mut self.slots[at], FeederSlot::Free) {
                 FeederSlot::Free => {}

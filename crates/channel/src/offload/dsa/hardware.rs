@@ -1,15 +1,15 @@
 //! A real work queue: its portal mapped into this process, or, where the kernel does not allow
 //! that, descriptors written to the queue's file.
 //!
-//! A dedicated queue is written by MOVDIR64B, which never says no: what does not fit is lost, so
-//! the feeder never has more descriptors out than the queue has entries. A shared queue is written
-//! by ENQCMD, which tells whether the queue took the descriptor. Devices with the erratum of
-//! INTEL-SA-01084 may be mapped by privileged programs only; there the kernel (6.10) takes
-//! descriptors by `write`.
+//! A dedicated queue is written by MOVDIR64B, which never reports a full queue: a descriptor that
+//! does not fit is lost, so the feeder never has more descriptors out than the queue has entries. A
+//! shared queue is written by ENQCMD, which reports whether the queue accepted the descriptor.
+//! Devices with the erratum of INTEL-SA-01084 may be mapped only by privileged programs; for them
+//! the kernel (6.10) accepts descriptors by `write`.
 //!
-//! Nothing here could be run on the machine it was written on, which has no DSA: the rules are
-//! those of the specification and of the kernel's idxd driver; all that lies above the portal is
-//! tested against a device in software.
+//! This code could not be run on the machine on which it was written, which has no DSA: it follows
+//! the specification and the kernel's idxd driver. Everything above the portal is tested against a
+//! device in software.
 
 use super::descriptor::Descriptor;
 use super::queues::{self, QueueInfo, QueueMode};
@@ -20,13 +20,13 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
-/// Bytes of a portal's mapping: one page, and the kernel refuses more.
+/// Bytes of a portal's mapping: one page; the kernel refuses more.
 const PORTAL_BYTES: usize = 4096;
 
 /// An open work queue.
 #[derive(Debug)]
 pub(super) struct Hardware {
-    /// Keeps the queue ours; the way in where there is no mapping.
+    /// Keeps the queue open; descriptors are written to it if there is no mapping.
     file: File,
     portal: Option<PortalMapping>,
     mode: QueueMode,
@@ -38,13 +38,13 @@ pub(super) struct Hardware {
 #[derive(Debug)]
 struct PortalMapping(NonNull<u8>);
 
-// SAFETY: the portal is a device register: any thread may write to it, and the feeder's lock keeps
-// them apart.
+// SAFETY: the portal is a device register: any thread may write to it, and the feeder's lock
+// serialises the writes.
 unsafe impl Send for PortalMapping {}
 
 impl Drop for PortalMapping {
     fn drop(&mut self) {
-        // SAFETY: mapped in `open` with this length, and used by its owner only.
+        // SAFETY: mapped in `open` with this length, and used only by its owner.
         unsafe { libc::munmap(self.0.as_ptr().cast(), PORTAL_BYTES) };
     }
 }
@@ -53,7 +53,7 @@ impl Hardware {
     /// Opens a queue.
     ///
     /// # Errors
-    /// When this process may not use it, somebody else has it (dedicated), or the processor lacks
+    /// If this process may not use it, another process has it (dedicated), or the processor lacks
     /// the instruction.
     pub(super) fn open(queue: &QueueInfo) -> Result<Hardware, NoDevice> {
         let cannot = |call, source| NoDevice::Refused {
@@ -66,8 +66,8 @@ impl Hardware {
             .write(true)
             .open(&queue.device)
             .map_err(|e| cannot("open", e))?;
-        // SAFETY: a fresh mapping at an address of the kernel's choice. The child of a fork does
-        // not get it.
+        // SAFETY: a new mapping at an address that the kernel chooses. The child of a fork does not
+        // inherit it.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -83,8 +83,9 @@ impl Hardware {
             if error.raw_os_error() != Some(libc::EPERM) {
                 return Err(cannot("mmap", error));
             }
-            // Only a kernel that does not let us map takes descriptors by `write`; an empty one
-            // tells whether ours does. SAFETY: no bytes are written, so none are read.
+            // Only a kernel that refuses the mapping accepts descriptors by `write`; an empty write
+            // shows whether this one does.
+            // SAFETY: no bytes are written, so none are read.
             if unsafe { libc::write(file.as_raw_fd(), std::ptr::null(), 0) } < 0 {
                 return Err(cannot("write", io::Error::last_os_error()));
             }
@@ -135,7 +136,7 @@ impl Portal for Hardware {
             return self.write(descriptor);
         };
         // SAFETY: the mapping is the queue's portal, and `open` has checked that the processor has
-        // the instruction. The feeder keeps within a dedicated queue's entries.
+        // the instruction. The feeder never exceeds the entries of a dedicated queue.
         let accepted = unsafe {
             match self.mode {
                 QueueMode::Shared => instruction::enqcmd(portal.0.as_ptr(), descriptor),
@@ -187,8 +188,8 @@ mod instruction {
     /// 1. The processor has MOVDIR64B;
     /// 2. `portal` is a mapped portal of a dedicated queue that has room.
     pub(super) unsafe fn movdir64b(portal: *mut u8, descriptor: &Descriptor) {
-        // SAFETY: obligations 1 and 2. The fence makes what the device will read (the cleared
-        // record, the source) visible first: the store that follows is not ordered by itself.
+        // SAFETY: obligations 1 and 2. The fence first makes visible what the device will read (the
+        // cleared record, the source): the store that follows is not ordered by itself.
         unsafe {
             asm!(
                 "sfence",
@@ -200,10 +201,10 @@ mod instruction {
         }
     }
 
-    /// Offers the descriptor to a shared queue; false if it has no room.
+    /// Submits the descriptor to a shared queue; false if the queue has no room.
     ///
     /// # Safety
-    /// 1. The processor has ENQCMD, and the kernel serves it;
+    /// 1. The processor has ENQCMD, and the kernel supports it;
     /// 2. `portal` is a mapped portal of a shared queue.
     pub(super) unsafe fn enqcmd(portal: *mut u8, descriptor: &Descriptor) -> bool {
         let retry: u8;
@@ -223,7 +224,7 @@ mod instruction {
     }
 }
 
-/// Other processors have no DSA.
+/// Other processor architectures have no DSA.
 #[cfg(not(target_arch = "x86_64"))]
 mod instruction {
     use super::{Descriptor, QueueMode};
@@ -265,8 +266,8 @@ mod tests {
         assert!(error.contains("/nonexistent/wq9.9"), "{error}");
     }
 
-    /// Where the processor has MOVDIR64B, ordinary memory may stand in for a portal: 64 bytes
-    /// arrive at once.
+    /// If the processor has MOVDIR64B, ordinary memory can replace a portal: 64 bytes arrive at
+    /// once.
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn movdir64b_writes_the_descriptor() {
@@ -276,7 +277,7 @@ mod tests {
         }
         let descriptor = Descriptor::memmove(1, 2, 3, 64);
         let mut portal = Descriptor::memmove(0, 0, 0, 0);
-        // SAFETY: 1. checked above; 2. 64 writable, aligned bytes take the place of the portal.
+        // SAFETY: 1. checked above; 2. 64 writable, aligned bytes replace the portal.
         unsafe {
             instruction::movdir64b(std::ptr::from_mut(&mut portal).cast(), &descriptor);
         }

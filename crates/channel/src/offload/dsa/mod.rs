@@ -1,5 +1,5 @@
-//! `dsa` and `dsa+thread` (SCI and MCI of chai-2009, 5.1): the copy engine of this century's I/OAT,
-//! the Intel Data Streaming Accelerator, through a work queue for user programs.
+//! `dsa` and `dsa+thread` (SCI and MCI of chai-2009, 5.1): the Intel Data Streaming Accelerator,
+//! the successor of I/OAT, through a work queue for user programs.
 //!
 //! ```text
 //!   CopyJob --chunks--> Feeder: slots --descriptors--> Portal (Hardware, or a device in software for tests)
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The device works on this process's own addresses (shared virtual memory; the kernel enables user
-//! queues only with it). It reaches a peer's memory only through a window mapped here: cross memory
-//! attach is the CPU's. With `dsa` the rank feeds and watches the device whenever it looks at a
-//! job; with `dsa+thread` the helper does.
+//! queues only with it). It reaches a peer's memory only through a window mapped here: only the CPU
+//! can use cross memory attach. With `dsa` the rank feeds and polls the device whenever it polls a
+//! job; with `dsa+thread` the helper thread does.
 
 mod descriptor;
 mod feeder;
@@ -37,20 +37,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Why there is no device to copy with.
+/// Why no device is available for copying.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoDevice {
-    /// Another engine was asked for.
+    /// Another engine was requested.
     #[error("no DSA device was looked for")]
     NotLookedFor,
-    /// The machine has no DSA, or nobody has set up a queue.
+    /// The machine has no DSA, or no queue is set up.
     #[error("no enabled work queue of type user in {directory} (see accel-config)")]
     NoQueue {
         /// Where queues are listed.
         directory: &'static str,
     },
-    /// This process may not use the queue, or somebody else does.
+    /// This process may not use the queue, or another process uses it.
     #[error("{call} of DSA work queue {} failed: {source}", .queue.display())]
     Refused {
         /// The queue's character device.
@@ -70,18 +70,18 @@ pub enum NoDevice {
     },
 }
 
-/// What became of a descriptor.
+/// The result of submitting a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Submission {
     /// The device will write its completion record.
     Accepted,
     /// The queue has no room: try again later.
     Full,
-    /// The queue will not take it, now or later.
+    /// The queue will never accept it.
     Refused,
 }
 
-/// The way into a work queue.
+/// Access to a work queue.
 pub(super) trait Portal: Send + std::fmt::Debug {
     /// Submits a descriptor. Its addresses and its record must stay valid until the record is
     /// written.
@@ -93,8 +93,8 @@ pub(super) trait Portal: Send + std::fmt::Debug {
     /// Longest transfer of one descriptor, in bytes.
     fn max_transfer(&self) -> usize;
 
-    /// Whether the queue is in service. The driver drains a queue before it is disabled, so that
-    /// one which is not touches no memory any more.
+    /// Whether the queue is in service. The driver drains a queue before it disables it, so a
+    /// disabled queue touches no memory any more.
     fn is_enabled(&self) -> bool;
 }
 
@@ -107,7 +107,7 @@ impl Device {
         Device(Mutex::new(Feeder::new(portal)))
     }
 
-    /// Gives the device no stretches below `bytes` from now on.
+    /// From now on, the CPU copies stretches shorter than `bytes`.
     pub(super) fn set_shortest(&self, bytes: usize) {
         self.feeder().set_shortest(bytes);
     }
@@ -117,10 +117,10 @@ impl Device {
     }
 }
 
-/// Opens the first queue of this machine that lets itself be opened.
+/// Opens the first queue of this machine that can be opened.
 ///
 /// # Errors
-/// Why the last one did not, or that there is none.
+/// Why the last one could not be opened, or that there is none.
 pub(super) fn open_device() -> Result<Device, NoDevice> {
     let mut why = NoDevice::NoQueue {
         directory: queues::SYSFS,
@@ -134,7 +134,7 @@ pub(super) fn open_device() -> Result<Device, NoDevice> {
     Err(why)
 }
 
-/// A device, and the process (in generations of forks) that has it.
+/// A device, and the fork generation of the process that opened it.
 #[derive(Debug)]
 struct Holder {
     device: Option<Arc<Device>>,
@@ -149,11 +149,11 @@ impl Holder {
         }
     }
 
-    /// The device. A child has none of its parent's: the portal is not mapped there, and the queue
-    /// works on the parent's memory. It opens its own, or does without.
+    /// The device. A forked child cannot use its parent's device: the portal is not mapped there,
+    /// and the queue works on the parent's memory. The child opens its own, or has none.
     fn device(&mut self) -> Option<&Arc<Device>> {
         if self.generation != fork::generation() {
-            // Its lock may be held by a thread that is not here.
+            // Its lock may be held by a thread that does not exist in this process.
             std::mem::forget(self.device.take());
             self.device = open_device().ok().map(Arc::new);
             self.generation = fork::generation();
@@ -188,7 +188,7 @@ impl DsaEngine {
     /// Opens a queue of this machine.
     ///
     /// # Errors
-    /// When there is none that can be used.
+    /// If there is no usable queue.
     pub fn open() -> Result<DsaEngine, NoDevice> {
         Ok(DsaEngine::with_device(open_device()?))
     }
@@ -206,9 +206,9 @@ impl DsaEngine {
     }
 
     /// The length in bytes from which on the device copies at least as fast as the CPU, `None` if
-    /// it never does up to 4 MiB. The first call measures for some milliseconds; the device gets no
-    /// shorter stretches from then on, and later calls return the same. To be called while the
-    /// machine is quiet.
+    /// it never does up to 4 MiB. The first call measures for some milliseconds; from then on the
+    /// device gets no shorter stretches, and later calls return the same value. Should be called
+    /// while the machine is idle.
     pub fn measure_break_even(&mut self) -> Option<usize> {
         if self.break_even.is_none() {
             let found = self.break_even_now();
@@ -273,7 +273,8 @@ impl CopyEngine for DsaEngine {
 
     fn cost(&self) -> EngineCost {
         EngineCost {
-            // Submission of the first descriptors; the device's copying is not the caller's.
+            // Submission of the first descriptors; the device's copying does not use the caller's
+            // core.
             start_ns: 1000.0,
             byte_ns: 0.0,
             copies: 1,
@@ -298,8 +299,8 @@ impl Driver for Device {
     }
 
     fn assist(&self, job: &Arc<OffloadJob>) -> bool {
-        // Where the device has no room the CPU lends a hand. Otherwise there is nothing to do but
-        // to look again: nobody else would, so the caller must not sleep.
+        // If the device has no room, the CPU helps. Otherwise the only thing to do is to poll
+        // again: no other thread does, so the caller must not sleep.
         let moved = self.feeder().advance(Some(job));
         pause_unless(moved || job.copy_chunk());
         true
@@ -322,7 +323,7 @@ impl DsaThreadEngine {
     /// Opens a queue of this machine.
     ///
     /// # Errors
-    /// When there is none that can be used.
+    /// If there is no usable queue.
     pub fn open(setup: Setup) -> Result<DsaThreadEngine, NoDevice> {
         Ok(DsaThreadEngine::with_device(open_device()?, setup))
     }
@@ -380,7 +381,7 @@ impl CopyEngine for DsaThreadEngine {
     }
 }
 
-/// The helper's way: through the device what it reaches, by the CPU the rest.
+/// The helper's worker: the device copies what it reaches, the CPU the rest.
 struct ByDevice {
     device: Option<Arc<Device>>,
 }
@@ -393,7 +394,7 @@ impl Worker for ByDevice {
                 Some(device) => pause_unless(device.feeder().advance(Some(job))),
                 None => drop(job.copy_chunk()),
             }
-            // The descriptors of earlier jobs come to their end meanwhile.
+            // Meanwhile the descriptors of earlier jobs complete.
             if let (None, Some(device)) = (device, &self.device) {
                 device.feeder().advance(None);
             }
@@ -414,7 +415,7 @@ impl Worker for ByDevice {
     }
 }
 
-/// Lets go of the core for a moment when there was nothing to do.
+/// Pauses for a short time if there was nothing to do.
 fn pause_unless(moved: bool) {
     if !moved {
         for _ in 0..50 {

@@ -1,38 +1,39 @@
-//! Which memory is known to be present: what is left of the pinned-page cache of chai-2009, 5.1.1.
+//! Tracks which memory is known to be present: the counterpart of the pinned-page cache of
+//! chai-2009, 5.1.1.
 //!
-//! There the kernel pinned the pages of a buffer before the device could use it, and kept them
-//! pinned for the next time. With shared virtual memory nothing is pinned: the device walks this
-//! process's page table. But a page that is not present ends an operation early, and going on costs
-//! more than to have it brought in first. So a range is populated, by one `madvise`, before its
-//! first use, and remembered.
+//! In the paper the kernel pinned the pages of a buffer before the device could use it, and kept
+//! them pinned for the next use. With shared virtual memory nothing is pinned: the device walks
+//! this process's page table. But a page that is not present ends an operation early, and resuming
+//! it costs more than populating the page first. So a range is populated by one `madvise` before
+//! its first use, and recorded.
 //!
-//! What is remembered is a hint: pages may go again (swapped out, unmapped, another mapping at the
-//! same address). Then the device reports a fault, the CPU goes on, and the range is forgotten.
-//! Nothing but speed depends on it.
+//! The record is a hint: pages may disappear again (swapped out, unmapped, another mapping at the
+//! same address). Then the device reports a fault, the CPU continues, and the range is removed.
+//! Only speed depends on it.
 
 use std::ops::Range;
 
-/// Ranges that are remembered; the least recently used one goes first.
+/// Ranges that are recorded; the least recently used one is evicted first.
 const RANGES: usize = 16;
 
 const PAGE: usize = 4096;
 
-/// What the device wants to do with memory.
+/// How the device accesses memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageAccess {
     Read,
     Write,
 }
 
-/// The ranges known to be present, most recently used last. A range that may be written may be
-/// read.
+/// The ranges known to be present, most recently used last. A range that is present for writing is
+/// also present for reading.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
     ranges: Vec<(Range<usize>, PageAccess)>,
 }
 
 impl Presence {
-    /// Makes sure, as far as one can, that the `len` bytes at `address` are present.
+    /// Populates the `len` bytes at `address` if they are not known to be present; best effort.
     pub(super) fn ensure(&mut self, address: usize, len: usize, access: PageAccess) {
         self.ensure_by(address, len, access, populate);
     }
@@ -55,7 +56,7 @@ impl Presence {
             return;
         }
         populate(&pages, access);
-        // A buffer comes chunk by chunk: neighbours become one range.
+        // A buffer is presented chunk by chunk: adjacent ranges are merged.
         self.ranges.retain(|(known, may)| {
             let touches = known.start <= pages.end && pages.start <= known.end;
             if touches && *may == access {
@@ -69,15 +70,15 @@ impl Presence {
         self.ranges.push((pages, access));
     }
 
-    /// Forgets what is known of the `len` bytes at `address`.
+    /// Removes the ranges that overlap the `len` bytes at `address`.
     pub(super) fn forget(&mut self, address: usize, len: usize) {
         self.ranges
             .retain(|(known, _)| known.end <= address || address + len <= known.start);
     }
 }
 
-/// Brings pages in. Where the kernel (before 5.14) or the mapping does not allow it, the device
-/// will report a fault.
+/// Faults pages in. If the kernel (before 5.14) or the mapping does not support it, the device will
+/// report a fault.
 fn populate(pages: &Range<usize>, access: PageAccess) {
     let advice = match access {
         PageAccess::Read => libc::MADV_POPULATE_READ,

@@ -1,5 +1,5 @@
-//! Finding the work queues that user programs may use: what `accel-config` has set up, as sysfs
-//! tells it (Documentation/ABI/stable/sysfs-driver-dma-idxd).
+//! Finds the work queues that user programs may use: those that `accel-config` has set up, as
+//! listed in sysfs (Documentation/ABI/stable/sysfs-driver-dma-idxd).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 /// Who may submit to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueMode {
-    /// Many processes, each by ENQCMD, which says when the queue is full.
+    /// Many processes, each by ENQCMD, which reports a full queue.
     Shared,
-    /// One process at a time, by MOVDIR64B, which must itself keep count of what is in the queue.
+    /// One process at a time, by MOVDIR64B; the process itself must count the descriptors in the
+    /// queue.
     Dedicated,
 }
 
-/// A work queue for user programs, enabled.
+/// An enabled work queue for user programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueInfo {
     /// Name, such as `wq0.1`.
@@ -35,13 +36,13 @@ pub(super) const SYSFS: &str = "/sys/bus/dsa/devices";
 /// Where their character devices are.
 pub(super) const DEVICES: &str = "/dev/dsa";
 
-/// Every enabled user queue of this machine, shared ones first. None where there is no DSA, or none
-/// set up.
+/// Every enabled user queue of this machine, shared ones first. Empty if there is no DSA or no
+/// queue is set up.
 pub fn find_queues() -> Vec<QueueInfo> {
     find_in(Path::new(SYSFS), Path::new(DEVICES))
 }
 
-/// [`find_queues`] below other directories.
+/// [`find_queues`] in other directories.
 pub(super) fn find_in(sysfs: &Path, devices: &Path) -> Vec<QueueInfo> {
     let Ok(entries) = fs::read_dir(sysfs) else {
         return Vec::new();
@@ -59,7 +60,7 @@ pub(super) fn find_in(sysfs: &Path, devices: &Path) -> Vec<QueueInfo> {
 
 /// The queue with these attributes, if user programs may use it.
 fn queue(name: String, attributes: &Path, devices: &Path) -> Option<QueueInfo> {
-    // The directory lists devices, groups and engines beside the queues.
+    // The directory also lists devices, groups and engines.
     name.strip_prefix("wq")?.split_once('.')?;
     let text = |file: &str| {
         let text = fs::read_to_string(attributes.join(file)).ok()?;
@@ -75,8 +76,8 @@ fn queue(name: String, attributes: &Path, devices: &Path) -> Option<QueueInfo> {
     };
     let number = |file: &str| text(file)?.parse::<usize>().ok().filter(|&n| n > 0);
     let size = number("size")?;
-    // The kernel maps the limited portal, through which a shared queue takes `threshold` entries at
-    // most.
+    // The kernel maps the limited portal, through which a shared queue accepts at most `threshold`
+    // entries.
     let entries = match mode {
         QueueMode::Shared => number("threshold").map_or(size, |threshold| threshold.min(size)),
         QueueMode::Dedicated => size,
@@ -100,7 +101,7 @@ pub(super) fn is_enabled(attributes: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// A directory that goes with the test.
+    /// A directory that is removed with the test.
     struct Scratch(PathBuf);
 
     impl Scratch {

@@ -1,28 +1,28 @@
-//! A device in software, for tests: a thread that executes descriptors, with faults to order.
+//! A software device for tests: a thread that executes descriptors and injects configured faults.
 
 use super::descriptor::{Descriptor, PAGE_FAULT, Record, SUCCESS};
 use super::{Portal, Submission};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// How the device behaves.
+/// Configuration of the device's faults.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::offload) struct Behaviour {
     pub entries: usize,
     pub max_transfer: usize,
     /// Every n-th operation stops at a page boundary.
     pub fault_every: Option<usize>,
-    /// A fault stops before the first byte, as when its page is missing.
+    /// A fault stops before the first byte, as if its page were missing.
     pub fault_at_start: bool,
     /// Every n-th operation fails with this status.
     pub error_every: Option<(usize, u8)>,
-    /// Operations that fail do some damage first: they write half of their bytes wrong.
+    /// Failing operations first write half of their bytes wrong.
     pub garble: bool,
     /// Executes the newest descriptor first.
     pub newest_first: bool,
-    /// Every n-th submission finds the queue full, whatever is in it.
+    /// Every n-th submission finds the queue full, regardless of its content.
     pub full_every: Option<usize>,
-    /// Stops for good after so many operations, and is out of service.
+    /// Stops permanently after this number of operations, and is out of service.
     pub dies_after: Option<usize>,
     /// Refuses all descriptors.
     pub refuses: bool,
@@ -51,12 +51,12 @@ struct SoftwareQueue {
     more: Condvar,
     quit: AtomicBool,
     dead: AtomicBool,
-    /// No operation is executed while it is set.
+    /// While it is set, no operation is executed.
     held: AtomicBool,
     executed: AtomicUsize,
 }
 
-/// The portal of a device in software.
+/// The portal of a software device.
 #[derive(Debug)]
 pub(in crate::offload) struct Software {
     shared: Arc<SoftwareQueue>,
@@ -65,7 +65,7 @@ pub(in crate::offload) struct Software {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Lets a test hold the device and look at it.
+/// Lets a test stop and inspect the device.
 #[derive(Debug, Clone)]
 pub(in crate::offload) struct Remote(Arc<SoftwareQueue>);
 
@@ -207,8 +207,8 @@ fn execute(descriptor: &Descriptor, behaviour: &Behaviour, count: usize) {
         }
         record.write(behaviour.error_every.map_or(0, |(_, s)| s), 0, 0, 0);
     } else if due(behaviour.fault_every) {
-        // The first boundary of the destination's pages at or behind the middle; it may lie behind
-        // the end.
+        // The first page boundary of the destination at or after the middle; it may be beyond the
+        // end.
         let boundary = (target + size / 2).next_multiple_of(4096) - target;
         let bytes = if behaviour.fault_at_start {
             0

@@ -1,9 +1,9 @@
-//! Devices that do not do what they are asked to, and what the feeder makes of it.
+//! Tests of the feeder with software devices that misbehave.
 
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Devices that do not do what they are asked to.
+/// Devices that misbehave.
 fn misbehaviours() -> Vec<(&'static str, Behaviour)> {
     let odd = |change: fn(&mut Behaviour)| {
         let mut behaviour = fine();
@@ -77,7 +77,7 @@ fn dropping_waits_for_the_device() {
                 assert!(released.load(Ordering::SeqCst), "it did not wait");
                 remote.executed()
             });
-            // A drop that does not wait has all the time to show it.
+            // A drop that does not wait has enough time to show it.
             std::thread::sleep(std::time::Duration::from_millis(20));
             released.store(true, Ordering::SeqCst);
             remote.hold(false);
@@ -112,7 +112,7 @@ fn no_device_loses_or_garbles_a_byte() {
     }
 }
 
-/// The report after a job of 2 MiB at a device that behaves like this.
+/// The report after a job of 2 MiB on a device with this behaviour.
 fn report(change: fn(&mut Behaviour)) -> DsaReport {
     let mut behaviour = fine();
     change(&mut behaviour);
@@ -120,7 +120,7 @@ fn report(change: fn(&mut Behaviour)) -> DsaReport {
     let bytes = 2 << 20;
     let ((from, data), to) = (source(bytes, 0), Guarded::new(bytes));
     let cookie = engine.start(CopyJob::copy(from, to.view(), bytes));
-    // Looks only, so that the CPU does not copy along.
+    // Only polls, so that the CPU does not help to copy.
     while cookie.check() == JobProgress::Pending {
         std::thread::yield_now();
     }
@@ -143,7 +143,7 @@ fn the_device_does_what_it_can() {
 
     let faults = report(|b| b.fault_every = Some(2));
     assert!(faults.faults > 0 && faults.device_bytes > 0);
-    // Each fault costs the CPU a page or so.
+    // Each fault costs the CPU about a page.
     assert!(faults.cpu_bytes <= faults.faults * 8192, "{faults:?}");
 
     let errors = report(|b| b.error_every = Some((3, 0x1a)));
@@ -180,7 +180,7 @@ fn the_break_even_length_is_measured_once() {
     assert!(descriptors > 0, "the device was tried");
     assert_eq!(engine.measure_break_even(), first);
     assert_eq!(engine.report().descriptors, descriptors, "and not again");
-    // What is shorter goes to the CPU from now on.
+    // From now on, the CPU copies shorter stretches.
     let bytes = first.map_or(4 << 20, |bytes| bytes - 1);
     let ((from, data), to) = (source(bytes, 0), Guarded::new(bytes));
     engine

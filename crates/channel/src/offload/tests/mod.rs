@@ -1,4 +1,4 @@
-//! What every engine promises, tested on all of them; the device is one in software.
+//! Tests of the invariants of all engines; the device is a software device.
 
 mod device;
 mod process;
@@ -24,7 +24,7 @@ fn setup(helpers: u32) -> Setup {
     }
 }
 
-/// A device in software that gets even short stretches.
+/// A software device that gets even short stretches.
 fn device(behaviour: Behaviour) -> (Device, Remote) {
     let software = Software::new(behaviour);
     let remote = software.remote();
@@ -45,7 +45,7 @@ fn fine() -> Behaviour {
     Behaviour::default()
 }
 
-/// Every engine, and the two that may do without their helper without one.
+/// Every engine, and the two with an optional helper once more without one.
 fn engines() -> Vec<Box<dyn CopyEngine>> {
     vec![
         Box::new(InlineEngine::new()),
@@ -57,7 +57,7 @@ fn engines() -> Vec<Box<dyn CopyEngine>> {
     ]
 }
 
-/// Bytes that tell where they come from: no two chunks look alike.
+/// Bytes that identify their position: no two chunks are equal.
 fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes)
         .map(|i| ((i + seed).wrapping_mul(0x9e37_79b9) >> 13) as u8)
@@ -68,7 +68,7 @@ fn contiguous(region: &Region, bytes: usize) -> View {
     region.clone().view(Shape::Contiguous { bytes })
 }
 
-/// A buffer with a margin on both sides that nobody may write.
+/// A buffer with a margin on both sides that must not be written.
 struct Guarded {
     region: Region,
     bytes: usize,
@@ -105,7 +105,7 @@ fn source(bytes: usize, seed: usize) -> (View, Vec<u8>) {
     (contiguous(&region, bytes), data)
 }
 
-/// The memory of this very process as that of a peer.
+/// This process's own memory as that of a peer.
 fn as_peer(view: &View) -> PeerMemory {
     PeerMemory::scattered(std::process::id(), view.iovecs(0, usize::MAX))
 }
@@ -274,7 +274,7 @@ fn many_jobs_are_in_flight_at_once() {
             };
             open.push((engine.start(job), from, data, to));
         }
-        // Looks only, newest first.
+        // Only polls, newest first.
         while !open.is_empty() {
             for i in (0..open.len()).rev() {
                 match open[i].0.check() {
@@ -332,7 +332,7 @@ fn the_inline_engine_copies_one_chunk_a_look() {
     assert!(to.content() == data);
 }
 
-/// Two pages, the second of which cannot be touched, before and behind `bytes` bytes that can.
+/// Two pages, the second of which is inaccessible, before and behind `bytes` accessible bytes.
 struct Hole {
     base: usize,
     bytes: usize,
@@ -340,8 +340,8 @@ struct Hole {
 
 impl Hole {
     fn new(bytes: usize) -> Hole {
-        // SAFETY: a fresh mapping; its second half is made inaccessible, which only the kernel's
-        // copies meet.
+        // SAFETY: a new mapping; its second half is made inaccessible, and only the kernel's copies
+        // access it.
         let base = unsafe {
             let base = libc::mmap(
                 std::ptr::null_mut(),
@@ -388,7 +388,7 @@ fn what_the_kernel_refuses_fails_and_touches_nothing_later() {
             CopyJob::read(peer(), to.view(), bytes),
             CopyJob::write(from.clone(), peer(), bytes),
         ] {
-            // By waiting, and by looking only.
+            // Once by waiting, and once by polling only.
             let error = engine.run(job.clone()).expect_err("a hole");
             let expected = CopyError::Kernel {
                 errno: libc::EFAULT,
@@ -415,7 +415,7 @@ fn what_the_kernel_refuses_fails_and_touches_nothing_later() {
             text.contains("process 2147483632") && text.contains(&bytes.to_string()),
             "{text}"
         );
-        // The engine is as good as new.
+        // The engine still works.
         let (from, data) = source(bytes, 3);
         engine
             .run(CopyJob::copy(from, to.view(), bytes))
@@ -479,7 +479,7 @@ fn a_dropped_job_leaves_its_memory_alone() {
             drop(cookie);
             let mine = pattern(bytes, 999);
             to.view().unpack(0, &mine);
-            // Whatever still copied would do so before a job that comes later.
+            // A copy that is still under way would be done before a later job.
             let (other, data) = source(bytes, 5);
             let later = Guarded::new(bytes);
             engine

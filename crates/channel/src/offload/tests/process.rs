@@ -1,10 +1,10 @@
-//! What engines are to their process and to others: helpers, tokens, wake-ups, forks, peers.
+//! Tests of engines across threads and processes: helpers, helper slots, wake-ups, forks, peers.
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// A bell for `notify`.
+/// Counts the calls of `notify`, and wakes the test.
 #[derive(Default)]
 struct Bell(Mutex<usize>, Condvar);
 
@@ -44,7 +44,7 @@ fn a_helper_finishes_alone_and_tells() {
             let ((from, data), to) = (source(bytes, round), Guarded::new(bytes));
             let cookie = engine.start(CopyJob::copy(from, to.view(), bytes));
             assert!(cookie.is_self_driven());
-            // Nobody looks at the cookie before the bell has rung.
+            // The cookie is polled only after `notify` was called.
             bell.wait_for(round);
             assert_eq!(cookie.check(), JobProgress::Done);
             assert!(to.content() == data);
@@ -72,7 +72,7 @@ fn helpers_of_a_node_share_its_tokens() {
     let (job_a, data_a, to_a) = job(1);
     let a = first.start(job_a);
     assert_eq!(shared.segment.helper_tokens().taken(), 1);
-    // The one core that is free has its helper: the rank copies itself.
+    // The helper of the only free core is in use: the rank copies itself.
     let (job_b, data_b, to_b) = job(2);
     let b = second.start(job_b);
     assert!(a.is_self_driven() && !b.is_self_driven());
@@ -102,13 +102,12 @@ fn the_helper_has_a_name_and_takes_no_signals() {
     let (from, _) = source(2 * CHUNK, 0);
     let to = Guarded::new(2 * CHUNK);
     let cookie = engine.start(CopyJob::copy(from, to.view(), 2 * CHUNK));
-    // Looks only: the helper has done it, so it has started.
+    // Only polls: if the job is done, the helper has started and copied it.
     while cookie.check() == JobProgress::Pending {
         std::thread::yield_now();
     }
     let mut seen = 0;
-    // Helpers of tests that run beside this one may come and go: a file that cannot be read is
-    // theirs.
+    // Helpers of concurrent tests may come and go: an unreadable file belongs to one of them.
     for task in std::fs::read_dir("/proc/self/task")
         .expect("tasks")
         .flatten()
@@ -148,12 +147,12 @@ fn a_child_leaves_the_parents_jobs_alone_and_has_engines_of_its_own() {
         let before = engine.start(CopyJob::copy(from.clone(), to.view(), 2 * CHUNK));
         before.wait().expect("own memory");
         let cookie = engine.start(CopyJob::copy(from.clone(), to.view(), bytes));
-        // SAFETY: the child uses memory that the C library's fork makes usable, and leaves by
+        // SAFETY: the child uses only memory that the C library's fork keeps usable, and leaves by
         // _exit.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
-            // SAFETY: a child that hangs is ended by the alarm's default action.
+            // SAFETY: the default action of the alarm ends a child that hangs.
             unsafe {
                 libc::signal(libc::SIGALRM, libc::SIG_DFL);
                 libc::alarm(60);
@@ -208,7 +207,7 @@ fn engines_are_opened_by_name() {
 
 #[test]
 fn notifying_may_wake_a_parked_rank() {
-    // As the protocol will use it: the rank parks on its spot until a helper's job is over.
+    // As the protocol uses it: the rank parks on its spot until a helper's job completes.
     let segment = segment();
     segment.claim(0).expect("free");
     let rings = Arc::new(AtomicUsize::new(0));
@@ -228,7 +227,7 @@ fn notifying_may_wake_a_parked_rank() {
         let cookie = engine.start(CopyJob::copy(from, to.view(), 1 << 20));
         assert!(cookie.is_self_driven());
         while cookie.check() == JobProgress::Pending {
-            // Without a limit a lost wake-up would hang here.
+            // There is no time limit, so a lost wake-up would hang here.
             let spot = &segment.block(0).parking.0;
             spot.park(segment.fencing(), None, || {
                 cookie.check() != JobProgress::Pending
@@ -248,18 +247,18 @@ fn another_process_is_read_and_written() {
         let mut pipe = [0; 2];
         // SAFETY: writes two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
-        // The child has a copy of all buffers at the same addresses, and marks its source. SAFETY:
-        // the child uses memory that the C library's fork makes usable, and leaves by _exit.
+        // The child has a copy of all buffers at the same addresses, and marks its source.
+        // SAFETY: the child uses only memory that the C library's fork keeps usable, and leaves by
+        // _exit.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
-            // SAFETY: plain system calls on our descriptors; a child that hangs is ended by the
-            // alarm.
+            // SAFETY: plain system calls on our descriptors; the alarm ends a child that hangs.
             unsafe {
                 libc::signal(libc::SIGALRM, libc::SIG_DFL);
                 libc::alarm(60);
                 libc::close(pipe[1]);
-                // Until the parent closes its end.
+                // Blocks until the parent closes its end.
                 let mut byte = 0u8;
                 libc::read(pipe[0], (&raw mut byte).cast(), 1);
                 let written = std::panic::catch_unwind(|| theirs.content() == data);
@@ -285,7 +284,7 @@ fn another_process_is_read_and_written() {
             assert_eq!(libc::waitpid(pid, &mut status, 0), pid);
         }
         assert_eq!(status, 0, "{}", engine.name());
-        // A process that is gone is an error, not a hang.
+        // A process that no longer exists causes an error, not a hang.
         let gone = engine.run(CopyJob::read(child(), mine.view(), bytes));
         let expected = CopyError::Kernel {
             errno: libc::ESRCH,

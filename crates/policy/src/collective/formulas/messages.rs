@@ -1,4 +1,5 @@
-//! Algorithms of messages: rounds, of which each costs its messages as point to point has them.
+//! Costs of algorithms of messages: rounds, each of which costs its messages as in point-to-point
+//! communication.
 
 use super::Load;
 use crate::collective::costs::CollectiveCosts;
@@ -11,12 +12,12 @@ fn log2(n: usize) -> usize {
     n.max(1).next_power_of_two().trailing_zeros() as usize
 }
 
-/// The greatest power of two that is at most `n`.
+/// The largest power of two that is at most `n`.
 fn power_below(n: usize) -> usize {
     1 << n.max(1).ilog2()
 }
 
-/// Algorithms of messages.
+/// The cost formulas of algorithms of messages.
 pub(super) struct MessageFormulas<'a> {
     costs: &'a CollectiveCosts,
     situation: Situation,
@@ -46,8 +47,8 @@ impl<'a> MessageFormulas<'a> {
         }
     }
 
-    /// The way of a message of `len` bytes that comes to the least by `measure`, which is told way,
-    /// nanoseconds until it is there, and nanoseconds of both cores.
+    /// The path of a message of `len` bytes with the least `measure`, which gets the path, the
+    /// nanoseconds until the bytes have arrived, and the nanoseconds of both cores.
     fn least(
         &self,
         len: usize,
@@ -70,7 +71,7 @@ impl<'a> MessageFormulas<'a> {
         least
     }
 
-    /// A round in which some ranks send `len` bytes and others receive them; `pairs` do so.
+    /// A round in which some ranks send `len` bytes and others receive them, in `pairs` pairs.
     fn one_way(&self, len: usize, pairs: usize) -> Load {
         let elapsed = self.least(len, |_, elapsed, _| elapsed);
         self.round(elapsed, self.both_ways_ns(len).1, pairs)
@@ -82,9 +83,9 @@ impl<'a> MessageFormulas<'a> {
         self.round((way, ns), ns, self.ranks)
     }
 
-    /// What a rank takes to send one message and to receive another of that length. Ring and slot
-    /// are not pipelined: their time is that of both sides. Nobody helps another one: each has its
-    /// own to do.
+    /// Path and time for a rank to send one message and to receive another of the same length. The
+    /// ring and its slots are not pipelined: their time is that of both sides. Cooperative copies
+    /// are excluded, because each rank is busy with its own messages.
     fn both_ways_ns(&self, len: usize) -> (MessagePath, f64) {
         self.least(len, |way, elapsed, busy| match way {
             MessagePath::Inline | MessagePath::Ring if !self.situation.oversubscribed => elapsed,
@@ -97,7 +98,7 @@ impl<'a> MessageFormulas<'a> {
     /// of both cores each.
     fn round(&self, (way, chain_ns): (MessagePath, f64), message_ns: f64, messages: usize) -> Load {
         Load {
-            // Who asks first waits for an answer.
+            // A rendezvous also waits for a reply.
             passes: if way.is_eager() { 1 } else { 2 },
             chain_ns: self.costs.round_ns + chain_ns,
             work_ns: self.costs.round_ns * self.ranks as f64 + message_ns * messages as f64,
@@ -145,7 +146,7 @@ impl<'a> MessageFormulas<'a> {
                     let message = self.one_way(bytes, pairs);
                     message.then(self.combine_by(bytes, pairs))
                 };
-                // To a root that is not the first rank, the result travels once more.
+                // If the root is not the first rank, the result is sent once more.
                 let last = if question.commutes { 0 } else { 1 };
                 Self::sum((0..rounds).map(step))
                     .then(Self::sum((0..last).map(|_| self.one_way(bytes, 1))))
@@ -153,7 +154,7 @@ impl<'a> MessageFormulas<'a> {
             (Collective::Bcast, Algorithm::Binomial) => {
                 Self::sum((0..rounds).map(|k| self.one_way(bytes, ranks.min(1 << k))))
             }
-            // Gather, and scatter backwards: subtrees double.
+            // Gather, and scatter in reverse: subtrees double.
             (_, Algorithm::Binomial) => Self::sum((0..rounds).map(|k| {
                 let subtree = (1usize << k).min(ranks - (1 << k));
                 self.one_way(bytes.saturating_mul(subtree), (ranks >> (k + 1)).max(1))
@@ -164,7 +165,7 @@ impl<'a> MessageFormulas<'a> {
                 Self::sum(scatter).then(Self::sum(ring))
             }
             (_, Algorithm::Linear) => {
-                // The first as any message; each further one takes the root its side of it.
+                // The first like any message; each further one takes the root's side only.
                 let first = self.one_way(bytes, ranks - 1);
                 let (_, each) = self.least(bytes, |way, elapsed, _| match way {
                     MessagePath::Inline | MessagePath::Ring => (elapsed + self.start_ns(way)) / 2.0,
@@ -180,7 +181,7 @@ impl<'a> MessageFormulas<'a> {
                     let blocks = (1usize << k).min(ranks - (1 << k));
                     self.both_ways(bytes.saturating_mul(blocks))
                 });
-                // Recursive doubling needs no staging.
+                // Recursive doubling needs no staging buffer.
                 let staged = if ranks.is_power_of_two() { 0 } else { 1 };
                 let staging = bytes.saturating_mul(ranks).saturating_mul(staged);
                 Self::sum(steps).then(self.pack(staging))
@@ -200,7 +201,7 @@ impl<'a> MessageFormulas<'a> {
             }
             (_, Algorithm::Doubling) => {
                 let folds = match question.collective {
-                    // Into the prefix and into the group.
+                    // Combined into the prefix and into the group's result.
                     Collective::Scan => 2,
                     _ => 1,
                 };
@@ -245,7 +246,7 @@ impl<'a> MessageFormulas<'a> {
         }
     }
 
-    /// A way's start.
+    /// The start of a path, in nanoseconds.
     fn start_ns(&self, way: MessagePath) -> f64 {
         self.costs.messages.of(self.situation.level, way).start_ns
     }
@@ -260,8 +261,8 @@ impl<'a> MessageFormulas<'a> {
         }
     }
 
-    /// Ranks beyond a power of two hand `given` bytes to a neighbour first, and get `returned` ones
-    /// back.
+    /// Ranks beyond a power of two first send `given` bytes to a neighbour, and receive `returned`
+    /// bytes at the end.
     fn surplus(&self, given: usize, returned: usize) -> Load {
         match self.ranks - power_below(self.ranks) {
             0 => Load::NOTHING,
