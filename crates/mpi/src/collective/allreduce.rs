@@ -74,8 +74,9 @@ impl Active {
                 (0..self.halves.active.ilog2()).map(|k| self.halves.rank(self.number ^ (1 << k))),
             )
             .collect();
-        // If the first operand comes from the right, it may land in the receive buffer and become
-        // the result there; if from the left, this rank's own operand must be there.
+        // If the first operand comes from the right, it may be received in the receive buffer and
+        // become the result there; if it comes from the left, this rank's own operand must be
+        // there.
         let first_from_right = partners.first().is_some_and(|&p| p > self.me.rank);
         let mut fold = match send {
             Some(send) if first_from_right => {

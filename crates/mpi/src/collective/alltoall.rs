@@ -1,6 +1,6 @@
-//! All-to-all: Bruck's algorithm for many ranks with little to say, otherwise a direct exchange
-//! with a window of peers at a time (a window of one is the pairwise exchange). In place, pairs of
-//! ranks swap through a temporary block.
+//! All-to-all: Bruck's algorithm for many ranks with short blocks, otherwise a direct exchange with
+//! a window of peers at a time (a window of one is the pairwise exchange). In place, pairs of ranks
+//! swap through a temporary block.
 
 use mica_channel::memory::View;
 
@@ -65,8 +65,8 @@ pub fn exchange(
 }
 
 /// The schedule of an exchange in place: `blocks[i]` is sent to rank `i` and replaced by what comes
-/// from there. In round `r` the partners are those whose ranks add up to `r` modulo the number of
-/// ranks, so that each pair meets once.
+/// from there. In round `r`, partners are ranks that add up to `r` modulo the number of ranks, so
+/// each pair exchanges once.
 pub fn swap(me: RankPlace, blocks: &[View]) -> Result<Schedule> {
     let mut schedule = Schedule::new();
     let longest = blocks.iter().map(View::len).max().unwrap_or(0);
@@ -91,8 +91,8 @@ pub fn swap(me: RankPlace, blocks: &[View]) -> Result<Schedule> {
 }
 
 /// Block `i` of the staging memory is on its way to the `i`th rank after the one where it started.
-/// In round `k` all blocks whose `i` has bit `k` travel `2^k` ranks on, so each arrives when the
-/// bits of its distance are done.
+/// In round `k`, all blocks whose `i` has bit `k` set move on by `2^k` ranks, so each arrives when
+/// all bits of its distance are processed.
 fn bruck(me: RankPlace, send: &Blocks, receive: &Blocks, block: usize) -> Result<Schedule> {
     let moving = Packed::allocate(me.size, block)?;
     let outgoing = Packed::allocate(me.size, block)?;

@@ -42,7 +42,7 @@ impl BufferArgument {
         self.elements.view(0, self.count.saturating_mul(blocks))
     }
 
-    /// The buffer as one of `size` blocks of `count` elements that follow each other.
+    /// The buffer as `size` consecutive blocks of `count` elements each.
     pub(super) fn blocks(&self, size: usize) -> Result<Blocks> {
         let total = (self.count as i64)
             .checked_mul(size as i64)

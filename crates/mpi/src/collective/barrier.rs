@@ -1,6 +1,6 @@
-//! Barrier: dissemination (Hensgen, Finkel, Manber 1988). In round `k` every rank signals the one
-//! `2^k` further on and waits for the one `2^k` before it; after `ceil(log2 size)` rounds everybody
-//! has heard of everybody.
+//! Barrier: dissemination (Hensgen, Finkel, Manber 1988). In round `k`, every rank signals the rank
+//! `2^k` after it and waits for the rank `2^k` before it; after `ceil(log2 size)` rounds, every
+//! rank has heard, directly or indirectly, from all others.
 
 use mica_channel::memory::Region;
 

@@ -41,8 +41,7 @@ fn binomial(me: RankPlace, message: View, root: usize) -> Schedule {
 
 fn scatter_ring(me: RankPlace, message: View, root: usize) -> Result<Schedule> {
     let mut schedule = Schedule::new();
-    // The pieces are ranges of bytes as they travel; data with gaps is packed once and unpacked
-    // once.
+    // The pieces are ranges of packed bytes; data with gaps is packed once and unpacked once.
     match message.as_contiguous() {
         Some((address, _)) => {
             let shift = address.wrapping_sub(message.region().address()) as isize;

@@ -585,7 +585,7 @@ fn prefix(
     )
 }
 
-/// This rank's place in an intracommunicator. (An intercommunicator's calls branch off before.)
+/// This rank's place in an intracommunicator. (Calls on an intercommunicator branch off earlier.)
 fn place(comm: &Comm) -> RankPlace {
     RankPlace {
         rank: comm.rank(),
@@ -593,8 +593,8 @@ fn place(comm: &Comm) -> RankPlace {
     }
 }
 
-/// How an intracommunicator's ranks are spread over nodes and when two levels pay; `None` if it is
-/// on one node.
+/// How an intracommunicator's ranks are spread over nodes, and when two levels pay; `None` if it is
+/// on one node or two-level algorithms are off.
 #[inline]
 fn spread(comm: &Comm) -> Result<Option<(&RanksByNode, &'static TwoLevel)>> {
     let (Some(layout), Some(limits)) = (comm.layout(), TwoLevel::in_force()) else {
@@ -606,7 +606,8 @@ fn spread(comm: &Comm) -> Result<Option<(&RanksByNode, &'static TwoLevel)>> {
     Ok(Some((layout, limits)))
 }
 
-/// A buffer that an intercommunicator's operation needs, where it knows no `MPI_IN_PLACE`.
+/// A buffer that an operation on an intercommunicator requires, as `MPI_IN_PLACE` is not allowed
+/// there.
 fn needed<T>(buffer: Option<T>) -> Result<T> {
     buffer.ok_or_else(|| {
         let reason = "an operation on an inter-communicator cannot work in place";
@@ -614,7 +615,7 @@ fn needed<T>(buffer: Option<T>) -> Result<T> {
     })
 }
 
-/// The same for a rooted operation, where only the root's group can do without.
+/// As [`needed`], for a rooted operation, where only the root's group may leave the buffer out.
 fn needed_for<T>(root: Root, buffer: Option<T>) -> Result<Option<T>> {
     match root {
         Root::Remote(_) => needed(buffer).map(Some),

@@ -1,5 +1,4 @@
-//! Running schedules: to the end (blocking), by the engine (non-blocking), again and again
-//! (persistent).
+//! Runs schedules: to the end (blocking), by the engine (non-blocking), or repeatedly (persistent).
 
 use std::sync::Arc;
 
@@ -17,10 +16,10 @@ use crate::pt2pt::{self, Mode, Plane};
 use crate::request::Request;
 
 /// Runs this rank's part of a collective. Blocks until its buffers are free and its results are
-/// there.
+/// available.
 ///
 /// # Errors
-/// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; those of the operator;
+/// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; errors of the operator;
 /// `MPI_ERR_NO_MEM`.
 pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     let _visit = late::arrive(comm);
@@ -35,7 +34,7 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
         }
     };
     if comm.is_inter() {
-        // Point-to-point ranks name the other group only; the engine knows both.
+        // Ranks of point-to-point calls name only the other group; the engine can address both.
         let outcome = start(comm, plan.clone(), CallLabel::UNSAID)?.wait()?;
         return outcome.error.map_or(Ok(()), Err);
     }
@@ -59,9 +58,9 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     Ok(())
 }
 
-/// What `MPI_Finalize` waits for: all processes have called it. On one node it takes its place
-/// among the collectives of `world`, so that those who wait there in another call learn that it
-/// will never come. Blocks.
+/// What `MPI_Finalize` waits for: all processes have called it. On one node, it takes its place
+/// among the collectives of `world`, so that ranks that wait there in another call learn that it
+/// will never complete. Blocks.
 ///
 /// # Errors
 /// When another process has called a collective instead.
@@ -72,7 +71,7 @@ pub fn finalize(world: &Comm) -> Result<()> {
     }
 }
 
-/// Starts this rank's part of a collective, called by the function that `label` names; it goes on
+/// Starts this rank's part of a collective, called by the function that `label` names. It advances
 /// with every call that makes progress.
 ///
 /// # Errors
@@ -80,7 +79,7 @@ pub fn finalize(world: &Comm) -> Result<()> {
 pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Request> {
     if let CollectivePlan::Refused(refused) = plan {
         if !comm.errhandler().is_fatal() {
-            // The call gives no request, but the others count on this rank.
+            // The call returns no request, but the others count on this rank.
             start(comm, refused.plan, label)?.abandon()?;
         }
         return Err(refused.error);
@@ -92,9 +91,9 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
 /// The persistent form: a request that runs the schedule each time it is started.
 ///
 /// # Errors
-/// When memory for it cannot be had.
+/// When there is no memory for it.
 pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Request> {
-    // On the communicator's area, starts would have to come in the same order everywhere.
+    // On the communicator's own area, all ranks would have to start operations in the same order.
     let plan = match plan {
         CollectivePlan::Refused(refused) => return Err(refused.error),
         CollectivePlan::Rounds(schedule) => CollectivePlan::Rounds(schedule.by_messages(comm)?),
@@ -104,9 +103,9 @@ pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result
         },
     };
     let stages = stages(comm, plan.labelled(label));
-    // One tag for all starts, given at initialization, which ranks do in the same order: so they
-    // may start several persistent operations in any order. Messages of two starts of one operation
-    // cannot be confused: they come in order.
+    // One tag for all starts, chosen at initialization, which all ranks do in the same order: so
+    // they may start several persistent operations in any order. Messages of two starts of one
+    // operation cannot be confused, as they match in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
     Ok(Request::persistent(comm, move || {
         begin(&of, tag, stages.clone(), label)
@@ -121,7 +120,7 @@ fn begin(comm: &Comm, tag: i32, stages: Arc<[ScheduleStage]>, label: CallLabel) 
     Ok(Request::schedule(comm, id, label))
 }
 
-/// The schedule in the engine's terms.
+/// The plan as stages for the engine.
 fn stages(comm: &Comm, plan: CollectivePlan) -> Arc<[ScheduleStage]> {
     let task = |call: NodeCall| Some(Arc::new(call) as Arc<dyn Prepare>);
     let schedule = match plan {
@@ -181,7 +180,7 @@ impl RoundWork {
     }
 }
 
-/// All transfers of a round: everything is started, receives first, then waited for.
+/// All transfers of a round: all are started, receives first, and then waited for.
 fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
     let plane = Plane::Collective;
     match round.transfers.as_slice() {

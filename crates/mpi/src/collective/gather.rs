@@ -41,7 +41,8 @@ pub fn gather(
             if first + span <= me.size {
                 round.receive(first, receive.view(first, span)?);
             } else {
-                // The subtree's ranks go past the last one and on from 0: two places in the buffer.
+                // The subtree's ranks wrap around from the last rank to 0: two places in the
+                // buffer.
                 let staging = Packed::allocate(span, block)?;
                 round.receive(first, staging.view(0, span));
                 let before = me.size - first;
@@ -74,8 +75,8 @@ pub fn gather(
     Ok(schedule)
 }
 
-/// The schedule of a gather in which the root receives from everybody into `blocks` (its own,
-/// v-forms too).
+/// The schedule of a gather in which the root receives from each rank into `blocks` (including its
+/// own; v-forms too).
 pub fn gather_linear(
     me: RankPlace,
     send: Option<View>,
@@ -167,8 +168,8 @@ pub fn scatter(
     Ok(schedule)
 }
 
-/// The schedule of a scatter in which the root sends to everybody from `blocks` (its own, v-forms
-/// too).
+/// The schedule of a scatter in which the root sends to each rank from `blocks` (including its own;
+/// v-forms too).
 pub fn scatter_linear(
     me: RankPlace,
     blocks: Option<Vec<View>>,

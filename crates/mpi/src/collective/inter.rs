@@ -1,12 +1,13 @@
 //! Collectives on intercommunicators (MPI 5.0, 6.2.2 and 6.2.3): data goes from one group to the
 //! other, in one direction (rooted operations) or in both.
 //!
-//! A schedule numbers the processes of the own group first, then those of the other one. So what
-//! happens inside a group is the intracommunicator's algorithm as it is, and the first process of
-//! each group speaks for it: reductions cross once. A barrier and a broadcast are the
+//! A schedule numbers the processes of this process's group first, then those of the other one. So
+//! within a group, the intracommunicator's algorithm applies unchanged, and the first process of
+//! each group represents it: reductions cross once. A barrier and a broadcast are the
 //! intracommunicator's algorithms over all processes, or over the root and the other group. In an
-//! allgather the processes of a group share out the receiving, and pass on what they got around a
-//! ring. Gather, scatter and all-to-all have no shorter way than from each sender to each receiver.
+//! allgather, the processes of a group share out the receiving, and pass on what they got around a
+//! ring. Gather, scatter and all-to-all send directly from each sender to each receiver; there is
+//! no shorter way.
 
 use mica_channel::memory::View;
 
@@ -19,7 +20,7 @@ use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// Where a schedule's process is in an intercommunicator.
+/// The place of a schedule's process in an intercommunicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterSides {
     /// Its rank in its group.
@@ -28,23 +29,23 @@ pub struct InterSides {
     pub local: usize,
     /// Size of the other group.
     pub remote: usize,
-    /// Whether its group is the lower of the two, which both agree on.
+    /// Whether its group is the lower of the two; both groups agree on this.
     pub lower: bool,
 }
 
 /// Where the root of an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// Here (`MPI_ROOT`).
+    /// This process (`MPI_ROOT`).
     Here,
-    /// It is another process of this group (`MPI_PROC_NULL`); there is nothing to do.
+    /// Another process of this group (`MPI_PROC_NULL`); there is nothing to do.
     Beside,
-    /// It is this rank of the other group.
+    /// This rank of the other group.
     Remote(usize),
 }
 
 impl InterSides {
-    /// This process's; `None` on an intracommunicator.
+    /// The place of this process; `None` on an intracommunicator.
     pub(super) fn of(comm: &Comm) -> Option<InterSides> {
         comm.is_inter().then(|| InterSides {
             rank: comm.rank(),
@@ -54,7 +55,7 @@ impl InterSides {
         })
     }
 
-    /// What the argument `root` says.
+    /// The meaning of the argument `root`.
     pub(super) fn root(self, root: i32) -> Result<Root> {
         match (root, usize::try_from(root)) {
             (c::ROOT, _) => Ok(Root::Here),
@@ -70,7 +71,7 @@ impl InterSides {
         }
     }
 
-    /// This process among those of its own group.
+    /// The place of this process in its own group.
     fn place(self) -> RankPlace {
         RankPlace {
             rank: self.rank,
@@ -84,7 +85,7 @@ impl InterSides {
     }
 }
 
-/// The schedule in other numbers.
+/// The schedule with its peers renumbered.
 fn renumbered(mut schedule: Schedule, number: impl Fn(usize) -> usize) -> Schedule {
     for round in &mut schedule.rounds {
         for transfer in &mut round.transfers {
@@ -99,14 +100,14 @@ fn renumbered(mut schedule: Schedule, number: impl Fn(usize) -> usize) -> Schedu
     schedule
 }
 
-/// The schedule of a barrier: of all processes, counted from the lower group on.
+/// The schedule of a barrier of all processes, counted from the lower group on.
 pub fn barrier(me: InterSides) -> Schedule {
     let size = me.local + me.remote;
     let all = |rank| ba::build(RankPlace { rank, size });
     if me.lower {
         all(me.rank)
     } else {
-        // What is counted from the lower group on, is counted from the other one here.
+        // The numbers count from the lower group on; here they must count from this group on.
         let number = |n: usize| {
             if n < me.remote {
                 me.other(n)
@@ -118,7 +119,7 @@ pub fn barrier(me: InterSides) -> Schedule {
     }
 }
 
-/// The schedule of a broadcast: among the root, as number 0, and the other group.
+/// The schedule of a broadcast among the root, as number 0, and the other group.
 pub fn bcast(
     me: InterSides,
     thresholds: &MessageThresholds,
@@ -204,8 +205,8 @@ pub fn scatter(
     schedule
 }
 
-/// The schedule of an allgather, the v-form too: `blocks[i]` comes from rank `i` of the other
-/// group. Each process receives its share of them, which then go around.
+/// The schedule of an allgather, v-form too: `blocks[i]` comes from rank `i` of the other group.
+/// Each process receives its share of the blocks, which are then passed around the ring.
 pub fn allgather(me: InterSides, send: View, blocks: &[View]) -> Schedule {
     let share = |rank: usize| {
         let taken = move |&(i, _): &(usize, &View)| i * me.local / me.remote == rank;
@@ -236,7 +237,7 @@ pub fn allgather(me: InterSides, send: View, blocks: &[View]) -> Schedule {
     schedule
 }
 
-/// The schedule of an all-to-all, the v- and w-forms too: `send[i]` goes to rank `i` of the other
+/// The schedule of an all-to-all, v- and w-forms too: `send[i]` goes to rank `i` of the other
 /// group, `receive[i]` comes from it.
 pub fn alltoall(
     me: InterSides,
@@ -269,8 +270,8 @@ pub fn alltoall(
     schedule
 }
 
-/// The operands of this group, reduced at its first process: the schedule so far, and where the
-/// result is there.
+/// Reduces the operands of this group at its first process. Returns the schedule so far and, at
+/// that process, where the result is.
 fn reduced(
     me: InterSides,
     thresholds: &MessageThresholds,
@@ -288,7 +289,7 @@ fn reduced(
     Ok((schedule, result))
 }
 
-/// The schedule of a reduce: the root receives what the other group has reduced.
+/// The schedule of a reduce: the root receives the other group's result.
 pub fn reduce(
     me: InterSides,
     thresholds: &MessageThresholds,
@@ -320,7 +321,7 @@ pub fn reduce(
     }
 }
 
-/// The schedule of an allreduce: each group gets what the other one has reduced.
+/// The schedule of an allreduce: each group gets the other group's result.
 pub fn allreduce(
     me: InterSides,
     thresholds: &MessageThresholds,
@@ -345,8 +346,8 @@ pub fn allreduce(
     Ok(schedule)
 }
 
-/// The schedule of a reduce-scatter: rank `i` gets `counts[i]` elements, after those of the ranks
-/// before it, of what the other group has reduced. The sum of the counts is that of both groups.
+/// The schedule of a reduce-scatter: rank `i` gets `counts[i]` elements of the other group's
+/// result, after those of the ranks before it. The sum of the counts is the same in both groups.
 pub fn reduce_scatter(
     me: InterSides,
     thresholds: &MessageThresholds,

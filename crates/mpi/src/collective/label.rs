@@ -1,6 +1,6 @@
 //! The name of the MPI function that a collective was called by, for errors and hang reports: 17
-//! functions and the five of neighbourhoods, each in three forms, as a number that a rank publishes
-//! beside its word.
+//! functions and the five neighbourhood collectives, each in three forms, encoded as a number that
+//! a rank publishes beside its operation header.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ pub enum Function {
     NeighborAlltoallw,
 }
 
-/// Their names behind `MPI_`, in the order of [`Function`].
+/// Their names after `MPI_`, in the order of [`Function`].
 const NAMES: [&str; 22] = [
     "Barrier",
     "Bcast",
@@ -80,7 +80,7 @@ const NAMES: [&str; 22] = [
     "Neighbor_alltoallw",
 ];
 
-/// How the program called it.
+/// The form in which the program called it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CallForm {
@@ -94,7 +94,7 @@ pub enum CallForm {
 
 const FORMS: u8 = 3;
 
-/// Function and form in one number; 0: not said.
+/// Function and form in one number; 0: unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallLabel(u8);
 
@@ -107,7 +107,7 @@ impl CallLabel {
         CallLabel(1 + function as u8 * FORMS + form as u8)
     }
 
-    /// The number that other ranks are told.
+    /// The number that is announced to other ranks.
     #[inline]
     pub const fn number(self) -> u8 {
         self.0

@@ -1,11 +1,11 @@
-//! How the ranks of a communicator are spread over nodes: what two-level algorithms need to know.
+//! How the ranks of a communicator are spread over nodes, for two-level algorithms.
 
 use std::sync::{Arc, OnceLock};
 
 use super::intranode::NodeContext;
 
 /// Ranks by node. Nodes are numbered from 0 in the order of their first ranks, members of a node by
-/// rank; so all ranks number alike.
+/// rank, so all ranks use the same numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RanksByNode {
     rank: usize,
@@ -16,13 +16,13 @@ pub struct RanksByNode {
     blocks: bool,
     equal: Option<usize>,
     busiest: usize,
-    /// The memory that this node's members share, once that is known.
+    /// The context of this node's members with their shared memory, once that is known.
     local: OnceLock<Arc<NodeContext>>,
 }
 
 impl RanksByNode {
-    /// The layout as `rank` sees it, where `names[r]` tells rank `r`'s node from others; `None` if
-    /// all ranks are on one node.
+    /// The layout as `rank` sees it, where `names[r]` identifies rank `r`'s node; `None` if all
+    /// ranks are on one node.
     pub fn new(rank: usize, names: impl IntoIterator<Item = u32>) -> Option<RanksByNode> {
         let mut numbers = std::collections::HashMap::new();
         let mut nodes: Vec<Vec<usize>> = Vec::new();
@@ -34,7 +34,7 @@ impl RanksByNode {
             if node == nodes.len() {
                 nodes.push(Vec::new());
             } else {
-                // Going back to a node that others came after.
+                // A rank on an earlier node, after ranks of other nodes.
                 blocks &= node == last;
             }
             last = node;
@@ -58,7 +58,7 @@ impl RanksByNode {
         })
     }
 
-    /// The rank that looks.
+    /// The rank whose view this is.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -104,12 +104,12 @@ impl RanksByNode {
         self.blocks
     }
 
-    /// The number of ranks on every node, if it is the same.
+    /// The number of ranks on each node, if it is the same for all.
     pub fn equal(&self) -> Option<usize> {
         self.equal
     }
 
-    /// Whether each rank is alone on its node: then there is one level only.
+    /// Whether each rank is alone on its node: then there is only one level.
     pub fn is_flat(&self) -> bool {
         self.equal == Some(1)
     }
@@ -119,7 +119,8 @@ impl RanksByNode {
         self.local.get_or_init(|| Arc::clone(local));
     }
 
-    /// The memory that this node's members share; `None`: steps within the node go by messages.
+    /// The context of this node's members with their shared memory; `None`: steps within the node
+    /// use messages.
     pub(super) fn local(&self) -> Option<&Arc<NodeContext>> {
         self.local.get()
     }

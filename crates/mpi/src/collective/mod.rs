@@ -1,11 +1,11 @@
 //! Collective communication (MPI 5.0, chapter 6).
 //!
-//! [`calls`] checks arguments and makes the [`CollectivePlan`] of this rank's part, [`execute`]
-//! carries it out: at once (blocking), by the engine (non-blocking), again and again (persistent).
-//! Ranks of one node work in memory that they share ([`intranode`]), or by messages; which
-//! algorithm it is, `mica_policy` chooses by cost (`docs/design/collectives.md`).
+//! [`calls`] checks arguments and makes the [`CollectivePlan`] of this rank's part. [`execute`]
+//! carries it out: at once (blocking), by the engine (non-blocking), or repeatedly (persistent).
+//! Ranks of one node work in memory that they share ([`intranode`]) or by messages; `mica_policy`
+//! chooses the algorithm by cost (`docs/design/collectives.md`).
 //!
-//! An algorithm of messages is a pure function: from a rank's [`RankPlace`], [`MessageThresholds`]
+//! A message-based algorithm is a pure function from a rank's [`RankPlace`], [`MessageThresholds`]
 //! and buffers to the [`schedule::Schedule`] of that rank. It knows no communicator and sends
 //! nothing, so tests run all ranks of it in one process, and one schedule serves the blocking,
 //! non-blocking and persistent call.
@@ -14,25 +14,24 @@
 //! |---|---|---|---|
 //! | barrier | dissemination | | |
 //! | bcast | binomial tree | scatter and ring allgather | |
-//! | gather, scatter | binomial tree | the root with each rank | the root with each rank |
+//! | gather, scatter | binomial tree | linear (root with each rank) | linear |
 //! | allgather | recursive doubling, Bruck | ring | ring |
-//! | alltoall | Bruck (many ranks) | direct exchange, some peers at a time | direct exchange |
+//! | alltoall | Bruck (many ranks) | direct exchange with a window of peers | direct exchange |
 //! | reduce | binomial tree | halving and gather (Rabenseifner) | |
 //! | allreduce | recursive doubling | halving and allgather (Rabenseifner) | |
 //! | reduce-scatter | recursive halving | pairwise exchange | the same |
 //! | scan, exscan | recursive doubling | | |
-//! | neighbourhood | every neighbour at once | the same | the same |
+//! | neighbourhood | all neighbours at once | the same | the same |
 //!
-//! Where a communicator spans nodes, [`two_level`] puts algorithms together from these and from
-//! those of [`intranode`]; [`inter`] has those for intercommunicators.
+//! Where a communicator spans nodes, [`two_level`] composes algorithms from these and from those of
+//! [`intranode`]. [`inter`] has those for intercommunicators.
 //!
-//! The algorithms of messages are those that Thakur, Rabenseifner and Gropp ("Optimization of
-//! Collective Communication Operations in MPICH", 2005) compare.
+//! The message-based algorithms are those that Thakur, Rabenseifner and Gropp compare
+//! ("Optimization of Collective Communication Operations in MPICH", 2005).
 //!
-//! Three rules hold throughout. Two ranks list the messages between them in the same order, so that
-//! one tag serves a whole schedule. Messages of no bytes are left out, on both sides. Reductions
-//! keep rank order unless the operator commutes, and allreduce gives all ranks the same bits in any
-//! case.
+//! Three rules hold throughout. Two ranks list the messages between them in the same order, so one
+//! tag serves a whole schedule. Empty messages are left out on both sides. Reductions keep rank
+//! order unless the operator commutes, and allreduce gives all ranks the same bits in any case.
 
 pub mod allgather;
 pub mod allreduce;

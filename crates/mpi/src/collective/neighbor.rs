@@ -1,10 +1,10 @@
 //! Neighbourhood collectives (MPI 5.0, 8.6 to 8.8): each process exchanges blocks with its
 //! neighbours in the topology, all of them at once.
 //!
-//! A process may be the same one's neighbour several times (short rings of a grid, repeated edges).
-//! Messages between two processes match in order: sends go in the order of the destinations,
-//! receives are posted in the order that [`Neighborhood::matching_order`] says. Blocks for the
-//! process itself are copied, paired by the same rule.
+//! Two processes may be neighbours several times (short rings of a grid, repeated edges). Messages
+//! between two processes match in order: sends go in the order of the destinations, receives are
+//! posted in the order of [`Neighborhood::matching_order`]. Blocks for the process itself are
+//! copied, paired by the same rule.
 
 use mica_channel::memory::View;
 
@@ -63,7 +63,8 @@ pub fn alltoallv(comm: &Comm, send: &BlockList, receive: &BlockList) -> Result<S
     Ok(exchange(comm.rank(), &around, &send.views, &receive.views))
 }
 
-/// Refuses blocks that are both sent and received into; those of no neighbour are not looked at.
+/// Refuses blocks that share bytes between sending and receiving; blocks of `MPI_PROC_NULL`
+/// neighbours are not checked.
 fn check_apart(around: &Neighborhood, send: &[View], receive: &[View]) -> Result<()> {
     let used = |ranks: &[i32], views: &[View]| -> Vec<View> {
         let all = ranks.iter().zip(views);
@@ -144,7 +145,7 @@ mod tests {
     }
 
     /// Runs the schedules of all ranks; block `i` that rank `r` sends has the value `16 * r + i`.
-    /// What each rank got.
+    /// Returns what each rank got.
     fn run(all: &[Neighborhood]) -> Vec<Vec<u8>> {
         let value = |rank: usize, i: usize| (16 * rank + i) as u8;
         let mut wires: HashMap<(usize, usize), VecDeque<View>> = HashMap::new();

@@ -1,13 +1,13 @@
 //! Send and receive buffers of one call that share bytes (MPI 5.0, 6.2 and 2.3: buffer arguments
 //! must not be aliased).
 //!
-//! Only what is sure counts: bytes that are both sent and received into. Layouts that interleave
-//! without sharing a byte, such as the columns of one matrix, are right. Where buffers lie apart
-//! this costs a comparison of their bounds; where they do not, and are in pieces,
-//! at most [`RUNS`] pieces of each are compared, and of longer lists the first bytes alone.
+//! Only definite errors count: bytes that are both sent and received into. Layouts that interleave
+//! without sharing a byte, such as the columns of one matrix, are correct. If the buffers lie
+//! apart, this costs a comparison of their bounds. If they do not, and are in pieces, at most
+//! [`RUNS`] pieces of each are compared; of longer lists, only the first pieces.
 //!
-//! A rank with such an error must not leave the others waiting for it: what it sends is as good as
-//! ever, so it takes part with a copy of that and with [other memory](Aside) to receive into, and
+//! A rank with such an error must not leave the others waiting for it. What it sends is valid, so
+//! it takes part with a copy of that and with [other memory](Aside) to receive into, and then
 //! raises its error ([`refused`]). The program may use its buffers from then on, even if the call
 //! was non-blocking and others take part later.
 
@@ -22,13 +22,13 @@ use crate::constants as c;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 
-/// Pieces of a buffer that are looked at: some microseconds' worth.
+/// Maximum number of pieces of a buffer that are compared: this takes some microseconds.
 const RUNS: usize = 256;
 
-/// The error of a call whose `send` and `receive` buffers share bytes.
+/// Checks that the `send` and `receive` buffers of a call share no byte.
 ///
 /// # Errors
-/// That one.
+/// When they share one.
 pub(super) fn check(send: &[View], receive: &[View]) -> Result<()> {
     let (Some(sent), Some(received)) = (span(send), span(receive)) else {
         return Ok(());
@@ -42,10 +42,10 @@ pub(super) fn check(send: &[View], receive: &[View]) -> Result<()> {
     }
 }
 
-/// The same for two buffers, with the numbers of blocks that they have.
+/// As [`check`], for two buffers, with their numbers of blocks.
 ///
 /// # Errors
-/// That one; when a buffer reaches further than an address can.
+/// When they share a byte; when a buffer extends past the largest address.
 #[inline]
 pub(super) fn check_buffers(
     (send, sent): (&BufferArgument, usize),
@@ -57,10 +57,10 @@ pub(super) fn check_buffers(
     }
 }
 
-/// The same for two vectors of a datatype, of so many elements.
+/// As [`check`], for two vectors of a datatype, with their numbers of elements.
 ///
 /// # Errors
-/// That one; when a vector reaches further than an address can.
+/// When they share a byte; when a vector extends past the largest address.
 pub(super) fn check_vectors(
     datatype: &Datatype,
     (send, sent): (Option<&Region>, usize),
@@ -73,7 +73,7 @@ pub(super) fn check_vectors(
     check(&[view(send, sent)?], &[view(receive, received)?])
 }
 
-/// From the first byte to the last, if there are any.
+/// The range from the first byte to the last, if there are any.
 fn span(views: &[View]) -> Option<Range<usize>> {
     let spans = views.iter().filter(|view| !view.is_empty()).map(|view| {
         let (first, bytes) = view.span();
@@ -82,7 +82,7 @@ fn span(views: &[View]) -> Option<Range<usize>> {
     spans.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
 }
 
-/// Pieces in order, and whether they are all.
+/// At most [`RUNS`] pieces, in order of address, and whether these are all.
 fn pieces(views: &[View]) -> (Vec<Range<usize>>, bool) {
     let runs = views.iter().flat_map(|view| view.runs(0));
     let mut pieces: Vec<_> = runs
@@ -95,7 +95,7 @@ fn pieces(views: &[View]) -> (Vec<Range<usize>>, bool) {
     (pieces, are_all)
 }
 
-/// The address of a byte that both have.
+/// The address of a byte that both contain.
 fn shared(a: &[View], b: &[View]) -> Option<usize> {
     let ((a, _), (b, _)) = (pieces(a), pieces(b));
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
@@ -126,15 +126,15 @@ fn overlapping(send: &Range<usize>, receive: &Range<usize>, address: usize) -> E
     )
 }
 
-/// Fresh memory of the same form, for what nobody is to see.
+/// New memory of the same form, for data that the program does not see.
 pub(super) trait Aside: Sized {
-    /// Room for `blocks` times as much as one block of this.
+    /// Memory for `blocks` times one block of this.
     ///
     /// # Errors
     /// When there is no memory.
     fn aside(&self, blocks: usize) -> Result<Self>;
 
-    /// The same with a copy of the content.
+    /// As [`aside`](Self::aside), with a copy of the content.
     ///
     /// # Errors
     /// When there is no memory.
@@ -224,7 +224,7 @@ mod tests {
         assert!(refuses(column(&region, 0, 9), column(&region, 3, 9)));
         assert!(refuses(column(&region, 0, 9), bytes(&region, 67, 1)));
         assert!(!refuses(column(&region, 0, 9), bytes(&region, 68, 9)));
-        // Too many pieces to look at all.
+        // Too many pieces to compare all.
         assert!(!refuses(column(&region, 0, 4000), column(&region, 4, 4000)));
         assert!(refuses(column(&region, 0, 4000), column(&region, 0, 4000)));
     }

@@ -16,7 +16,7 @@ pub struct RankPlace {
 }
 
 impl RankPlace {
-    /// The rank `distance` further on in the ring of ranks.
+    /// The rank `distance` after this one in the ring of ranks.
     pub(super) fn after(self, distance: usize) -> usize {
         (self.rank + distance) % self.size
     }
@@ -33,7 +33,7 @@ impl RankPlace {
 }
 
 /// A node of the binomial tree over `0..size` with root 0. The subtree of `v` is `v..v + span`, so
-/// data of a subtree is contiguous when it is ordered by rank.
+/// the data of a subtree is contiguous when ordered by rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BinomialTree {
     pub parent: Option<usize>,
@@ -67,8 +67,8 @@ impl BinomialTree {
 }
 
 /// The ranks as the recursive doubling and halving algorithms see them: `active` of them, a power
-/// of two, after every rank of the surplus has joined its neighbour. Neighbours join, so what an
-/// active rank holds stays contiguous in rank order, as operators that do not commute need it.
+/// of two, after each surplus rank has joined its neighbour. Neighbours join, so what an active
+/// rank holds stays contiguous in rank order, as operators that do not commute need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Halves {
     /// Number of active ranks.
@@ -81,12 +81,12 @@ pub(super) struct Halves {
 /// What a rank does before and after the power-of-two part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HalvingPart {
-    /// It is active under this number; `joined` is the passive neighbour that it speaks for.
+    /// It is active under this number; `joined` is the passive neighbour whose data it also holds.
     Active {
         number: usize,
         joined: Option<usize>,
     },
-    /// It hands its data to this neighbour.
+    /// It gives its data to this neighbour.
     Passive { speaker: usize },
 }
 
@@ -100,8 +100,8 @@ impl Halves {
         }
     }
 
-    /// The rank that is active under `number`. Of the first `2 * surplus` ranks the odd ones are,
-    /// unless `keep` is their even neighbour.
+    /// The rank that is active under `number`. Of the first `2 * surplus` ranks, the odd ones are
+    /// active, unless `keep` is their even neighbour.
     pub(super) fn rank(&self, number: usize) -> usize {
         if number >= self.surplus {
             number + self.surplus
@@ -140,7 +140,7 @@ impl Halves {
     }
 }
 
-/// Elements of a datatype in memory, named by index.
+/// Elements of a datatype in memory, addressed by index.
 #[derive(Clone, Debug)]
 pub struct Elements {
     origin: Region,
@@ -156,7 +156,7 @@ impl Elements {
         }
     }
 
-    /// Fresh memory for `count` elements.
+    /// New memory for `count` elements.
     pub(super) fn temporary(datatype: &Datatype, count: usize) -> Result<Elements> {
         let (lb, extent) = (i128::from(datatype.lb()), i128::from(datatype.extent()));
         let (true_lb, true_extent) = (
@@ -231,7 +231,7 @@ impl Blocks {
         self.elements.view(first * self.count, n * self.count)
     }
 
-    /// Bytes of one block, as it travels.
+    /// Bytes of one block, packed.
     pub(super) fn bytes(&self) -> usize {
         self.count * self.elements.datatype.size() as usize
     }
@@ -242,7 +242,7 @@ impl Blocks {
     }
 }
 
-/// Memory for blocks of bytes, as they travel.
+/// Memory for packed blocks of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Packed {
     region: Region,

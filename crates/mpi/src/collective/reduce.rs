@@ -1,6 +1,6 @@
 //! Reduce: a binomial tree for short vectors; long ones are reduce-scattered (see `split`) and
 //! gathered at the root (Rabenseifner). Operators that do not commute use a tree rooted at rank 0,
-//! whose subtrees are ranges of ranks in order, and rank 0 hands the result to the root.
+//! whose subtrees are ranges of ranks in order, and rank 0 sends the result to the root.
 
 use super::place::{BinomialTree, Elements, Halves, HalvingPart, RankPlace};
 use super::reduction::{Fold, Reduction};
@@ -125,8 +125,8 @@ fn halving(
     let steps =
         split::reduce_scatter(&mut schedule, reduction, &halves, number, &vector, &staging)?;
 
-    // Backwards: of two partners the one that resembles the root (in this bit; they agree with it
-    // in all higher ones) collects what both have.
+    // Backwards: of two partners, the one that equals the root in this bit (both agree with it in
+    // all higher ones) collects what both have.
     let HalvingPart::Active { number: target, .. } = halves.part(root) else {
         unreachable!("the root is kept active")
     };

@@ -61,8 +61,8 @@ impl HalvingTask<'_> {
         self.send.unwrap_or(self.receive).from(self.first[rank])
     }
 
-    /// Step `d`: send the `d`th next rank its operand, get an operand of our own block from the
-    /// `d`th rank before us.
+    /// Step `d`: send the `d`th rank after this one its operand, and receive an operand of this
+    /// rank's block from the `d`th rank before it.
     fn pairwise(&self) -> Result<Schedule> {
         let mut schedule = Schedule::new();
         let own = self.count(self.me.rank);

@@ -1,4 +1,4 @@
-//! What the reductions share: the operands' description and the running result of one rank.
+//! What the reductions share: the description of the operands and the running result of one rank.
 
 use mica_channel::memory::Region;
 
@@ -26,7 +26,7 @@ impl Reduction {
         self.count.saturating_mul(self.datatype.size() as usize)
     }
 
-    /// Refuses a vector to send and a result, of so many elements, that share bytes.
+    /// Refuses a send vector and a result of `count` elements that share bytes.
     pub(super) fn check_apart(
         &self,
         send: Option<&Region>,
@@ -36,7 +36,7 @@ impl Reduction {
         overlap::check_vectors(&self.datatype, (send, self.count), (receive, count))
     }
 
-    /// Fresh memory for `count` elements of a result that nobody is to see.
+    /// New memory for `count` elements of a result that the program does not see.
     pub(super) fn aside(&self, count: usize) -> Result<Region> {
         Ok(self.temporary(count)?.region(0))
     }
@@ -94,12 +94,12 @@ impl Reduction {
     }
 }
 
-/// A running result. Operands arrive in memory that [`Fold::incoming`] gives; which memory holds
+/// A running result. Operands arrive in memory that [`Fold::incoming`] returns. Which memory holds
 /// the result changes, so that results are not copied: `op` writes to its right operand.
 pub(super) struct Fold<'a> {
     reduction: &'a Reduction,
     value: Elements,
-    /// Whether `value` is ours to change, not the caller's send buffer.
+    /// Whether `value` may be changed, as it is not the caller's send buffer.
     writable: bool,
     spare: Option<Elements>,
 }
@@ -166,7 +166,7 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// Copies the result to where it belongs, unless it is there.
+    /// Copies the result to `to`, unless it is already there.
     pub fn deliver(&self, round: &mut Round, to: &Elements) -> Result<()> {
         if !self.value.same_place(to) {
             let count = self.reduction.count;

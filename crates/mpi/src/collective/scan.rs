@@ -1,6 +1,6 @@
-//! Scan and exscan: recursive doubling. Partners differ in one bit of their rank; each rank knows
+//! Scan and exscan: recursive doubling. Partners differ in one bit of their rank. Each rank holds
 //! the reduction of its group so far (`group`) and of the ranks up to itself (`prefix`), and
-//! extends the latter by groups to its left.
+//! extends the latter by the groups to its left.
 
 use super::place::{Elements, RankPlace};
 use super::reduction::{Fold, Reduction};

@@ -1,6 +1,6 @@
 //! A collective as a schedule: what one rank does, in rounds.
 //!
-//! An algorithm writes down, for its rank, rounds of communication followed by local work. The same
+//! An algorithm produces, for its rank, rounds of communication followed by local work. The same
 //! description serves a blocking call (run to the end) and non-blocking and persistent ones
 //! (advanced from any MPI call).
 
@@ -55,7 +55,7 @@ pub enum RoundWork {
     },
 }
 
-/// All transfers of a round are in flight together; when all have completed the call follows, if
+/// All transfers of a round are in flight together. When all have completed, the call follows, if
 /// there is one, and then local work.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
@@ -63,7 +63,7 @@ pub struct Round {
     pub transfers: Vec<RoundTransfer>,
     /// A collective on the shared area of this node's ranks.
     pub call: Option<NodeCall>,
-    /// Local work after them.
+    /// Local work after the transfers and the call.
     pub local: Vec<RoundWork>,
 }
 
@@ -100,8 +100,8 @@ impl Schedule {
         Schedule::default()
     }
 
-    /// Starts another round. An empty last round is used again, so that an algorithm may open
-    /// rounds freely.
+    /// Starts another round. An empty last round is reused, so that an algorithm may start rounds
+    /// freely.
     pub fn round(&mut self) -> &mut Round {
         if self
             .rounds
@@ -133,8 +133,8 @@ impl Schedule {
         }
     }
 
-    /// Appends what a rank does in a collective of some ranks only: `ranks[i]` is the one that
-    /// `part` calls `i`.
+    /// Appends a rank's part in a collective of some ranks only: rank `i` of `part` is rank
+    /// `ranks[i]` here.
     pub fn join(&mut self, part: Schedule, ranks: &[usize]) {
         for mut round in part.rounds {
             for transfer in &mut round.transfers {
@@ -150,10 +150,10 @@ impl Schedule {
         }
     }
 
-    /// The same without calls on shared areas: in their place are schedules of messages.
+    /// The same schedule, with calls on shared areas replaced by schedules of messages.
     ///
     /// # Errors
-    /// When memory for temporary buffers cannot be had.
+    /// When there is no memory for temporary buffers.
     pub fn by_messages(self, comm: &Comm) -> Result<Schedule> {
         let mut schedule = Schedule::new();
         for mut round in self.rounds {
@@ -169,7 +169,7 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// The last round, for more local work after it; a first round if there is none.
+    /// The last round, to add local work to it; a first round if there is none.
     pub fn last(&mut self) -> &mut Round {
         if self.rounds.is_empty() {
             self.rounds.push(Round::default());

@@ -1,9 +1,9 @@
 //! The reduce-scatter phase of Rabenseifner's algorithms: vector halving with distance doubling.
 //!
 //! Partners differ in one bit of their number, the lowest first. Each keeps one half of its range
-//! of the vector and gets the partner's operands for it. Since the groups that have been combined
-//! are always neighbours, rank order holds and operators need not commute. Each element ends up
-//! with one rank, so all ranks later see the same bits.
+//! of the vector and gets the partner's operands for it. The groups that have been combined are
+//! always neighbours, so rank order holds and operators need not commute. Each element ends up at
+//! one rank, so all ranks later see the same bits.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::reduction::Reduction;
 use super::schedule::Schedule;
 use crate::error::Result;
 
-/// One step of the halving, for its inverse.
+/// One step of the halving; the inverse phase replays it.
 pub(super) struct HalvingStep {
     pub bit: usize,
     /// The partner's rank.
@@ -23,7 +23,7 @@ pub(super) struct HalvingStep {
     pub given: Range<usize>,
 }
 
-/// Reduces `vector` (changed in place) over the active ranks; the last step's `kept` is this rank's
+/// Reduces `vector` (changed in place) over the active ranks. The last step's `kept` is this rank's
 /// part of the result.
 pub(super) fn reduce_scatter(
     schedule: &mut Schedule,

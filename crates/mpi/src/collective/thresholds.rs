@@ -1,9 +1,9 @@
-//! Where one algorithm hands over to another.
+//! The sizes at which one message-based algorithm hands over to another.
 //!
 //! All values are compared with quantities that every rank of the communicator knows to be equal
-//! (message sizes and the number of ranks), so that all ranks choose alike. Among ranks of one node
-//! `mica_policy` chooses by cost, and [`MessageThresholds::of`] says its choice here; between
-//! nodes, and in parts of two-level algorithms, these numbers choose.
+//! (message sizes and the number of ranks), so that all ranks choose alike. Among ranks of one
+//! node, `mica_policy` chooses by cost, and [`MessageThresholds::of`] expresses its choice here.
+//! Between nodes, and in parts of two-level algorithms, these numbers choose.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ pub struct MessageThresholds {
     /// Gather and scatter: from this many bytes per rank on, the root exchanges with each rank
     /// directly.
     pub gather_linear: usize,
-    /// Allgather: from this many bytes in all on, a ring.
+    /// Allgather: from this many bytes in total on, a ring.
     pub allgather_ring: usize,
     /// All-to-all: below this many bytes per pair, Bruck's algorithm ...
     pub alltoall_bruck: usize,
@@ -31,13 +31,13 @@ pub struct MessageThresholds {
     /// Reduce and allreduce: from this many bytes on, the vector is split among the ranks
     /// (Rabenseifner).
     pub reduce_split: usize,
-    /// Reduce-scatter: from this many bytes in all on, pairwise exchange instead of recursive
+    /// Reduce-scatter: from this many bytes in total on, pairwise exchange instead of recursive
     /// halving.
     pub reduce_scatter_pairwise: usize,
 }
 
 impl MessageThresholds {
-    /// What collectives use.
+    /// The default.
     pub const DEFAULT: MessageThresholds = MessageThresholds {
         bcast_scatter: 64 << 10,
         gather_linear: 2 << 10,
@@ -49,8 +49,8 @@ impl MessageThresholds {
         reduce_scatter_pairwise: 256 << 10,
     };
 
-    /// Between nodes, where a message costs 10 to 20 us and a byte 0.5 to 1 ns: more rounds pay
-    /// later.
+    /// Between nodes, where a message costs 10 to 20 us and a byte 0.5 to 1 ns: algorithms with
+    /// more rounds pay only for longer messages.
     pub const NETWORK: MessageThresholds = MessageThresholds {
         bcast_scatter: 128 << 10,
         gather_linear: 8 << 10,
@@ -62,7 +62,7 @@ impl MessageThresholds {
         reduce_scatter_pairwise: 256 << 10,
     };
 
-    /// Those that lead to this algorithm of messages, wherever it is possible.
+    /// The thresholds that select this message-based algorithm wherever it is possible.
     pub fn of(algorithm: Algorithm) -> MessageThresholds {
         let from = |longer: Algorithm| match algorithm == longer {
             true => 0,
@@ -84,7 +84,7 @@ impl MessageThresholds {
         }
     }
 
-    /// Whether an all-to-all of blocks of `block` bytes among so many ranks is Bruck's.
+    /// Whether an all-to-all of blocks of `block` bytes among `ranks` ranks uses Bruck's algorithm.
     pub(super) fn bruck(&self, ranks: usize, block: usize) -> bool {
         block < self.alltoall_bruck && ranks >= self.alltoall_bruck_ranks
     }
@@ -93,31 +93,31 @@ impl MessageThresholds {
 /// How a collective treats the nodes of its communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeTreatment {
-    /// All ranks alike.
+    /// All ranks alike, without regard to nodes.
     Flat,
     /// Within nodes to their leaders, between leaders, and back.
     Leaders,
-    /// Every rank exchanges with those of the same number on other nodes, for its part of the data.
-    /// For nodes with equal numbers of ranks.
+    /// Every rank exchanges with the ranks of the same number on other nodes, for its part of the
+    /// data. Only for nodes with equal numbers of ranks.
     Columns,
 }
 
-/// What `MICA_COLL_TWO_LEVEL` asks for where algorithms could do without.
+/// What `MICA_COLL_TWO_LEVEL` asks for, where algorithms could also work without two levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// What pays.
+    /// Whatever pays.
     Nothing,
     /// Two levels wherever that is correct.
     TwoLevel,
-    /// Of these, leaders.
+    /// Two levels, with leaders.
     Leaders,
-    /// Of these, columns where nodes are equal.
+    /// Two levels, with columns where nodes are equal.
     Columns,
 }
 
 impl Force {
-    /// What a word of the tunable asks for: `Some(None)` for no two levels at all, `None` if it has
-    /// no such word.
+    /// What a value of the tunable asks for: `Some(None)` for no two levels at all, `None` if there
+    /// is no such value.
     fn parse(word: &str) -> Option<Option<Force>> {
         Some(match word {
             "auto" => Some(Force::Nothing),
@@ -134,7 +134,7 @@ impl Force {
 /// derives the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoLevel {
-    /// What is asked for.
+    /// What the tunable asks for.
     pub force: Force,
     /// Within a node.
     pub inside: MessageThresholds,
@@ -142,11 +142,11 @@ pub struct TwoLevel {
     pub across: MessageThresholds,
     /// Allreduce: columns from this many bytes on ...
     pub allreduce_columns: usize,
-    /// ... where each rank's part of the vector has at least so many.
+    /// ... where each rank's part of the vector has at least this many.
     pub allreduce_part: usize,
     /// Gather and scatter: leaders below this many bytes for each rank.
     pub gather_leaders: usize,
-    /// Allgather: leaders below this many bytes in all.
+    /// Allgather: leaders below this many bytes in total.
     pub allgather_leaders: usize,
     /// All-to-all on unequal nodes: leaders up to this many bytes that leave a node ...
     pub alltoall_leaders: usize,
@@ -171,7 +171,7 @@ impl TwoLevel {
         alltoall_columns: 8 << 10,
     };
 
-    /// What `MICA_COLL_TWO_LEVEL` says; `None` if it is off.
+    /// The setting of `MICA_COLL_TWO_LEVEL`; `None` if it is off.
     pub(super) fn in_force() -> Option<&'static TwoLevel> {
         static IN_FORCE: OnceLock<Option<TwoLevel>> = OnceLock::new();
         let choose = || {
@@ -186,7 +186,7 @@ impl TwoLevel {
         IN_FORCE.get_or_init(choose).as_ref()
     }
 
-    /// Barrier and broadcast: a message to each other node is the least there can be.
+    /// Barrier and broadcast: one message to each other node is the minimum.
     pub fn always(&self, layout: &RanksByNode) -> NodeTreatment {
         if layout.is_flat() {
             NodeTreatment::Flat
@@ -195,8 +195,8 @@ impl TwoLevel {
         }
     }
 
-    /// Reduce and reduce-scatter: nodes combine their operands before these travel. An operator
-    /// that does not commute needs ranks in blocks.
+    /// Reduce and reduce-scatter: nodes combine their operands before these are sent to other
+    /// nodes. An operator that does not commute needs ranks in blocks.
     pub fn reduce(&self, layout: &RanksByNode, commutes: bool) -> NodeTreatment {
         if commutes || layout.in_blocks() {
             self.always(layout)
@@ -224,7 +224,7 @@ impl TwoLevel {
         }
     }
 
-    /// Allgather of `bytes` in all.
+    /// Allgather of `bytes` in total.
     pub fn allgather(&self, layout: &RanksByNode, bytes: usize) -> NodeTreatment {
         match (self.always(layout), layout.equal()) {
             (NodeTreatment::Flat, _) => NodeTreatment::Flat,
@@ -249,7 +249,7 @@ impl TwoLevel {
         }
     }
 
-    /// What is asked for, where it is possible, instead of what pays.
+    /// What the tunable asks for, where it is possible, instead of what pays.
     fn asked(&self, layout: &RanksByNode, pays: NodeTreatment) -> NodeTreatment {
         let equal = layout.equal().is_some();
         match (self.force, pays) {
@@ -275,8 +275,8 @@ mod tests {
     use super::*;
     use mica_node::tunables::TunableKind;
 
-    /// What is declared is what is read: each word asks for something, each for something else, and
-    /// all can be asked for.
+    /// The declared values are those that are parsed: each value asks for something, each for
+    /// something else, and everything can be asked for.
     #[test]
     fn the_tunable_has_the_words_that_are_read() {
         let TunableKind::Choice(words) = tunables::COLL_TWO_LEVEL.kind else {

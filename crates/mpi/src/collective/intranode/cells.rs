@@ -1,11 +1,12 @@
-//! Collectives through cells: what a rank brings is copied to its cell of the shared area, stamped,
-//! and copied out (or reduced) by those who want it. What is longer than half a cell goes in
-//! pieces, through the two halves in turn, so that copies in and out overlap. Up to [`INLINE`]
-//! bytes go in the line that carries the stamp.
+//! Collectives through cells: a rank's contribution is copied to its cell of the shared area,
+//! stamped, and copied out (or reduced) by the ranks that get it. Messages longer than half a cell
+//! go in pieces, alternating between the two halves, so that copies in and out overlap. At most
+//! [`INLINE`] bytes go in the line that carries the stamp.
 //!
-//! Phases count from `base`, so that an operation may begin otherwise and go on here. Phase
-//! `base + k + 1` says: my piece `k` is there (or, from who only receives: I have read piece `k`).
-//! A half is written again two pieces later, after those who read it have said so.
+//! Phases count from `base`, so that an operation may begin in another way and continue here. Phase
+//! `base + k + 1` announces: this rank's piece `k` is there (or, from a rank that only receives: it
+//! has read piece `k`). A half is written again two pieces later, after its readers have announced
+//! that they have read it.
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::View;
@@ -14,8 +15,8 @@ use super::group::OperationSlot;
 use super::parts::Parts;
 use crate::error::{Error, Result};
 
-/// The members that an operation with a root is among, at the root: those whom direct copies have
-/// left without.
+/// At the root of an operation that has one, the members with which it exchanges through cells:
+/// those that direct copies have left without data. `None`: all.
 #[derive(Debug, Clone, Copy)]
 pub struct RootMembers<'a>(pub Option<&'a [bool]>);
 
@@ -23,7 +24,7 @@ impl RootMembers<'_> {
     /// All members.
     pub const ALL: RootMembers<'static> = RootMembers(None);
 
-    /// The others of these, from the next one on.
+    /// The others among these, starting with the next one.
     fn after(self, turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> {
         after(turn).filter(move |&member| self.0.is_none_or(|among| among[member]))
     }
@@ -41,10 +42,11 @@ pub(super) fn phase(base: u32, pieces: usize) -> u32 {
     base + pieces as u32
 }
 
-/// Barrier: nobody goes on before all have come.
+/// Barrier: no member continues before all have arrived.
 ///
 /// # Errors
-/// As all here: when another rank has called something else, or takes part with another amount.
+/// As for all functions here: when another rank has called something else, or takes part with
+/// another amount.
 pub async fn barrier(turn: &OperationSlot<'_>) -> Result<()> {
     turn.begin(0).await;
     match turn.team().tree() {
@@ -82,7 +84,7 @@ pub async fn bcast(
             turn.publish(1);
             return Ok(());
         }
-        // Of nothing, too, the others wait to hear how much it is.
+        // Also for an empty message, the others wait for its length.
         for k in 0..pieces(bytes, piece).max(1) {
             if k >= 2 && among.0.is_none() {
                 turn.all_reached(phase(base, k - 1)).await?;
@@ -98,7 +100,8 @@ pub async fn bcast(
         return Ok(());
     }
     turn.reached(root, phase(base, 1)).await?;
-    // The root's word: what does not fit is read all the same, so that nobody waits for ever.
+    // From the root's header. A message that does not fit is still read through, so that the root
+    // does not wait forever.
     let bytes = turn.bytes(root);
     if bytes <= INLINE && base == 0 {
         if bytes <= view.len() {
@@ -121,7 +124,7 @@ pub async fn bcast(
     Ok(())
 }
 
-/// Gather: every rank's `send` to the root's `parts`. In place at the root, `send` is `None`.
+/// Gather: the `send` of every rank to the root's `parts`. In place at the root, `send` is `None`.
 pub async fn gather(
     turn: &OperationSlot<'_>,
     send: Option<&View>,
@@ -162,7 +165,8 @@ pub async fn gather(
                 continue;
             }
             turn.reached(member, phase(base, k + 1)).await?;
-            // What does not fit is taken all the same, so that the member does not wait for ever.
+            // A message that does not fit is still read through, so that the member does not wait
+            // forever.
             let theirs = turn.bytes(member);
             if theirs != bytes && k == 0 {
                 result = result.and(Err(turn.disagreement(member, bytes)));
@@ -189,9 +193,9 @@ pub async fn gather(
     result
 }
 
-/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is
-/// `None`. The root writes to the others' cells, or all to its line; it has `told` how long a part
-/// is if all are as long.
+/// Scatter: the root's `parts` to the `receive` of every rank. In place at the root, `receive` is
+/// `None`. The root writes to the others' cells, or all parts to its line. `told`: the root has
+/// announced the length of the parts, as all are of equal length.
 pub async fn scatter(
     turn: &OperationSlot<'_>,
     parts: Option<&Parts>,
@@ -216,7 +220,8 @@ pub async fn scatter(
         while k < count {
             turn.reached(root, phase(base, k + 1)).await?;
             if k == 0 && told {
-                // What does not fit is taken all the same, so that the root does not wait for ever.
+                // A message that does not fit is still read through, so that the root does not wait
+                // forever.
                 theirs = turn.bytes(root);
                 count = pieces(theirs, piece);
             }
@@ -266,8 +271,8 @@ pub async fn scatter(
     Ok(())
 }
 
-/// Allgather: every rank's `send` to part number of that rank of everybody's `parts`. In place,
-/// `send` is `None`.
+/// Allgather: rank `i`'s `send` to part `i` of the `parts` of every rank. In place, `send` is
+/// `None`.
 pub async fn allgather(
     turn: &OperationSlot<'_>,
     send: Option<&View>,
@@ -285,7 +290,7 @@ pub async fn allgather(
         .max();
     for k in 0..most.unwrap_or(0) {
         if k >= 2 {
-            // Who has published piece k - 1 has read all of round k - 2.
+            // A member that has published piece k - 1 has read all of round k - 2.
             turn.all_reached(phase(base, k)).await?;
         }
         let at = k * piece;
@@ -317,7 +322,8 @@ pub async fn allgather(
 }
 
 /// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is
-/// `None`. Each rank has `told` how long all parts are, if they are as long.
+/// `None`. `told`: the length of all parts, if all are of equal length and each rank has announced
+/// it.
 pub async fn alltoall(
     turn: &OperationSlot<'_>,
     send: Option<&Parts>,
@@ -327,7 +333,7 @@ pub async fn alltoall(
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
     let out = send.unwrap_or(receive);
-    // A half, or the line, holds a piece for each other rank.
+    // A half, or the line, holds one piece for each other rank.
     let in_line = told.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
     let piece = in_line.unwrap_or_else(|| share_of_half(turn)).max(1);
     let room = |member, k| match in_line {
@@ -386,7 +392,7 @@ pub(super) fn share_of_half(turn: &OperationSlot<'_>) -> usize {
     share_of(turn.half_bytes(), turn.size())
 }
 
-/// Bytes of `half` for each other of so many ranks.
+/// Bytes of `half` for each other rank, among `ranks` ranks.
 #[inline]
 pub(super) fn share_of(half: usize, ranks: usize) -> usize {
     let share = half / (ranks - 1).max(1);
@@ -396,25 +402,25 @@ pub(super) fn share_of(half: usize, ranks: usize) -> usize {
     }
 }
 
-/// Whether parts of `bytes` bytes for all others fit the line, where all ranks know this length.
+/// Whether parts of `bytes` bytes for all others fit in the line, where all ranks know this length.
 #[inline]
 pub(super) fn fits_in_line(bytes: usize, ranks: usize) -> bool {
     bytes * (ranks - 1) <= INLINE
 }
 
-/// Number of `reader`'s place in what `writer` has for each of the others.
+/// Index of the place for `reader` in the memory that `writer` shares out among the others.
 pub(super) fn place_for(writer: usize, reader: usize, size: usize) -> usize {
     (reader + size - writer - 1) % size
 }
 
-/// The others, from the next one on, so that not all go to the same at once.
+/// The other members, starting with the next one, so that not all access the same member at once.
 #[inline]
 pub(super) fn after(turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> + use<> {
     let (me, size) = (turn.me(), turn.size());
     (1..size).map(move |distance| (me + distance) % size)
 }
 
-/// What a rank sends is not as long as what it is to receive from itself.
+/// The error of a rank whose part for itself differs in length between send and receive buffer.
 #[cold]
 pub(super) fn unlike(sent: usize, room: usize) -> Error {
     let detail = format!(

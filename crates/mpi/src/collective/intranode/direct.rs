@@ -1,16 +1,17 @@
-//! Movement of data by direct copy (ma-2011, section 2): the copies of an operation run on all
-//! cores at once, from buffer to buffer.
+//! Data movement by direct copy (ma-2011, section 2): the copies of an operation run on all cores
+//! at once, from buffer to buffer.
 //!
 //! | operation | who copies |
 //! |---|---|
-//! | bcast, scatter | each rank pulls what is its own from the root; with cores to spare the root pushes a share to each |
-//! | gather | each rank pushes its own to the root; with cores to spare the root pulls a share of each |
-//! | allgather, all-to-all | each rank pulls from all others, the next one first |
+//! | bcast | each rank pulls from the root; with spare cores, the root pushes a share to each |
+//! | scatter | each rank pulls its part from the root |
+//! | gather | each rank pushes its part to the root |
+//! | allgather, all-to-all | each rank pulls from all others, starting with the next one |
 //!
-//! First phase: buffers are described. Second: copies are done. Where buffers cannot be reached
-//! nothing has been copied, and cells take over after the first phase. Where a copy is refused
-//! after all, cells take over after the second: in an operation with a root between the root and
-//! the ranks that miss something, otherwise among all.
+//! In the first phase, ranks describe their buffers; in the second, they copy. If buffers cannot be
+//! accessed, nothing has been copied, and the operation goes through cells after the first phase.
+//! If a copy is refused later, it goes through cells after the second: in an operation with a root,
+//! between the root and the ranks that lack data; otherwise among all.
 
 use mica_channel::memory::{Block, Shape, View};
 
@@ -27,44 +28,45 @@ use crate::error::Result;
 /// Who copies in an operation with a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootedDirection {
-    /// What is cheaper.
+    /// Whichever is cheaper.
     Auto,
-    /// Who receives.
+    /// The receiver.
     Pull,
-    /// Who sends.
+    /// The sender.
     Push,
     /// Both.
     Both,
 }
 
-/// A share of the root's that is shorter than this is not worth another step.
+/// A share of the root that is shorter than this (in bytes) is not worth another step.
 const SHARE_MIN: usize = 8 << 10;
 
-/// An operation with a root, as all ranks know it alike.
+/// An operation with a root; known alike to all ranks.
 #[derive(Debug, Clone, Copy)]
 pub struct Rooted {
     /// The root.
     pub root: usize,
-    /// Gather; otherwise bcast or scatter.
+    /// Whether it is a gather; otherwise bcast or scatter.
     pub to_root: bool,
-    /// All ranks want the same bytes (bcast); otherwise each has a part.
+    /// Whether all ranks get the same bytes (bcast); otherwise each has a part.
     pub whole: bool,
-    /// Bytes of a rank, if all have as many; else 0.
+    /// Bytes of each rank, if all have the same number; else 0.
     pub bytes: usize,
     /// Who is to copy.
     pub direction: RootedDirection,
-    /// All ranks can be reached by address.
+    /// Whether all ranks can be reached by address.
     pub by_address: bool,
-    /// The phase that came before.
+    /// The last phase used so far.
     pub base: u32,
 }
 
-/// How the bytes between the root and another rank are shared out.
+/// How the copying between the root and another rank is shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Actors {
     Others,
     Root,
-    /// The root copies one of as many parts as there are ranks, the other rank the rest.
+    /// The bytes are cut into as many shares as there are ranks: the root copies one share, the
+    /// other rank the rest.
     Both,
 }
 
@@ -74,7 +76,7 @@ impl Rooted {
             (RootedDirection::Pull, false) | (RootedDirection::Push, true) => Actors::Others,
             (RootedDirection::Pull, true) | (RootedDirection::Push, false) => Actors::Root,
             (RootedDirection::Both, _) => Actors::Both,
-            // In gather and scatter the root has its own part to copy meanwhile.
+            // In gather and scatter, the root copies its own part meanwhile.
             (RootedDirection::Auto, _)
                 if self.whole
                     && turn.team().has_cores()
@@ -86,7 +88,7 @@ impl Rooted {
         }
     }
 
-    /// The buffers of the root and of the others that this is about.
+    /// The buffer of the root and the buffer of the others between which data moves.
     fn sides(&self) -> (BufferSide, BufferSide) {
         match self.to_root {
             true => (BufferSide::Receive, BufferSide::Send),
@@ -94,8 +96,8 @@ impl Rooted {
         }
     }
 
-    /// The root's part in it, with its `buffer`; it lets others reach that if it `offers` it, and
-    /// copies its own part while they copy theirs.
+    /// The root's part in the operation, with its `buffer`. The root lets others access the buffer
+    /// if it `offers` it, and copies its own part while the others copy theirs.
     ///
     /// # Errors
     /// When another rank has called something else or takes part with another amount.
@@ -128,14 +130,14 @@ impl Rooted {
         if actors != Actors::Others {
             turn.all_reached(offered).await?;
             result = settle(turn, self.copy_at_root(turn, actors, buffer));
-            // After an error, too: the others wait for this rank.
+            // Also after an error: the others wait for this rank.
             turn.publish(done);
         }
         result = result.and(copy_own());
         turn.all_reached(done).await?;
         let differs = |member: usize| turn.bytes(member) != buffer.len(member);
         if actors == Actors::Others && after(turn).any(differs) {
-            // With another number of bytes it may count on this rank to copy, and wait for it.
+            // A member with another number of bytes may expect this rank to copy, and wait for it.
             turn.publish(done);
         }
         if self.to_root {
@@ -148,7 +150,7 @@ impl Rooted {
         if !turn.has_any_refused() {
             return Ok(DirectOutcome::Directly);
         }
-        // What this rank could not copy, any of the others may miss.
+        // Any of the others may lack what this rank could not copy.
         let misses = |member| turn.has_refused(turn.me()) || turn.has_refused(member);
         Ok(DirectOutcome::Not(CellFallback {
             base: done,
@@ -157,8 +159,8 @@ impl Rooted {
         }))
     }
 
-    /// The root's share of the copies. A rank with another number of bytes than `buffer` says is
-    /// left out.
+    /// The root's share of the copies. A rank whose number of bytes differs from `buffer` is left
+    /// out.
     fn copy_at_root(
         &self,
         turn: &OperationSlot<'_>,
@@ -170,7 +172,7 @@ impl Rooted {
             let view = &buffer.view(member)?;
             if turn.bytes(member) != view.len() {
                 if self.whole {
-                    // It finds that out for itself.
+                    // It detects that itself.
                     continue;
                 }
                 return Err(turn.disagreement(member, view.len()));
@@ -189,7 +191,7 @@ impl Rooted {
         Ok(())
     }
 
-    /// Another rank's part in it, whose bytes are `own`.
+    /// A non-root rank's part in the operation, with the buffer `own`.
     ///
     /// # Errors
     /// As [`at_root`](Self::at_root); when the root has another number of bytes for this rank.
@@ -216,7 +218,7 @@ impl Rooted {
             _ => actors.cut(turn, bytes),
         };
         let result = settle(turn, self.copy_at_other(turn, own, cut));
-        // After an error, too: the root waits for this rank.
+        // Also after an error: the root waits for this rank.
         turn.publish_for(done, root);
         if actors != Actors::Others {
             turn.reached(root, done).await?;
@@ -229,7 +231,7 @@ impl Rooted {
         }
     }
 
-    /// Another rank's share of the copies: the first `cut` bytes of `own`.
+    /// A non-root rank's share of the copies: the first `cut` bytes of `own`.
     fn copy_at_other(&self, turn: &OperationSlot<'_>, own: &View, cut: usize) -> Result<()> {
         let (root, bytes, span) = (self.root, own.len(), span_of(turn, self.root));
         let (root_side, _) = self.sides();
@@ -237,7 +239,7 @@ impl Rooted {
             true => 0,
             false => PartsSpan::told(turn.cell(turn.me())),
         };
-        // Even parts: the root tells how long each is.
+        // Even parts: the root announces the length of each.
         let is_even_scatter = self.bytes > 0 && !self.whole && !self.to_root;
         if is_even_scatter && turn.bytes(root) != bytes {
             return Err(turn.disagreement(root, bytes));
@@ -260,7 +262,7 @@ impl Rooted {
 }
 
 impl Actors {
-    /// Where the root's share of `bytes` bytes begins; it reaches to the end.
+    /// Where the root's share of `bytes` bytes begins; it extends to the end.
     fn cut(self, turn: &OperationSlot<'_>, bytes: usize) -> usize {
         match self {
             Actors::Others => bytes,
@@ -287,7 +289,7 @@ pub async fn allgather(
         return Err(super::cells::unlike(own.len(), mine.len()));
     }
     let offer = match own.is_empty() {
-        // Nobody will read it.
+        // No rank reads it.
         true => OfferedBuffer::EMPTY,
         false => OfferedBuffer::of_message(turn, own, by_address)?,
     };
@@ -311,7 +313,7 @@ pub async fn allgather(
         })
     };
     let pulled = settle(turn, pull());
-    // After an error, too: the others wait for this rank.
+    // Also after an error: the others wait for this rank.
     turn.publish(base + 2);
     to_myself.iter_mut().for_each(OwnPart::copy_rest);
     turn.all_reached(base + 2).await?;
@@ -319,7 +321,7 @@ pub async fn allgather(
     Ok(copied_by_all(turn, base + 2))
 }
 
-/// How an operation in which all copy from all has ended with phase `done`.
+/// The outcome, after phase `done`, of an operation in which all copy from all.
 fn copied_by_all(turn: &OperationSlot<'_>, done: u32) -> DirectOutcome {
     match turn.has_any_refused() {
         true => DirectOutcome::not(done),
@@ -327,7 +329,7 @@ fn copied_by_all(turn: &OperationSlot<'_>, done: u32) -> DirectOutcome {
     }
 }
 
-/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if
+/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others access its parts if
 /// it `offers` them.
 ///
 /// # Errors
@@ -356,7 +358,7 @@ pub async fn alltoall(
     if access_to_all(turn, BufferSide::Send) == BufferAccess::None {
         return Ok(DirectOutcome::not(base + 1));
     }
-    // In place, what others have still to read is not overwritten.
+    // In place, data that others have yet to read must not be overwritten.
     let beside = match send {
         Some(_) => None,
         None => Some(Block::allocate(out.total())?),
@@ -388,7 +390,7 @@ pub async fn alltoall(
         })
     };
     let pulled = settle(turn, pull());
-    // After an error, too: the others wait for this rank.
+    // Also after an error: the others wait for this rank.
     turn.publish(base + 2);
     to_myself.iter_mut().for_each(OwnPart::copy_rest);
     turn.all_reached(base + 2).await?;

@@ -1,4 +1,5 @@
-//! A rank's part in a collective on an area, from what it does to the algorithm that does it.
+//! Dispatches a rank's part in a collective on an area: from the operation to the algorithm that
+//! runs it.
 
 use super::CollectiveOperation;
 use super::cells::{self, RootMembers};
@@ -11,7 +12,7 @@ use super::reduce_direct::{self, AgreedTerms};
 use crate::collective::place::Elements;
 use crate::error::Result;
 
-/// How an operation is to go; all ranks say alike, but for `offers`.
+/// The path that an operation is to take; the same at all ranks, except for `offers`.
 #[derive(Clone, Copy, Debug)]
 pub enum PathChoice {
     /// Through cells, after the phase `base`.
@@ -19,16 +20,16 @@ pub enum PathChoice {
         /// The phase before the first.
         base: u32,
     },
-    /// Directly, or through cells where that cannot be.
+    /// Directly, or through cells where direct copy is impossible.
     Direct {
-        /// Who copies where there is a root.
+        /// Who copies, if there is a root.
         direction: RootedDirection,
-        /// Let others reach this rank's buffers; who does not makes all go through cells.
+        /// Let others access this rank's buffers; if any rank does not, all go through cells.
         offers: bool,
     },
 }
 
-/// How it went, for all ranks alike.
+/// The path that an operation took; the same at all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathTaken {
     /// Through cells.
@@ -42,7 +43,7 @@ pub enum PathTaken {
 /// This rank's part in `what`, between [`OperationSlot::begin`] and [`OperationSlot::finish`].
 ///
 /// # Errors
-/// When another rank has called something else or takes part with another amount; those of the
+/// When another rank has called something else or takes part with another amount; errors of the
 /// operator; when there is no memory.
 pub async fn perform(
     turn: &OperationSlot<'_>,
@@ -62,7 +63,7 @@ pub async fn perform(
             };
             let reach = turn.team().reach();
             let is_refused = reach.is_some_and(|reach| reach.cma_was_refused());
-            // Not all see that alike: it only says what this rank offers and tries.
+            // Ranks may differ in this: it only affects what this rank offers and tries.
             let by_address = agreed && !is_refused;
             let way = AgreedTerms { by_address, base };
             match directly(turn, what, direction, offers, way).await? {
@@ -77,7 +78,7 @@ pub async fn perform(
         .map(|()| PathTaken::Cells)
 }
 
-/// By direct copy, as far as all buffers can be reached.
+/// By direct copy, if all buffers can be accessed.
 async fn directly(
     turn: &OperationSlot<'_>,
     what: &CollectiveOperation,
@@ -200,7 +201,7 @@ async fn in_cells(
     what: &CollectiveOperation,
     cells: &CellFallback,
 ) -> Result<()> {
-    // The others learn that this rank has left.
+    // After this error, the others detect that this rank has left.
     what.check_longest(turn.team())?;
     let (base, among) = (cells.base, RootMembers(cells.among.as_deref()));
     let kept = cells.operand.as_ref();
@@ -259,7 +260,7 @@ async fn in_cells(
     }
 }
 
-/// A reduction's operand: in place it is where the result goes.
+/// A reduction's operand; in place, it lies where the result goes.
 fn own<'a>(send: &'a Option<Elements>, result: &'a Option<Elements>) -> &'a Elements {
     let operand = send.as_ref().or(result.as_ref());
     operand.expect("who works in place has a receive buffer")

@@ -1,11 +1,11 @@
-//! The fast lane: a blocking barrier, or a short movement or reduction of elements without gaps,
-//! among ranks that look at each other's lines.
+//! The fast path: a blocking barrier, or a short data movement or reduction of elements without
+//! gaps, among ranks that poll each other's flag lines.
 //!
 //! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same
-//! [`OperationSlot`], taken one after the other without a future and without counting who uses
-//! what: such a call takes little longer than a line on its way between two caches, and so every
-//! instruction shows. Whatever is out of the ordinary takes the usual way; all ranks decide that
-//! alike, from their settings and the length, or meet in the same phases.
+//! [`OperationSlot`], but executed in sequence, without a future and without reference counts. Such
+//! a call takes little longer than the transfer of a cache line between two cores, so every
+//! instruction shows. Any unusual case takes the slow path. All ranks decide this alike, from their
+//! settings and the length, or use the same phases on both paths.
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::{Region, RegionOffset, Shape, View};
@@ -23,7 +23,7 @@ use crate::late;
 use crate::op::kernel::Kernel;
 use crate::process;
 
-/// What may take the fast lane: longest messages in bytes, by collective.
+/// Which calls may take the fast path: longest messages in bytes, by collective.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FastPath {
     barrier: bool,
@@ -38,19 +38,20 @@ pub struct FastPath {
     scan: usize,
 }
 
-/// Bytes of a cell that are fetched ahead for the next operation, should it be of the same kind.
+/// Maximum bytes of a cell that are prefetched for the next operation, in case it is of the same
+/// kind.
 const FETCH_MAX: usize = 1024;
 
-/// Looks before others get a chance.
+/// Polls before the wait goes through the engine, which makes progress and yields.
 const FAST_POLLS: u32 = 300;
 
 impl FastPath {
-    /// What these choices send through an area anyway.
+    /// Those calls that these choices send through cells anyway.
     pub fn new(choices: &Choices, reach: Told) -> FastPath {
         let is_shared = |collective, bytes| {
             choices.algorithm(collective, bytes, true, reach) == Algorithm::Shared
         };
-        // Lengths at which a choice may change.
+        // Lengths at which the choice may change.
         let lengths =
             (1..16).chain((4..28).flat_map(|octave| (4..8usize).map(move |n| n << octave >> 2)));
         let up_to = |collective, most: usize| {
@@ -78,7 +79,7 @@ impl FastPath {
     }
 }
 
-/// The team of a communicator, if an operation that `takes` the lane may use it now.
+/// The fast call on a communicator, if an operation that `takes` the fast path may use it now.
 #[inline(always)]
 fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'_>> {
     let local = comm.known_local()?;
@@ -91,14 +92,15 @@ fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'
     })
 }
 
-/// A communicator whose operation takes the lane.
+/// A communicator's node group and counters, for an operation on the fast path.
 struct FastCall<'a> {
     team: &'a NodeGroup,
     traffic: &'a CollectiveTraffic,
 }
 
 impl FastCall<'_> {
-    /// What this rank brings, where the root brings `bytes`; `None` if there is no such root.
+    /// Bytes that this rank contributes, where the root contributes `bytes`; `None` if there is no
+    /// such root.
     #[inline(always)]
     fn brought_by(&self, root: usize, bytes: usize) -> Option<usize> {
         let is_there = root < self.team.size();
@@ -106,7 +108,7 @@ impl FastCall<'_> {
     }
 }
 
-/// Where the payload of a member is: in its line, or in its cell.
+/// Where the payload of a member is: in its line or in its cell.
 #[inline(always)]
 fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionOffset<'a> {
     match bytes <= INLINE {
@@ -115,7 +117,7 @@ fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionO
     }
 }
 
-/// A blocking barrier; `None` if it must take the usual way.
+/// A blocking barrier; `None` if it must take the slow path.
 #[inline]
 pub fn barrier(comm: &Comm) -> Option<Result<()>> {
     let opened = open(comm, |lane| lane.barrier)?;
@@ -127,7 +129,7 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
     }))
 }
 
-/// A blocking broadcast of `bytes` bytes at `region`; `None` if it must take the usual way.
+/// A blocking broadcast of `bytes` bytes at `region`; `None` if it must take the slow path.
 #[inline]
 pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.bcast))?;
@@ -146,7 +148,7 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
             payload(turn, root, bytes).copy_to(region.at(0), bytes);
             return Ok(());
         }
-        // A message of another length is taken with all due care.
+        // A message of another length takes the general algorithm.
         let view = dense(region, bytes);
         block_on(
             comm.context(),
@@ -156,7 +158,7 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
 }
 
 /// A blocking gather of `bytes` bytes of each rank to the root's `result`; `None` if it must take
-/// the usual way. `result` is apart from `send`.
+/// the slow path. `result` does not overlap `send`.
 #[inline]
 pub fn gather(
     comm: &Comm,
@@ -196,7 +198,7 @@ pub fn gather(
 }
 
 /// A blocking scatter of `bytes` bytes for each rank from the root's `send`; `None` if it must take
-/// the usual way. `result` is apart from `send`.
+/// the slow path. `result` does not overlap `send`.
 #[inline]
 pub fn scatter(
     comm: &Comm,
@@ -242,8 +244,8 @@ pub fn scatter(
     }))
 }
 
-/// A blocking allgather of `bytes` bytes of each rank; `None` if it must take the usual way.
-/// `result` is apart from `send`.
+/// A blocking allgather of `bytes` bytes of each rank; `None` if it must take the slow path.
+/// `result` does not overlap `send`.
 #[inline]
 pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.allgather))?;
@@ -264,8 +266,8 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
     }))
 }
 
-/// A blocking all-to-all of `bytes` bytes for each pair; `None` if it must take the usual way.
-/// `result` is apart from `send`.
+/// A blocking all-to-all of `bytes` bytes for each pair; `None` if it must take the slow path.
+/// `result` does not overlap `send`.
 #[inline]
 pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.alltoall))?;
@@ -297,8 +299,8 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
     }))
 }
 
-/// A blocking allreduce of `bytes` bytes, by a predefined operator; `None` if it must take the
-/// usual way. `result` is not `send`.
+/// A blocking allreduce of `bytes` bytes, by a predefined operator; `None` if it must take the slow
+/// path. `result` is not `send`.
 #[inline]
 pub fn allreduce(
     comm: &Comm,
@@ -317,7 +319,7 @@ pub fn allreduce(
 }
 
 /// A blocking reduction of `bytes` bytes to the root's `result`, by a predefined operator; `None`
-/// if it must take the usual way. `result` is not `send`.
+/// if it must take the slow path. `result` is not `send`.
 #[inline]
 pub fn reduce(
     comm: &Comm,
@@ -345,7 +347,7 @@ pub fn reduce(
 }
 
 /// A blocking reduction of `total` bytes, in elements of `element` bytes, by a predefined operator,
-/// of which member `m` gets `bytes_of(m)` bytes; `None` if it must take the usual way. `result` is
+/// of which member `m` gets `bytes_of(m)` bytes; `None` if it must take the slow path. `result` is
 /// not `send`.
 #[inline]
 pub fn reduce_scatter(
@@ -390,8 +392,8 @@ pub fn reduce_scatter(
     }))
 }
 
-/// A blocking scan of `bytes` bytes, by a predefined operator; `None` if it must take the usual
-/// way. `result` is not `send`.
+/// A blocking scan of `bytes` bytes, by a predefined operator; `None` if it must take the slow
+/// path. `result` is not `send`.
 #[inline]
 pub fn scan(
     comm: &Comm,
@@ -416,7 +418,7 @@ pub fn scan(
     }))
 }
 
-/// Waits for what all have published, and reduces it.
+/// Waits until all have published, and reduces their operands.
 #[inline(always)]
 fn fold_all(
     comm: &Comm,
@@ -434,8 +436,8 @@ fn fold_all(
     Ok(())
 }
 
-/// The operand of each member, of `bytes` bytes. What this rank has published lies in the others'
-/// caches by now, so its own comes from where it was.
+/// The operand of each member, of `bytes` bytes. What this rank has published is in the others'
+/// caches by now, so it reads its own operand from the source buffer.
 #[inline(always)]
 fn whole<'a>(
     turn: &OperationSlot<'a>,
@@ -448,8 +450,8 @@ fn whole<'a>(
     }
 }
 
-/// Reduces the operands of the first `members` members to `result`: as
-/// [`Reduction::fold`](crate::collective::reduction::Reduction), the last one, then the others
+/// Reduces the operands of the first `members` members to `result`, as
+/// [`Reduction::fold`](crate::collective::reduction::Reduction) does: the last one, then those
 /// before it.
 #[inline(always)]
 fn fold<'a>(
@@ -466,26 +468,27 @@ fn fold<'a>(
     }
 }
 
-/// Whether a lane that is wide enough for `most` bytes takes some.
+/// Whether a fast path for at most `most` bytes takes `bytes` bytes; 0 bytes never do.
 #[inline(always)]
 fn takes(bytes: usize, most: usize) -> bool {
     bytes.wrapping_sub(1) < most
 }
 
-/// `bytes` bytes in one piece.
+/// A contiguous view of `bytes` bytes.
 #[cold]
 fn dense(region: &Region, bytes: usize) -> View {
     region.clone().view(Shape::Contiguous { bytes })
 }
 
-/// So many parts of `bytes` bytes each.
+/// Views of `parts` parts of `bytes` bytes each.
 #[cold]
 fn parts_of(region: &Region, bytes: usize, parts: usize) -> Vec<View> {
     let part = |i: usize| dense(&region.offset((i * bytes) as isize), bytes);
     (0..parts).map(part).collect()
 }
 
-/// Runs an operation that tells the others of `bytes` bytes, and counts as so many `brought`.
+/// Runs an operation that announces `bytes` bytes to the others, and counts `brought` bytes as
+/// contributed.
 #[inline(always)]
 fn run(
     opened: &FastCall<'_>,
@@ -522,7 +525,7 @@ fn wait_for_all(comm: &Comm, turn: &OperationSlot<'_>) -> Result<()> {
     wait(comm, || turn.have_all_reached(1), || turn.may_all_come(1))
 }
 
-/// Polls until `is_there`, as long as it `may` come, which is asked after each failed poll.
+/// Polls until `is_there`; after each failed poll, `may` checks that it can still happen.
 #[inline(always)]
 fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn() -> Result<()>) -> Result<()> {
     if is_there() {

@@ -1,23 +1,24 @@
-//! The word beside a member's stamp: which call it makes, and how many bytes it takes part with.
+//! The operation header beside a member's stamp: which call the member makes, and how many bytes it
+//! takes part with.
 //!
 //! | bits | what |
 //! |---|---|
 //! | 0 to 41 | bytes |
-//! | 42 to 46 | the root of the operation before ([`RootBefore`]) |
-//! | 47 | its owner could not copy what it should have copied directly: those whom that concerns go on through cells |
-//! | 48 to 50 | the lag: operations from the last before which its owner has finished all up to this one |
-//! | 51 | whether the turn is used for an even or an odd time |
+//! | 42 to 46 | the root of the previous operation ([`RootBefore`]) |
+//! | 47 | refused: the owner could not copy directly; members concerned go on through cells |
+//! | 48 to 50 | lag: this number minus the number up to which the owner has finished all |
+//! | 51 | parity of how often the operation slot has been used |
 //! | 52 to 63 | the [`OperationKind`] |
 //!
-//! A line is written again four operations later and not before all have finished, so whoever is in
-//! an operation finds in a line of its turn the word of this operation or of the one before in this
-//! turn. Bit 51 tells them apart. So a rank that waits in vain can look, without a stamp, whether
-//! the other is in the same operation with another call.
+//! A line is written again four operations later, and not before all have finished. So a rank that
+//! is in an operation finds, in a line of its slot, the header of this operation or of the previous
+//! one in this slot; bit 51 tells them apart. A rank that waits too long can thus check, without a
+//! stamp, whether the other rank is in the same operation with another call.
 //!
-//! Where each of two ranks takes itself for the root of a short broadcast, or another than itself
-//! for that of a short gather, neither waits for anything, and so neither looks. They learn of it
-//! in the next operation, from bits 42 to 46, which cost nothing there: they are compared
-//! together with the kind.
+//! If two ranks each take themselves for the root of a short broadcast, or each take another rank
+//! for the root of a short gather, neither waits for anything, so neither checks. They find out in
+//! the next operation, from bits 42 to 46. This costs nothing there: the bits are compared together
+//! with the kind.
 
 use mica_channel::area::TURNS;
 use mica_policy::collective::Collective;
@@ -30,34 +31,35 @@ const LAG_AT: u32 = 48;
 const TIME_AT: u32 = 51;
 const KIND_AT: u32 = 52;
 
-/// Most that a lag can be: no operation is begun before the one [`TURNS`] earlier is finished.
+/// Maximum lag: no operation begins before the one [`TURNS`] earlier is finished.
 const LAG_MAX: u64 = TURNS as u64;
 const _: () = assert!(LAG_MAX < 1 << (TIME_AT - LAG_AT) && TURNS.is_power_of_two());
 
-/// What all members of a team must call alike: the collective (from bit 8 on), whether it copies
-/// directly (bit 7), and its root (as far as seven bits tell).
+/// What all members of a node group must call alike: the collective (from bit 8 on), whether it
+/// copies directly (bit 7), and its root (modulo 128).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationKind(u16);
 
 const DIRECTLY: u16 = 1 << 7;
 const COLLECTIVE_AT: u32 = 8;
 
-/// What members must say alike.
+/// The bits that must be equal for all members.
 const ALIKE: u64 = !0 << KIND_AT | ((1 << (REFUSED_AT - BEFORE_AT)) - 1) << BEFORE_AT;
 
-/// The root of the operation before, as far as five bits tell.
+/// The root of the previous operation, in five bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RootBefore(u8);
 
 impl RootBefore {
-    /// It had none, or there was none.
+    /// It had no root, or there was no previous operation.
     pub const NONE: RootBefore = RootBefore(0);
-    /// It went wrong for another reason: nothing is compared.
+    /// It failed for another reason: nothing is compared.
     pub const ANY: RootBefore = RootBefore(30);
-    /// This rank has raised an error since ranks named different roots: who has not, does so now.
+    /// This rank has raised an error because ranks named different roots: a rank that has not yet
+    /// raised one does so now.
     pub const WRONG: RootBefore = RootBefore(31);
 
-    /// It had this root. (Three of 32 count as one, to make room for the others.)
+    /// It had this root. (Roots 28 to 31 modulo 32 share one value, to make room for the others.)
     #[inline]
     pub fn is(root: usize) -> RootBefore {
         RootBefore((root & 31).min(28) as u8 + 1)
@@ -69,21 +71,21 @@ impl RootBefore {
         u64::from(self.0)
     }
 
-    /// What [`bits`](Self::bits) gave.
+    /// The inverse of [`bits`](Self::bits).
     #[inline]
     pub fn from_bits(bits: u64) -> RootBefore {
         RootBefore(bits as u8 & 31)
     }
 }
 
-/// The number of `MPI_Exscan`; those of other collectives come before it.
+/// The number of `MPI_Exscan`; the other collectives' numbers come before it.
 const EXSCAN: u16 = Collective::ALL.len() as u16 + 1;
 /// The number of `MPI_Finalize`.
 const FINALIZE: u16 = EXSCAN + 1;
 const _: () = assert!(FINALIZE < 1 << (64 - KIND_AT - COLLECTIVE_AT));
 
 impl From<Collective> for OperationKind {
-    /// Without a root, or with the first rank as it; through cells.
+    /// Without a root, or with the first rank as root; through cells.
     #[inline]
     fn from(collective: Collective) -> OperationKind {
         OperationKind((collective as u16 + 1) << COLLECTIVE_AT)
@@ -91,7 +93,7 @@ impl From<Collective> for OperationKind {
 }
 
 impl OperationKind {
-    /// The kind of an operation that copies `directly` where that can be.
+    /// The kind of an operation that copies `directly` where possible.
     pub fn of(what: &CollectiveOperation, directly: bool) -> OperationKind {
         let kind = match what {
             CollectiveOperation::Scan {
@@ -107,7 +109,7 @@ impl OperationKind {
         what.root().map_or(kind, |root| kind.rooted(root))
     }
 
-    /// The same with this root, for one that has none yet.
+    /// The same kind with this root; it must not have one yet.
     #[inline]
     pub fn rooted(self, root: usize) -> OperationKind {
         OperationKind(self.0 | (root as u16 & (DIRECTLY - 1)))
@@ -141,7 +143,7 @@ impl OperationKind {
         self.0 >> COLLECTIVE_AT == other.0 >> COLLECTIVE_AT
     }
 
-    /// What the next operation says of this one.
+    /// What the next operation announces about this one.
     #[inline]
     pub fn root_before(self) -> RootBefore {
         match Collective::ALL.get(usize::from(self.0 >> COLLECTIVE_AT).wrapping_sub(1)) {
@@ -158,13 +160,13 @@ impl OperationKind {
     }
 }
 
-/// What a member says of its part in an operation.
+/// What a member announces about its part in an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationHeader(pub u64);
 
 impl OperationHeader {
-    /// The word of operation `number`, of whose owner all operations up to `number - lag` are
-    /// finished.
+    /// The header of operation `number`, whose owner has finished all operations up to
+    /// `number - lag`.
     #[inline]
     pub fn new(
         kind: OperationKind,
@@ -174,21 +176,21 @@ impl OperationHeader {
         bytes: usize,
     ) -> OperationHeader {
         debug_assert!(lag <= LAG_MAX);
-        // The bit that counts how often the turns have been used moves to its place.
+        // The bit that counts how often the slots have been used moves to its place.
         let time = (number & TURNS as u64) << (TIME_AT - TURNS.trailing_zeros());
         let bytes = bytes as u64 & ((1 << BEFORE_AT) - 1);
         let before = before.bits() << BEFORE_AT;
         OperationHeader(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | before | bytes)
     }
 
-    /// Whether both say the same call, and the same root of the one before. (If one knows of an
-    /// error in that, this is false, too.)
+    /// Whether both announce the same call and the same root of the previous operation. (Also false
+    /// if only one of them knows of an error there.)
     #[inline]
     pub fn is_alike(self, other: OperationHeader) -> bool {
         (self.0 ^ other.0) & ALIKE == 0
     }
 
-    /// The root of the operation before.
+    /// The root of the previous operation.
     pub fn before(self) -> RootBefore {
         RootBefore::from_bits(self.0 >> BEFORE_AT)
     }
@@ -199,29 +201,29 @@ impl OperationHeader {
         OperationKind((self.0 >> KIND_AT) as u16)
     }
 
-    /// How far behind the last operation is up to which its owner has finished all.
+    /// This operation's number minus the number up to which the owner has finished all operations.
     #[inline]
     pub fn lag(self) -> u64 {
         self.0 >> LAG_AT & ((1 << (TIME_AT - LAG_AT)) - 1)
     }
 
-    /// Bytes that its owner takes part with.
+    /// Bytes that the owner takes part with.
     #[inline]
     pub fn bytes(self) -> usize {
         (self.0 & ((1 << BEFORE_AT) - 1)) as usize
     }
 
-    /// The same of an owner that could not copy.
+    /// The same header for an owner that could not copy.
     pub fn refused(self) -> OperationHeader {
         OperationHeader(self.0 | 1 << REFUSED_AT)
     }
 
-    /// Whether its owner could not copy.
+    /// Whether the owner could not copy.
     pub fn is_refused(self) -> bool {
         self.0 >> REFUSED_AT & 1 == 1
     }
 
-    /// Whether it is that of operation `number`, and not of the one before in the same turn or of
+    /// Whether it belongs to operation `number`, and not to the previous one in the same slot or to
     /// none.
     pub fn is_of(self, number: u64) -> bool {
         let time = |number: u64| (number / TURNS as u64) & 1;

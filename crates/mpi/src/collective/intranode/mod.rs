@@ -1,14 +1,14 @@
 //! Collectives among ranks of one node, in memory that they share.
 //!
-//! A collective is described once ([`CollectiveOperation`]). From that comes either the schedule of
-//! an algorithm that sends messages ([`CollectiveOperation::messages`]), or a [`NodeCall`] on the
-//! shared area of the communicator's ranks on this node, which copies through cells ([`cells`],
-//! [`reduce_cells`]) or directly from buffer to buffer ([`direct`], [`reduce_direct`]; ma-2011).
-//! Which one is chosen by `mica_policy` from what all ranks know alike.
+//! A collective is described once ([`CollectiveOperation`]). The description yields either the
+//! schedule of a message-based algorithm ([`CollectiveOperation::messages`]), or a [`NodeCall`] on
+//! the shared area of the communicator's ranks on this node. A [`NodeCall`] copies through cells
+//! ([`cells`], [`reduce_cells`]) or directly from buffer to buffer ([`direct`], [`reduce_direct`];
+//! ma-2011). `mica_policy` chooses from what all ranks know alike.
 //!
-//! Each algorithm on an area is one `async` function, which waits for stamps of other ranks and
-//! knows nothing of who polls it: a blocking call polls it until it ends, for a non-blocking or
-//! persistent one the engine polls it in every round of progress. Tests poll all ranks of a team in
+//! Each algorithm on an area is one `async` function that waits for stamps of other ranks and does
+//! not know who polls it. A blocking call polls it until it ends; for a non-blocking or persistent
+//! call, the engine polls it in every progress iteration. Tests poll all ranks of a node group in
 //! one thread, in any order.
 
 pub mod cells;
@@ -58,31 +58,31 @@ use crate::process;
 pub use operation::CollectiveOperation;
 pub use parts::Parts;
 
-/// What a communicator knows of its ranks on this node.
+/// What a communicator knows about its ranks on this node.
 #[derive(Debug)]
 pub struct NodeContext {
     choices: Choices,
     direction: RootedDirection,
-    /// What may do without a plan.
+    /// Which calls take the fast path, without a plan.
     lane: FastPath,
-    /// How buffers can be reached at best, as all members know.
+    /// The best possible access to buffers; known alike to all members.
     reach: Told,
     traffic: Arc<CollectiveTraffic>,
-    /// `None`: there is no shared area.
+    /// `None` if there is no shared area.
     team: Option<NodeGroup>,
 }
 
 /// This rank's part in a collective on the shared area.
 #[derive(Clone, Debug)]
 pub struct NodeCall {
-    /// It has a team.
+    /// Always has a node group.
     local: Arc<NodeContext>,
     what: CollectiveOperation,
-    /// Copy directly where buffers can be reached.
+    /// Whether to copy directly where buffers can be reached.
     directly: bool,
-    /// The members' ranks in the communicator, where these are not all of its ranks.
+    /// The members' ranks in the communicator; `None` if the members are all of its ranks.
     ranks: Option<Arc<[usize]>>,
-    /// By which function the program called it.
+    /// The function by which the program called it.
     label: CallLabel,
 }
 
@@ -93,7 +93,7 @@ pub enum CollectivePlan {
     Call(NodeCall),
     /// In rounds of messages.
     Rounds(Schedule),
-    /// The call is wrong, but this rank takes part so that others need not wait for it.
+    /// The call is erroneous, but this rank takes part so that the others do not wait for it.
     Refused(Box<RefusedCall>),
 }
 
@@ -102,7 +102,7 @@ pub enum CollectivePlan {
 pub struct RefusedCall {
     /// How it takes part, in memory of its own.
     pub(super) plan: CollectivePlan,
-    /// What it ends with.
+    /// The error that it ends with.
     pub(super) error: Error,
 }
 
@@ -113,7 +113,7 @@ impl From<Schedule> for CollectivePlan {
 }
 
 impl CollectivePlan {
-    /// The same, called by the function that `label` names.
+    /// The same plan, called by the function that `label` names.
     pub fn labelled(mut self, label: CallLabel) -> CollectivePlan {
         self.set_label(label);
         self
@@ -130,7 +130,7 @@ impl CollectivePlan {
     }
 }
 
-/// The same, if it is the same communicator's.
+/// Equal only to itself: there is one context for each communicator.
 impl PartialEq for NodeContext {
     fn eq(&self, other: &NodeContext) -> bool {
         std::ptr::eq(self, other)
@@ -140,8 +140,8 @@ impl PartialEq for NodeContext {
 impl Eq for NodeContext {}
 
 impl NodeContext {
-    /// What a communicator of this process knows, with `context` as the area's name; without an
-    /// area if it is `None`.
+    /// The context of a communicator of this process, with `context` as the area's name; without an
+    /// area if that is `None`.
     pub(crate) fn of(comm: &Comm, context: Option<u64>) -> Result<NodeContext> {
         let engine = process::engine()?;
         let (members, me) = comm.on_this_node();
@@ -154,7 +154,7 @@ impl NodeContext {
         let places: Vec<_> = members.iter().map(|&rank| engine.place(rank)).collect();
         let costs = match common.same_costs {
             true => engine.collective_costs(),
-            // All know the shipped ones.
+            // All ranks know the built-in costs.
             false => Arc::default(),
         };
         let choices = Choices::new(
@@ -212,7 +212,8 @@ impl NodeContext {
         };
         match what.bytes() {
             Some(bytes) => of(bytes),
-            // Nobody knows all amounts: who has much offers it, and if not all do, cells take over.
+            // No rank knows all amounts: ranks with long parts offer them; if not all ranks do, the
+            // operation goes through cells.
             None => match of(MUCH) {
                 Algorithm::Direct => Algorithm::Direct,
                 _ => of(LITTLE),
@@ -220,31 +221,31 @@ impl NodeContext {
         }
     }
 
-    /// Whether a part of `bytes` bytes is worth to be offered, where not all know the amounts.
+    /// Whether a part of `bytes` bytes is worth offering, where not all ranks know the amounts.
     fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
         let choice = self.choices.algorithm(collective, bytes, true, self.reach);
         choice == Algorithm::Direct
     }
 }
 
-/// How far apart the two are that are furthest apart.
+/// The topology level between the two members that are furthest apart.
 fn furthest(places: &[mica_node::topology::CorePlace]) -> Level {
     let from = |(i, a)| places[..i].iter().map(move |b| level_between(a, b));
     let pairs = places.iter().enumerate().flat_map(from);
     pairs.max().unwrap_or(Level::SharedCache)
 }
 
-/// Amounts that stand for unknown ones.
+/// Bytes that stand for unknown amounts: a long and a short part.
 const MUCH: usize = 1 << 20;
 const LITTLE: usize = 1 << 10;
 
-/// The value of a tunable that was found right when the engine started.
+/// The value of a tunable, which was validated when the engine started.
 fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
     value.map_err(|bad| Error::other(crate::constants::ERR_OTHER, bad.to_string()))
 }
 
-/// A collective among this node's ranks of a communicator that spans nodes, where `ranks` are
-/// theirs in the communicator; `None` if it is to go by messages.
+/// A collective among this node's ranks of a communicator that spans nodes; `ranks` are their ranks
+/// in the communicator. `None` if it is to use messages.
 pub(super) fn node_step(
     local: &Arc<NodeContext>,
     what: &CollectiveOperation,
@@ -297,8 +298,8 @@ pub(super) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectiveP
 }
 
 impl NodeCall {
-    /// The same on an area of its own, for a persistent operation: it may be started in another
-    /// order than others. `None` if there is no area to be had.
+    /// The same call on an area of its own, for a persistent operation, which may be started in any
+    /// order relative to other operations. `None` if no area is available.
     pub(super) fn apart(&self, comm: &Comm) -> Result<Option<NodeCall>> {
         let Some(context) = comm.take_last_spare() else {
             return Ok(None);
@@ -321,7 +322,7 @@ impl NodeCall {
         team.expect("calls are made where there is a team")
     }
 
-    /// The same by messages.
+    /// The same collective as a schedule of messages.
     pub(super) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
         let me = RankPlace {
             rank: self.team().me(),
@@ -337,11 +338,12 @@ impl NodeCall {
         Ok(schedule)
     }
 
-    /// Takes this call's place in the order of the team's operations; to be called by all ranks in
-    /// the same order.
+    /// Takes this call's place in the order of the node group's operations. All ranks must call it
+    /// in the same order.
     pub(super) fn reserve(&self) -> OperationTicket {
         let (what, choices) = (&self.what, &self.local.choices);
-        // Whether copies by the kernel would do, where buffers cannot be reached otherwise.
+        // Whether direct copy still pays where some buffers can be reached only by the kernel's
+        // copies.
         let by_address = self.directly && {
             let bytes = what.bytes().unwrap_or(MUCH);
             let once = choices.once_reachable(what.collective(), bytes, what.commutes(), Told::Cma);
@@ -356,7 +358,7 @@ impl NodeCall {
             return PathChoice::Cells { base: 0 };
         }
         let what = &self.what;
-        // Where not all know the amounts, only what is worth it is offered.
+        // Where not all ranks know the amounts, a rank offers only parts that are long enough.
         let is_worth = || {
             self.local
                 .is_worth_offering(what.collective(), what.longest())
@@ -389,7 +391,7 @@ impl NodeCall {
     }
 }
 
-/// Polls an algorithm on the communicator of this context to its end. Blocks.
+/// Polls an algorithm to its end, on the communicator with this context. Blocks.
 fn block_on(context: u64, algorithm: impl Future<Output = Result<()>>) -> Result<()> {
     let mut running = pin!(algorithm);
     let mut polling = Context::from_waker(Waker::noop());
@@ -401,7 +403,7 @@ fn block_on(context: u64, algorithm: impl Future<Output = Result<()>>) -> Result
     })?
 }
 
-/// What a hang report says of a rank that waits in a collective.
+/// What a hang report says about a rank that waits in a collective.
 fn waiting_in(context: u64) -> impl Fn(&EngineState, &mut WaitList) {
     move |_, list| {
         list.add(Pending {

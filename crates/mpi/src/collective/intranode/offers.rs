@@ -1,14 +1,15 @@
-//! Buffers that this rank lets others reach, described once for each operation (ma-2011: persistent
-//! registration), and others' buffers as this rank reaches them.
+//! Buffers that this rank offers to others, described once for each operation (ma-2011: persistent
+//! registration), and others' buffers as this rank accesses them.
 //!
-//! An operation that copies directly begins with a phase in which ranks put the description of what
-//! they send from and of what they receive into in their lines. All who read a line conclude the
-//! same from it: whether a buffer can be reached by loads and stores, only by address (the kernel
-//! copies), or not at all. Where it cannot, the operation goes on through cells.
+//! An operation that copies directly begins with a phase in which each rank puts the descriptions
+//! of its send and receive buffers in its line. All ranks that read a line conclude the same from
+//! it: whether a buffer can be accessed by loads and stores, only by address (the kernel copies),
+//! or not at all. If it cannot be accessed, the operation goes on through cells.
 //!
-//! A copy can still be refused (a seccomp filter that a program sets for itself, for instance). Who
-//! cannot copy says so beside the stamp of its next phase ([`OperationSlot::refuse`]), and those
-//! whom it concerns go on through cells from there ([`DirectOutcome`]).
+//! A copy can still be refused (for instance by a seccomp filter that a program sets for itself). A
+//! rank that cannot copy announces this beside the stamp of its next phase
+//! ([`OperationSlot::refuse`]), and the ranks that this concerns go on through cells from there
+//! ([`DirectOutcome`]).
 
 use mica_channel::direct::{PeerAccessError, PeerBuffer, PublishedBuffer};
 use mica_channel::memory::{Block, Region, View};
@@ -21,25 +22,25 @@ use crate::error::{Error, Result};
 /// How an attempt to copy directly has ended.
 #[derive(Debug)]
 pub enum DirectOutcome {
-    /// All is where it belongs.
+    /// All data is where it belongs.
     Directly,
-    /// Cells are to do it, after a phase.
+    /// The operation must go through cells, after a phase.
     Not(CellFallback),
 }
 
-/// How cells take over.
+/// How an operation continues through cells.
 #[derive(Debug)]
 pub struct CellFallback {
-    /// The phase that came before.
+    /// The last phase used so far.
     pub base: u32,
-    /// Where the operation has a root, at the root: the members that need cells; `None`: all.
+    /// At the root of an operation that has one: the members that need cells; `None`: all.
     pub among: Option<Box<[bool]>>,
-    /// This rank's operand, where the buffer that it was in has been overwritten.
+    /// A copy of this rank's operand, if its buffer may have been overwritten.
     pub operand: Option<Elements>,
 }
 
 impl DirectOutcome {
-    /// All go on through cells after phase `base`.
+    /// All ranks go on through cells after phase `base`.
     pub fn not(base: u32) -> DirectOutcome {
         DirectOutcome::Not(CellFallback {
             base,
@@ -49,11 +50,11 @@ impl DirectOutcome {
     }
 }
 
-/// What became of this rank's copies: refused ones are told to the others with the next phase,
-/// and are no error.
+/// Processes the result of this rank's copies: a refused copy is announced to the others with the
+/// next phase, and is no error.
 ///
 /// # Errors
-/// All others.
+/// All other errors of the copies.
 pub fn settle(turn: &OperationSlot<'_>, copies: Result<()>) -> Result<()> {
     match copies {
         Err(Error::Unreachable { .. }) => {
@@ -64,7 +65,7 @@ pub fn settle(turn: &OperationSlot<'_>, copies: Result<()>) -> Result<()> {
     }
 }
 
-/// How a buffer can be reached.
+/// How a buffer can be accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BufferAccess {
     /// Not at all.
@@ -75,30 +76,30 @@ pub enum BufferAccess {
     Window = 2,
 }
 
-/// A buffer of this rank that is offered; as long as this lives, its pages stay where they are.
+/// A buffer that this rank offers; as long as this lives, its pages stay where they are.
 #[derive(Debug)]
 pub struct OfferedBuffer {
     published: Option<PublishedBuffer>,
     access: BufferAccess,
-    /// What was packed, where the buffer itself is not in one piece.
+    /// The packed message, if the buffer itself is not contiguous.
     _staged: Option<Region>,
 }
 
 impl OfferedBuffer {
-    /// Nothing that could be reached.
+    /// A buffer that cannot be accessed.
     pub const NONE: OfferedBuffer = OfferedBuffer {
         published: None,
         access: BufferAccess::None,
         _staged: None,
     };
 
-    /// No bytes: nobody will want them.
+    /// No bytes: no rank reads or writes them.
     pub const EMPTY: OfferedBuffer = OfferedBuffer {
         access: BufferAccess::Window,
         ..OfferedBuffer::NONE
     };
 
-    /// `bytes` bytes at `address`. `by_address`: all members may be reached by address.
+    /// `bytes` bytes at `address`. `by_address`: all members can be reached by address.
     pub fn of(
         turn: &OperationSlot<'_>,
         address: usize,
@@ -121,10 +122,10 @@ impl OfferedBuffer {
         }
     }
 
-    /// A message to be read: where it lies, or packed where it is not in one piece.
+    /// A message to be read: in place, or packed if it is not contiguous.
     ///
     /// # Errors
-    /// When memory for the packed message cannot be had.
+    /// When there is no memory for the packed message.
     pub fn of_message(
         turn: &OperationSlot<'_>,
         view: &View,
@@ -142,20 +143,20 @@ impl OfferedBuffer {
         })
     }
 
-    /// What others open it by.
+    /// The words by which others open it.
     pub fn words(&self) -> [u64; 2] {
         self.published
             .as_ref()
             .map_or([0, 0], PublishedBuffer::words)
     }
 
-    /// How others reach it.
+    /// How others access it.
     pub fn access(&self) -> BufferAccess {
         self.access
     }
 }
 
-/// Which of a rank's two buffers.
+/// One of a rank's two buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferSide {
     /// The one that it sends from.
@@ -164,7 +165,8 @@ pub enum BufferSide {
     Receive,
 }
 
-/// Puts the description of one buffer of `bytes` bytes in this rank's line, to be published next.
+/// Puts the description of one buffer of `bytes` bytes in this rank's line; the next stamp
+/// publishes it.
 pub fn describe(turn: &OperationSlot<'_>, side: BufferSide, offer: &OfferedBuffer, bytes: usize) {
     match side {
         BufferSide::Send => describe_both(turn, offer, &OfferedBuffer::NONE, bytes),
@@ -172,7 +174,7 @@ pub fn describe(turn: &OperationSlot<'_>, side: BufferSide, offer: &OfferedBuffe
     }
 }
 
-/// The same for both buffers, of as many bytes.
+/// As [`describe`], for both buffers; each has `bytes` bytes.
 pub fn describe_both(
     turn: &OperationSlot<'_>,
     send: &OfferedBuffer,
@@ -182,7 +184,8 @@ pub fn describe_both(
     describe_operands(turn, send, receive, bytes, false);
 }
 
-/// The same for the buffers of a reduction, whose result may be to go where the operand is.
+/// As [`describe_both`], for the buffers of a reduction; `in_place`: the result goes where the
+/// operand is.
 pub fn describe_operands(
     turn: &OperationSlot<'_>,
     send: &OfferedBuffer,
@@ -196,13 +199,13 @@ pub fn describe_operands(
     turn.put_words([a, b, c, d, flags, bytes as u64]);
 }
 
-/// Flag: the member's kernel does not copy, whoever offers it something by address.
+/// Flag: the member's kernel does not copy by address, from or to any rank.
 const NO_KERNEL: u64 = 1 << 6;
 
 /// Flag: the member's result goes where its operand is.
 const IN_PLACE: u64 = 1 << 7;
 
-/// What a rank says of itself beside its buffers.
+/// The flags that describe the rank itself, not its buffers.
 fn own_flags(turn: &OperationSlot<'_>) -> u64 {
     let has_kernel = turn
         .team()
@@ -211,31 +214,32 @@ fn own_flags(turn: &OperationSlot<'_>) -> u64 {
     if has_kernel { 0 } else { NO_KERNEL }
 }
 
-/// Whether a member's flags, this one's included, say so.
+/// Whether any member, this rank included, has announced `flag`.
 fn any_announced(turn: &OperationSlot<'_>, flag: u64) -> bool {
     (0..turn.size()).any(|member| turn.words(member)[4] & flag != 0)
 }
 
-/// Whether a member works in place; to be asked after all have described their buffers.
+/// Whether any member works in place; valid after all have described their buffers.
 pub fn any_in_place(turn: &OperationSlot<'_>) -> bool {
     any_announced(turn, IN_PLACE)
 }
 
-/// How the parts lie in a buffer that all others read from, each its own.
+/// How the parts lie in a buffer of which each other rank reads its own part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Division {
-    /// In one stretch; where each begins is told in the cell.
+    /// In one stretch; the cell says where each part begins.
     Told = 0,
-    /// In one stretch, one after the other, all as long.
+    /// In one stretch, one after the other, all of equal length.
     Even = 1,
-    /// Each is described by itself, in the cell.
+    /// Each part has its own description in the cell.
     Each = 2,
 }
 
-/// Bit of the flags that the division begins at.
+/// First bit of the division in the flags.
 const DIVISION_AT: u32 = 4;
 
-/// The same for a buffer to be read in parts, which this offer is for, or else offers of their own.
+/// As [`describe`], for a buffer to be read in parts. `offer` is for the whole buffer, unless each
+/// part has an offer of its own.
 pub fn describe_parts(
     turn: &OperationSlot<'_>,
     division: Division,
@@ -256,7 +260,7 @@ pub fn division(turn: &OperationSlot<'_>, member: usize) -> Division {
     }
 }
 
-/// How a member's buffer can be reached, as it has said.
+/// How a member's buffer can be accessed, as it has announced.
 pub fn access(turn: &OperationSlot<'_>, member: usize, side: BufferSide) -> BufferAccess {
     let flags = turn.words(member)[4];
     let flags = match side {
@@ -270,13 +274,13 @@ pub fn access(turn: &OperationSlot<'_>, member: usize, side: BufferSide) -> Buff
     }
 }
 
-/// The worst access to that buffer of all members.
+/// The worst access to this buffer among all members.
 pub fn access_to_all(turn: &OperationSlot<'_>, side: BufferSide) -> BufferAccess {
     access_to(turn, side, 0..turn.size())
 }
 
-/// The same of some members; [`BufferAccess::None`] too where the kernel must copy and one of the
-/// team says that its kernel does not.
+/// As [`access_to_all`], among some members. Also [`BufferAccess::None`] where the kernel must copy
+/// and any member of the node group has announced that its kernel does not.
 pub fn access_to(
     turn: &OperationSlot<'_>,
     side: BufferSide,
@@ -295,10 +299,10 @@ pub fn span_of(turn: &OperationSlot<'_>, member: usize) -> usize {
     turn.words(member)[5] as usize
 }
 
-/// A member's buffer of `bytes` bytes, which it has offered.
+/// Opens a member's buffer of `bytes` bytes, which it has offered.
 ///
 /// # Errors
-/// When it cannot be reached after all.
+/// When it turns out to be inaccessible.
 pub fn open(
     turn: &OperationSlot<'_>,
     member: usize,
@@ -319,7 +323,7 @@ pub fn words_to_send(turn: &OperationSlot<'_>, member: usize) -> [u64; 2] {
     [a, b]
 }
 
-/// What a member has offered by these words.
+/// Opens what a member has offered by these words.
 ///
 /// # Errors
 /// As [`open`].
@@ -346,7 +350,7 @@ impl From<PeerAccessError> for Error {
     fn from(error: PeerAccessError) -> Error {
         let detail = error.to_string();
         match error.errno() {
-            // Cells do not reach a rank that is gone either.
+            // Cells do not help either if the rank is gone.
             Some(NO_SUCH_PROCESS) => Error::other(c::ERR_OTHER, detail),
             _ => Error::Unreachable { detail },
         }

@@ -25,8 +25,8 @@ impl Reduction {
     }
 
     /// `x0 op (x1 op (... xn))` into `result`, where `operand` gives the `members` operands by
-    /// their number. `result` is none of them but, if so, the last. The order is the same for all
-    /// ranks and runs, and so are the bits.
+    /// number. Of these, only the last may be `result` itself. The order is the same for all ranks
+    /// and runs, so the bits are too.
     pub(super) fn fold<R: Borrow<Region>>(
         &self,
         members: usize,
@@ -49,7 +49,7 @@ impl Reduction {
         Ok(())
     }
 
-    /// Copies `count` elements; what lies between them is left alone.
+    /// Copies `count` elements; gaps between them are left alone.
     pub(super) fn copy_elements(&self, from: &Region, to: &Region, count: usize) -> Result<()> {
         if self.datatype.size() == self.datatype.extent() && self.datatype.true_lb() == 0 {
             copy_bytes(from, to, count * self.datatype.size() as usize);
@@ -61,8 +61,7 @@ impl Reduction {
     }
 }
 
-/// Elements of the part number `part` of `parts` when `count` elements are shared out: from which
-/// to which.
+/// The range of elements of part `part`, when `count` elements are shared out among `parts`.
 #[inline]
 pub fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<usize> {
     let cut = |i: usize| (count as u128 * i as u128 / parts as u128) as usize;

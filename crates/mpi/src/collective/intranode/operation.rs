@@ -19,30 +19,30 @@ use crate::collective::{
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// A collective among ranks of an intra-communicator, with this rank's buffers. A buffer that is
-/// `None` is left out by `MPI_IN_PLACE`, or is that of another rank.
+/// A collective among ranks of an intracommunicator, with this rank's buffers. A buffer is `None`
+/// if `MPI_IN_PLACE` replaces it, or if only another rank has it.
 #[derive(Clone, Debug)]
 pub enum CollectiveOperation {
     /// `MPI_Barrier`.
     Barrier,
-    /// `MPI_Finalize`, on `MPI_COMM_WORLD`: a barrier that no other call goes together with.
+    /// `MPI_Finalize`, on `MPI_COMM_WORLD`: a barrier that matches no other call.
     Finalize,
     /// `MPI_Bcast`.
     Bcast {
         /// The message.
         view: View,
-        /// Who has it.
+        /// The rank that has the message.
         root: usize,
     },
     /// `MPI_Gather`, `MPI_Gatherv`.
     Gather {
         /// What this rank sends.
         send: Option<View>,
-        /// At the root, where it goes.
+        /// At the root, where the ranks' messages go.
         parts: Option<Parts>,
-        /// Who receives.
+        /// The rank that receives.
         root: usize,
-        /// Bytes of each rank, if all know them.
+        /// Bytes of each rank, if all ranks know them.
         bytes: Option<usize>,
     },
     /// `MPI_Scatter`, `MPI_Scatterv`.
@@ -51,9 +51,9 @@ pub enum CollectiveOperation {
         parts: Option<Parts>,
         /// Where this rank's part goes.
         receive: Option<View>,
-        /// Who sends.
+        /// The rank that sends.
         root: usize,
-        /// Bytes of each rank, if all know them.
+        /// Bytes of each rank, if all ranks know them.
         bytes: Option<usize>,
     },
     /// `MPI_Allgather`, `MPI_Allgatherv`.
@@ -65,27 +65,27 @@ pub enum CollectiveOperation {
     },
     /// `MPI_Alltoall`, `MPI_Alltoallv`, `MPI_Alltoallw`.
     Alltoall {
-        /// What this rank sends to each.
+        /// What this rank sends to each rank.
         send: Option<Parts>,
-        /// Where it goes that comes from each.
+        /// Where the message from each rank goes.
         receive: Parts,
     },
     /// `MPI_Reduce`, `MPI_Allreduce`.
     Reduce {
         /// Operator, datatype and count.
         reduction: Reduction,
-        /// This rank's operand; in place it is where the result goes.
+        /// This rank's operand; in place, it lies where the result goes.
         send: Option<Elements>,
-        /// Where the result goes, at those who want it.
+        /// Where the result goes, at ranks that get it.
         result: Option<Elements>,
-        /// Who wants it; `None`: all.
+        /// The rank that gets it; `None`: all ranks.
         root: Option<usize>,
     },
     /// `MPI_Reduce_scatter`, `MPI_Reduce_scatter_block`.
     ReduceScatter {
         /// Operator, datatype and count of all blocks.
         reduction: Reduction,
-        /// This rank's operand; in place it is where the result goes.
+        /// This rank's operand; in place, it lies where the result goes.
         send: Option<Elements>,
         /// Elements of each rank's block.
         counts: Arc<[usize]>,
@@ -96,11 +96,11 @@ pub enum CollectiveOperation {
     Scan {
         /// Operator, datatype and count.
         reduction: Reduction,
-        /// This rank's operand; in place it is where the result goes.
+        /// This rank's operand; in place, it lies where the result goes.
         send: Option<Elements>,
         /// Where the result goes.
         result: Elements,
-        /// Without this rank's operand.
+        /// Whether to leave out this rank's operand.
         exclusive: bool,
     },
 }
@@ -149,8 +149,8 @@ impl CollectiveOperation {
         }
     }
 
-    /// The bytes by which an algorithm is chosen, if all ranks know them alike: of the vector, or
-    /// of the longest part.
+    /// The bytes by which the algorithm is chosen, if all ranks know them alike: those of the
+    /// vector, or of the longest part.
     #[inline]
     pub fn bytes(&self) -> Option<usize> {
         match self {
@@ -174,7 +174,7 @@ impl CollectiveOperation {
         }
     }
 
-    /// Bytes of the longest part of this rank's own.
+    /// Bytes of the longest of this rank's parts.
     pub fn longest(&self) -> usize {
         match self {
             CollectiveOperation::Gather {
@@ -190,7 +190,7 @@ impl CollectiveOperation {
         }
     }
 
-    /// The bytes that this rank tells the others that it takes part with.
+    /// The bytes that this rank announces to the others.
     #[inline]
     pub fn own_bytes(&self, me: usize) -> usize {
         match self {
@@ -218,7 +218,7 @@ impl CollectiveOperation {
         }
     }
 
-    /// Bytes that this rank brings: what counts as sent.
+    /// Bytes that this rank contributes: what counts as sent.
     #[inline]
     pub fn brought(&self, me: usize) -> usize {
         match self {
@@ -247,8 +247,8 @@ impl CollectiveOperation {
             && self.reduction().is_none_or(|r| r.count == 0)
     }
 
-    /// Whether the team's cells can carry it, as far as all know its amounts: its operands fit in,
-    /// and it has not too many pieces.
+    /// Whether the node group's cells can carry it, as far as all ranks know its amounts: its
+    /// operands fit in, and it does not have too many pieces.
     pub fn fits(&self, team: &NodeGroup) -> bool {
         let most = team.most_bytes(self.collective());
         if self.bytes().is_some_and(|bytes| bytes > most) {
@@ -261,15 +261,15 @@ impl CollectiveOperation {
         stride(reduction).is_some_and(|stride| stride <= room)
     }
 
-    /// Refuses a part of this rank's own that is too long for the team's cells: the others do not
-    /// know of it, as otherwise the call would not [fit](Self::fits).
+    /// Refuses a part of this rank that is too long for the node group's cells. The other ranks do
+    /// not know of it, as otherwise the call would not [fit](Self::fits).
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`.
     pub fn check_longest(&self, team: &NodeGroup) -> Result<()> {
         let own = self.own_bytes(team.me());
         let longest = match self {
-            // The longest part is among these.
+            // The longest part is included in these bytes.
             CollectiveOperation::Reduce { .. }
             | CollectiveOperation::ReduceScatter { .. }
             | CollectiveOperation::Scan { .. } => own,
@@ -296,10 +296,10 @@ impl CollectiveOperation {
         }
     }
 
-    /// The schedule of an algorithm that sends messages, the one that the `limits` lead to.
+    /// The schedule of a message-based algorithm, chosen by `limits`.
     ///
     /// # Errors
-    /// When memory for temporary buffers cannot be had.
+    /// When there is no memory for temporary buffers.
     pub fn messages(&self, me: RankPlace, limits: &MessageThresholds) -> Result<Schedule> {
         match self {
             CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(barrier::build(me)),
@@ -377,11 +377,11 @@ impl CollectiveOperation {
     }
 }
 
-/// The buffer that the root of a gather or scatter has, at the root; of what kind it is all ranks
-/// know.
+/// The buffer of the root of a gather or scatter, if this rank is the root. All ranks know which
+/// kind it is.
 enum AtRoot<'a> {
-    /// Each part as it is.
+    /// Each part separately.
     Each(Option<Vec<View>>),
-    /// Parts that are alike.
+    /// Parts of equal length.
     Even(Option<&'a Blocks>),
 }

@@ -8,9 +8,9 @@ use crate::error::Result;
 /// The parts of a buffer, one for each rank.
 #[derive(Clone, Debug)]
 pub enum Parts {
-    /// As many elements for each of so many ranks.
+    /// Blocks of equal length, and the number of ranks.
     Even(Blocks, usize),
-    /// Each as it is.
+    /// Each part separately.
     Each(Vec<View>),
 }
 
@@ -33,7 +33,8 @@ impl Parts {
         }
     }
 
-    /// Address and bytes of all parts, if all are as long and lie one after the other without gaps.
+    /// Address and bytes of all parts, if all have equal length and lie one after the other without
+    /// gaps.
     ///
     /// # Errors
     /// As [`view`](Self::view).
@@ -56,7 +57,7 @@ impl Parts {
     /// The part for `rank`.
     ///
     /// # Errors
-    /// When it reaches further than an address can.
+    /// When it extends past the largest address.
     #[inline]
     pub fn view(&self, rank: usize) -> Result<View> {
         match self {
@@ -75,7 +76,7 @@ impl Parts {
     }
 }
 
-/// What the root of an operation has for the other ranks, or has them fill.
+/// What the root of an operation holds for the other ranks, or lets them fill.
 #[derive(Clone, Copy, Debug)]
 pub enum RootBuffer<'a> {
     /// The same for all.
@@ -85,7 +86,7 @@ pub enum RootBuffer<'a> {
 }
 
 impl RootBuffer<'_> {
-    /// What it has for `rank`.
+    /// The part for `rank`.
     ///
     /// # Errors
     /// As [`Parts::view`].
@@ -97,7 +98,7 @@ impl RootBuffer<'_> {
         }
     }
 
-    /// Bytes of what it has for `rank`.
+    /// Bytes of the part for `rank`.
     #[inline]
     pub fn len(&self, rank: usize) -> usize {
         match self {
@@ -107,13 +108,12 @@ impl RootBuffer<'_> {
     }
 }
 
-/// Longest part of a rank's own that it copies before the others'. A longer one would drive what it
-/// is about to copy out of its cache.
+/// Maximum bytes of a rank's own part that it copies before the others' parts. A longer one would
+/// evict from its cache what it is about to copy.
 const SHORT: usize = 256 << 10;
 
-/// The part that a rank has for itself. It copies that while it waits for others, of which an
-/// operation that copies directly has two occasions: a half goes in each, if the parts are in one
-/// piece.
+/// A rank's part for itself. The rank copies it while it waits for others. An operation that copies
+/// directly waits twice: half of the part is copied each time, if it is contiguous.
 #[derive(Debug)]
 pub struct OwnPart {
     from: View,
@@ -131,7 +131,7 @@ impl OwnPart {
         }
     }
 
-    /// On the first occasion.
+    /// Copies the first half, during the first wait.
     pub fn copy_half(&mut self) {
         let bytes = self.from.len().min(self.to.len());
         if bytes <= SHORT && self.from.as_contiguous().is_some() {
@@ -139,7 +139,7 @@ impl OwnPart {
         }
     }
 
-    /// On the second.
+    /// Copies the rest, during the second wait.
     pub fn copy_rest(&mut self) {
         match self.copied {
             0 => _ = self.to.copy_from(&self.from),
@@ -147,7 +147,7 @@ impl OwnPart {
         }
     }
 
-    /// Copies from where it is to `end`, if the place that it goes to is in one piece.
+    /// Continues the copy up to byte `end`, if the destination is contiguous.
     fn copy_up_to(&mut self, end: usize) {
         if let Some((address, _)) = self.to.as_contiguous() {
             let region = self.to.region();

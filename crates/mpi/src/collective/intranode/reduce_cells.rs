@@ -1,9 +1,9 @@
 //! Reductions through cells. Operands lie in the cells as in a buffer, one extent apart.
 //!
-//! Short vectors are reduced by everybody who wants the result, each for itself: one step. Long
-//! ones go in pieces of half a cell, of which each rank reduces its share and leaves the result in
-//! its own cell for the others: two steps for each piece, and every operand is read once. All
-//! reduce in the order of ranks ([`Reduction::fold`]), so that all get the same bits, in every run.
+//! Short vectors are reduced by each rank that gets the result, for itself: one step. Long ones go
+//! in pieces of half a cell. Each rank reduces its share of a piece and leaves the result in its
+//! own cell for the others: two steps for each piece, and every operand is read once. All ranks
+//! reduce in rank order ([`Reduction::fold`]), so all get the same bits, in every run.
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::{Block, Region};
@@ -16,13 +16,13 @@ use crate::collective::reduction::Reduction;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// Vectors up to this length are reduced by everybody for itself.
+/// Vectors up to this length, in bytes, are reduced by each rank for itself.
 const ALONE_MAX: usize = 2048;
 
 /// The same between two ranks, where it costs no more work.
 const ALONE_MAX_OF_TWO: usize = 8192;
 
-/// Bytes up to which each of so many ranks reduces for itself.
+/// Bytes up to which each of `ranks` ranks reduces for itself.
 #[inline]
 pub fn alone_max(ranks: usize) -> usize {
     match ranks {
@@ -43,10 +43,10 @@ pub struct Operands<'a> {
 }
 
 impl<'a> Operands<'a> {
-    /// Those of a datatype whose elements have gaps at most within their own extents.
+    /// Operands of a datatype whose elements have gaps only within their own extents.
     ///
     /// # Errors
-    /// For other datatypes, which do not come here.
+    /// For other datatypes, which are never passed here.
     pub fn spaced(reduction: &'a Reduction, own: &'a Elements) -> Result<Operands<'a>> {
         let stride = stride(reduction).ok_or_else(|| {
             let detail = "elements that reach beyond their extent cannot lie in cells";
@@ -59,7 +59,7 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// Those of a datatype without gaps; `None` for others.
+    /// Operands of a datatype without gaps; `None` for other datatypes.
     pub fn dense(reduction: &'a Reduction, own: &'a Elements) -> Option<Operands<'a>> {
         let stride = stride(reduction)?;
         let is_dense = reduction.datatype.size() as usize == stride;
@@ -74,7 +74,7 @@ impl<'a> Operands<'a> {
         self.reduction.count * self.stride
     }
 
-    /// Copies `count` elements of the own operand, from `first` on, to `to`.
+    /// Copies `count` elements of this rank's operand, from element `first` on, to `to`.
     fn bring(&self, first: usize, count: usize, to: &Region) -> Result<()> {
         match count {
             0 => Ok(()),
@@ -84,9 +84,9 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The operand of `member` from element `first` on, which that one has put in `cell`, for a
-    /// reduction to `result`. What this rank has published lies in the others' caches by now, so
-    /// its own comes from where it was, unless the result is to go there.
+    /// The operand of `member` from element `first` on, which that member has put in `cell`, for a
+    /// reduction to `result`. What this rank has published is in the others' caches by now, so it
+    /// reads its own operand from the source buffer, unless the result goes there.
     fn of(
         &self,
         turn: &OperationSlot<'_>,
@@ -106,12 +106,12 @@ impl<'a> Operands<'a> {
         region.offset((element * self.stride) as isize)
     }
 
-    /// Whether everybody reduces for itself.
+    /// Whether each rank reduces for itself.
     fn is_short(&self, turn: &OperationSlot<'_>) -> bool {
         self.bytes() <= alone_max(turn.size()).min(turn.team().cell_bytes())
     }
 
-    /// Puts the whole operand where others find it: in the line or in the cell.
+    /// Puts the whole operand where the others read it: in the line or in the cell.
     fn bring_all(&self, turn: &OperationSlot<'_>, base: u32) -> Result<()> {
         let place = self.whole(turn, turn.me(), base);
         self.bring(0, self.reduction.count, place)
@@ -145,7 +145,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Allreduce: to everybody's `result`. Reduce: to the root's, the others have none.
+/// Allreduce: to the `result` of every rank. Reduce: to the root's; the others have none.
 pub async fn reduce(
     turn: &OperationSlot<'_>,
     operands: Operands<'_>,
@@ -161,7 +161,7 @@ pub async fn reduce(
             return up_and_down(turn, operands, result, tree, base).await;
         }
         let is_in_place = wants.is_some_and(|result| result.same_place(operands.own));
-        // The root's operand is its own business, but where the result overwrites it.
+        // Only the root reads its own operand, so it is published only if the result overwrites it.
         if root != Some(me) || is_in_place {
             operands.bring_all(turn, base)?;
         }
@@ -178,7 +178,7 @@ pub async fn reduce(
         return Ok(());
     }
     let most = (turn.half_bytes() / operands.stride).max(1);
-    // A rank without a result of its own reduces its share beside.
+    // A rank without a result buffer reduces its share to temporary memory.
     let beside = match wants {
         Some(_) => None,
         None => Some(Block::allocate(most.div_ceil(size) * operands.stride)?),
@@ -226,7 +226,8 @@ pub async fn reduce(
     Ok(())
 }
 
-/// An allreduce of a short vector by many: partial results go up the tree, the result comes down.
+/// An allreduce of a short vector by many members: partial results go up the tree, the result goes
+/// down.
 async fn up_and_down(
     turn: &OperationSlot<'_>,
     operands: Operands<'_>,
@@ -243,7 +244,7 @@ async fn up_and_down(
         turn.reached(child, base + 1).await?;
         turn.expect_bytes(child, operands.bytes())?;
     }
-    // Own operand first, then what the children speak for: the order of ranks.
+    // Own operand first, then those of the children's subtrees: the order of ranks.
     reduction.fold(1 + tree.children.len(), count, &to, |i| {
         Ok(place(if i == 0 { me } else { tree.children[i - 1] }))
     })?;
@@ -262,7 +263,7 @@ async fn up_and_down(
     Ok(())
 }
 
-/// Reduce-scatter: block `j`, of `counts[j]` elements, of the reduced vector to rank `j`'s
+/// Reduce-scatter: block `j`, of `counts[j]` elements, of the reduced vector goes to rank `j`'s
 /// `result`. In place, the operand is where the result goes.
 pub async fn reduce_scatter(
     turn: &OperationSlot<'_>,
@@ -274,7 +275,8 @@ pub async fn reduce_scatter(
     let (me, size, reduction) = (turn.me(), turn.size(), operands.reduction);
     let most = (turn.half_bytes() / operands.stride / size).max(1);
     let mine = counts[me];
-    // In place, a block is overwritten while later pieces of it are still to be brought.
+    // In place, a block would be overwritten while later pieces of it have yet to be copied to
+    // cells.
     let in_place = result.same_place(operands.own);
     let beside = match in_place {
         true => Some(reduction.temporary(mine)?),
@@ -314,8 +316,8 @@ pub async fn reduce_scatter(
     Ok(())
 }
 
-/// Scan: `x0 op ... xi` to rank `i`'s `result`; exclusive: without `xi`, and rank 0's is left
-/// alone.
+/// Scan: `x0 op ... xi` goes to rank `i`'s `result`; exclusive: without `xi`, and rank 0's `result`
+/// is left alone.
 pub async fn scan(
     turn: &OperationSlot<'_>,
     operands: Operands<'_>,
@@ -334,7 +336,7 @@ pub async fn scan(
         let first = k * most;
         let count = most.min(reduction.count - first);
         if k >= 2 {
-            // Who has published piece k - 1 has read all of round k - 2.
+            // A member that has published piece k - 1 has read all of round k - 2.
             turn.all_reached(phase(base, k)).await?;
         }
         operands.bring(first, count, &room(me, k))?;

@@ -1,13 +1,13 @@
 //! Reductions by direct copy: each rank reduces its own share of the vector straight from its
-//! peers' memory, a block at a time that stays in the first-level cache, and stores the result to
-//! all who want it. Every operand is read once and no byte is copied on the way.
+//! peers' memory, in blocks that stay in the first-level cache, and stores the result to all ranks
+//! that get it. Every operand is read once, and no byte is copied on the way.
 //!
-//! A share is touched by the rank that reduces it and by nobody else, so working in place needs
-//! nothing more as long as all goes well. But a copy may be refused, and then all start anew
-//! through cells. Where somebody works in place there is therefore one more phase, before anybody
-//! stores to others: all have opened the others' vectors by then, and loads and stores are not
-//! refused any more; where the kernel copies, who works in place has kept a copy of its operand.
-//! The order of operands is that of the ranks, as through cells.
+//! Only the rank that reduces a share reads or writes it, so working in place needs nothing more as
+//! long as no copy is refused. If a copy is refused, all start again through cells. So if any rank
+//! works in place, there is one more phase before any rank stores to others: by then all have
+//! opened the others' vectors, and loads and stores can no longer be refused; where the kernel
+//! copies, a rank that works in place has kept a copy of its operand. Operands are combined in rank
+//! order, as through cells.
 
 use mica_channel::direct::PeerBuffer;
 use mica_channel::memory::{Block, Region, Shape, View};
@@ -26,21 +26,21 @@ use crate::error::{Error, Result};
 /// until it is stored to all.
 const BLOCK: usize = 16 << 10;
 
-/// The same where the kernel copies: a system call for each block and peer.
+/// The same where the kernel copies: one system call for each block and peer.
 const BLOCK_BY_ADDRESS: usize = 64 << 10;
 
-/// What all ranks know alike of an operation.
+/// What all ranks know alike about an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct AgreedTerms {
-    /// All ranks can be reached by address.
+    /// Whether all ranks can be reached by address.
     pub by_address: bool,
-    /// The phase that came before.
+    /// The last phase used so far.
     pub base: u32,
 }
 
-/// Everybody's vectors, as this rank reaches them.
+/// The vectors of all ranks, as this rank accesses them.
 struct Vectors {
-    /// Operands; `None`: this rank's own.
+    /// Operands by member; `None`: this rank's own.
     sources: Vec<Option<PeerBuffer>>,
     /// Copies of blocks that cannot be read in place, one for each rank.
     copies: Option<Region>,
@@ -50,7 +50,7 @@ struct Vectors {
 }
 
 impl Vectors {
-    /// Opens the operands, of which this rank's own is at `own`; all have `bytes` bytes.
+    /// Opens the operands, of which this rank's own is at `own`; each has `bytes` bytes.
     fn open(turn: &OperationSlot<'_>, own: Region, bytes: usize, stride: usize) -> Result<Vectors> {
         let me = turn.me();
         let sources = (0..turn.size())
@@ -74,7 +74,7 @@ impl Vectors {
         })
     }
 
-    /// `bytes` bytes of a member's operand at `position`, to be read.
+    /// `bytes` bytes of a member's operand at `position`, for reading.
     fn operand(&self, member: usize, position: usize, bytes: usize) -> Result<Region> {
         let Some(source) = &self.sources[member] else {
             return Ok(self.own.offset(position as isize));
@@ -96,7 +96,7 @@ fn plain(region: &Region, bytes: usize) -> View {
     region.clone().view(Shape::Contiguous { bytes })
 }
 
-/// The blocks, of `block` bytes at most, of a range of bytes.
+/// The blocks, of at most `block` bytes, of a range of bytes: start and length.
 fn blocks(range: std::ops::Range<usize>, block: usize) -> impl Iterator<Item = (usize, usize)> {
     let end = range.end;
     range
@@ -104,18 +104,19 @@ fn blocks(range: std::ops::Range<usize>, block: usize) -> impl Iterator<Item = (
         .map(move |at| (at, block.min(end - at)))
 }
 
-/// What all know of an operation once everybody has described its vectors.
+/// What is known about an operation once all have described their vectors.
 struct VectorAccess {
-    /// The phase that it ended with.
+    /// The last phase used so far.
     base: u32,
-    /// Somebody's result goes where its operand is.
+    /// Whether any member's result goes where its operand is.
     in_place: bool,
-    /// A copy of this rank's operand, where it may be overwritten before all is sure.
+    /// A copy of this rank's operand, if it may be overwritten while copies can still be refused.
     kept: Option<Elements>,
 }
 
-/// Says what this rank has, and waits for what the others have. `None` where not all can be
-/// reached. `result`: where this rank's result is to go.
+/// Describes this rank's vectors, and waits for the descriptions of the others. `None` if not all
+/// can be accessed. `result`: where this rank's result goes; `targets`: the members that get a
+/// result.
 async fn meet(
     turn: &OperationSlot<'_>,
     offers: &(OfferedBuffer, OfferedBuffer),
@@ -155,9 +156,9 @@ async fn meet(
 }
 
 impl VectorAccess {
-    /// Before anybody stores to others: where somebody works in place, all wait here until all
-    /// have `opened` what they need. False if one has not, and cells are to do it after this
-    /// phase.
+    /// Before any rank stores to others: if any rank works in place, all wait here until all have
+    /// `opened` what they need. False if one could not, and the operation must go through cells
+    /// after this phase.
     async fn may_store<T>(&mut self, turn: &OperationSlot<'_>, opened: &Result<T>) -> Result<bool> {
         if !self.in_place {
             return Ok(true);
@@ -172,14 +173,14 @@ impl VectorAccess {
     }
 }
 
-/// This rank is done with the others' vectors; waits until they are with its own.
+/// This rank is done with the others' vectors; waits until the others are done with its own.
 async fn part(
     turn: &OperationSlot<'_>,
     met: VectorAccess,
     outcome: Result<()>,
 ) -> Result<DirectOutcome> {
     let (base, outcome) = (met.base + 1, settle(turn, outcome));
-    // After an error, too: the others wait for this rank.
+    // Also after an error: the others wait for this rank.
     turn.publish(base);
     turn.all_reached(base).await?;
     outcome?;
@@ -237,7 +238,7 @@ pub async fn reduce(
     let work = || -> Result<()> {
         let (vectors, others) = opened?;
         // In place, the result must not overwrite the operand that is still to be read; a rank
-        // without a result has no place for it.
+        // without a result buffer needs memory for it.
         let beside = match mine {
             Some(result) if !result.same_place(operands.own) => None,
             _ => Some(Block::allocate(vectors.block)?),
@@ -283,13 +284,13 @@ pub async fn reduce_scatter(
     let own = operands.own.region(0);
     let source = OfferedBuffer::of(turn, own.address(), bytes, way.by_address);
     let offers = (source, OfferedBuffer::NONE);
-    // Nobody stores to others, and what is in place is not overwritten before all are done.
+    // No rank stores to others, and in place nothing is overwritten before all are done.
     let Some(met) = meet(turn, &offers, &operands, (None, 0..0), way).await? else {
         return Ok(DirectOutcome::not(way.base + 1));
     };
     let first: usize = counts[..me].iter().sum();
     let mine = counts[me] * stride;
-    // In place, the result lies where others have still to read.
+    // In place, the result lies where others have yet to read.
     let beside = match result.same_place(operands.own) {
         true => Some(Block::allocate(mine)?),
         false => None,
@@ -314,8 +315,8 @@ pub async fn reduce_scatter(
     Ok(done)
 }
 
-/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of everybody's
-/// result.
+/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of the result of
+/// every rank.
 ///
 /// # Errors
 /// As [`reduce`].
@@ -360,7 +361,7 @@ pub async fn scan(
             }
             Ok(())
         };
-        // What has been reduced so far, and room for the next.
+        // The running result, and memory for the next operand.
         let mut so_far = Block::allocate(vectors.block)?;
         let mut next = Block::allocate(vectors.block)?;
         let range = share(reduction.count, me, size);

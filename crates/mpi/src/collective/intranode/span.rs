@@ -1,4 +1,4 @@
-//! Where the parts of a buffer lie, for others who copy from or to them.
+//! Where the parts of a buffer lie, for other ranks that copy from or to them.
 
 use mica_channel::memory::{Block, Region, View};
 
@@ -9,28 +9,28 @@ use super::offers::{
 use super::parts::{Parts, RootBuffer};
 use crate::error::Result;
 
-/// A stretch of memory that holds the parts of a buffer, each in one piece.
+/// A stretch of memory that holds the parts of a buffer, each contiguous.
 #[derive(Debug)]
 pub struct PartsSpan {
-    /// Its first byte and its length; `None` where the parts do not make up one stretch without
-    /// gaps.
+    /// Address and length in bytes; `None` if the parts do not make up one stretch without gaps.
     place: Option<(usize, usize)>,
     starts: Starts,
-    /// What the parts were packed to.
+    /// The memory that the parts were packed to.
     staged: Option<Region>,
 }
 
-/// Where the parts of a span begin, from its first byte on.
+/// Where the parts of a span begin, relative to its first byte.
 #[derive(Debug, PartialEq, Eq)]
 enum Starts {
-    /// The next so many bytes after the one before.
+    /// Each part begins this many bytes after the previous one.
     Every(usize),
-    /// Each somewhere.
+    /// The start of each part.
     Each(Vec<u64>),
 }
 
 impl PartsSpan {
-    /// The span of what a root has: for others to read, or to write if it is `to_root`.
+    /// The span of a root's buffer: for others to read, or to write if the operation goes
+    /// `to_root`.
     ///
     /// # Errors
     /// As for [`of`](Self::of).
@@ -53,12 +53,12 @@ impl PartsSpan {
     /// Bytes that [`tell`](Self::tell) writes.
     pub const ANNOUNCED_BYTES: usize = size_of::<u64>();
 
-    /// The span of `parts`. Where they are not in one piece each, or do not lie side by side, they
-    /// are packed if that is `allowed`: so others may read, but not write them. (What lies in gaps
-    /// is not this operation's: another thread may use it.)
+    /// The span of `parts`. If they are not contiguous each, or do not lie side by side, they are
+    /// packed if that is `allowed`: others may then read them, but not write them. (The gaps do not
+    /// belong to this operation: another thread may use them.)
     ///
     /// # Errors
-    /// When memory for packing cannot be had.
+    /// When there is no memory for packing.
     pub fn of(parts: &[View], allowed: bool) -> Result<PartsSpan> {
         let total: usize = parts.iter().map(View::len).sum();
         if let Some(span) = PartsSpan::in_place(parts, total) {
@@ -107,7 +107,7 @@ impl PartsSpan {
                 staged: None,
             });
         };
-        // Parts that overlap could hide a gap: parts that are read may.
+        // The parts may overlap (allowed for reading), so the lengths alone would not reveal a gap.
         let mut in_order = places.clone();
         in_order.sort_unstable();
         let mut end = first;
@@ -126,7 +126,7 @@ impl PartsSpan {
         })
     }
 
-    /// Its length; 0 if there is none.
+    /// Its length in bytes; 0 if there is no such stretch.
     pub fn bytes(&self) -> usize {
         self.place.map_or(0, |(_, bytes)| bytes)
     }
@@ -141,7 +141,7 @@ impl PartsSpan {
         }
     }
 
-    /// Writes where the part of `member` begins to `to`.
+    /// Writes the start of `member`'s part to `to`.
     pub fn tell(&self, member: usize, to: &Region) {
         let start = match &self.starts {
             Starts::Every(bytes) => (member * bytes) as u64,
@@ -150,7 +150,7 @@ impl PartsSpan {
         to.write_bytes(&start.to_ne_bytes());
     }
 
-    /// What was told.
+    /// Reads what [`tell`](Self::tell) wrote.
     pub fn told(from: &Region) -> usize {
         let mut bytes = [0; PartsSpan::ANNOUNCED_BYTES];
         from.read_bytes(&mut bytes);
@@ -158,38 +158,38 @@ impl PartsSpan {
     }
 }
 
-/// The parts of a buffer that others read, each its own.
+/// The parts of a buffer of which each other rank reads its own part.
 #[derive(Debug)]
 pub enum OfferedParts {
-    /// Nobody can reach them.
+    /// No rank can access them.
     None,
-    /// They lie one after the other in so many bytes, all as long.
+    /// They lie one after the other in this many bytes, all of equal length.
     Even(OfferedBuffer, usize),
-    /// They lie side by side, or were packed so.
+    /// They lie side by side, or were packed to do so.
     Stretch(PartsSpan, OfferedBuffer),
-    /// There are gaps, but each can be reached by loads; with their lengths.
+    /// There are gaps, but each part can be accessed by loads; with the lengths in bytes.
     Each(Vec<(OfferedBuffer, usize)>),
 }
 
 /// A part that a member has offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfferedPart {
-    /// What it is opened by, or the stretch that it lies in.
+    /// The words that open it, or the stretch that it lies in.
     pub words: [u64; 2],
-    /// Where it begins in there.
+    /// Its offset in what is opened.
     pub at: usize,
     /// Bytes of what is opened.
     pub bytes: usize,
 }
 
-/// Bytes that are told of a part that is offered by itself: words and length.
+/// Bytes that announce a part with an offer of its own: words and length.
 const ANNOUNCED_BYTES_EACH: usize = 3 * size_of::<u64>();
 
 impl OfferedParts {
-    /// Those of `parts`, for as long as this lives. To be [told](Self::tell) of.
+    /// Offers `parts`, for as long as this lives. To be [announced](Self::tell).
     ///
     /// # Errors
-    /// When memory for packing cannot be had.
+    /// When there is no memory for packing.
     pub fn of(turn: &OperationSlot<'_>, parts: &Parts, by_address: bool) -> Result<OfferedParts> {
         if let Some((address, bytes)) = parts.stretch()? {
             let offer = match bytes {
@@ -213,7 +213,7 @@ impl OfferedParts {
         Ok(OfferedParts::Stretch(span, offer))
     }
 
-    /// Each for itself; `None` if one is out of reach of loads.
+    /// Offers each part by itself; `None` if one cannot be accessed by loads.
     fn each(turn: &OperationSlot<'_>, parts: &[View]) -> Option<OfferedParts> {
         if parts.len() * ANNOUNCED_BYTES_EACH > turn.team().cell_bytes() {
             return None;
@@ -230,7 +230,7 @@ impl OfferedParts {
         are_windows.then_some(OfferedParts::Each(offers))
     }
 
-    /// Puts what others are to know where they find it, to be published next.
+    /// Puts the descriptions where the others read them; the next stamp publishes them.
     pub fn tell(&self, turn: &OperationSlot<'_>) {
         let others = || super::cells::after(turn);
         match self {
@@ -263,7 +263,7 @@ impl OfferedParts {
 }
 
 impl OfferedPart {
-    /// This rank's part of what `member` has told of.
+    /// This rank's part among those that `member` has announced.
     pub fn of(turn: &OperationSlot<'_>, member: usize) -> OfferedPart {
         let stretch = |at: usize| OfferedPart {
             words: words_to_send(turn, member),
@@ -294,7 +294,7 @@ impl OfferedPart {
     }
 }
 
-/// Where `teller` puts so many bytes for `member`.
+/// Where `teller` puts `bytes` bytes for `member`.
 fn place(turn: &OperationSlot<'_>, teller: usize, member: usize, bytes: usize) -> Region {
     turn.cell(teller).offset((member * bytes) as isize)
 }

@@ -1,31 +1,31 @@
-//! How the members of a team are arranged for collectives of many: trees whose shape follows the
-//! machine's levels.
+//! How the members of a node group are arranged for collectives of many members: trees whose shape
+//! follows the machine's levels.
 //!
-//! With few members everybody looks at everybody's line: one step, and each line is read by all.
-//! With many this would move too many lines, so members gather at a leader in each group of those
-//! that are near each other (a shared cache, a package), the leaders at one of theirs, and what is
-//! to be told goes back down the same tree. Groups are ranges of members in their order, so that a
-//! reduction up the tree keeps the order of operands; where members of one cache are not neighbours
-//! in that order, groups are cut by number only.
+//! With few members, each member polls the lines of all others: one step, and each line is read by
+//! all. With many members, this would transfer too many cache lines. So members gather at a leader
+//! in each group of members that are near each other (a shared cache, a package), the leaders of
+//! these groups at one of them, and results go back down the same tree. Groups are ranges of
+//! members in their order, so a reduction up the tree keeps the order of operands. If members that
+//! share a cache are not neighbours in that order, groups are cut by number only.
 
 use mica_node::topology::{CorePlace, Level, level_between};
 
-/// A node of the tree: who gathers at whom.
+/// A node of the tree: a member's parent and children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberTree {
-    /// Where this member gathers; `None` at the root, which is member 0.
+    /// The member that this one reports to; `None` at the root, which is member 0.
     pub parent: Option<usize>,
-    /// Who gathers here, in order. Child `i` speaks for all members from itself up to the next
-    /// child, so results may be combined in this order, after the member's own.
+    /// The members that report to this one, in order. Child `i` represents all members from itself
+    /// up to the next child, so results may be combined in this order, after the member's own.
     pub children: Vec<usize>,
 }
 
-/// Members up to which everybody looks at everybody.
+/// Maximum number of members that poll all others, without a tree.
 pub const FLAT_MAX: usize = 16;
 
 impl MemberTree {
-    /// The place of member `me` in the tree over members at `places`, in which nobody has more than
-    /// `fan` (at least 2) children.
+    /// The node of member `me` in the tree over members at `places`, in which no member has more
+    /// than `fan` (at least 2) children per level.
     ///
     /// # Panics
     /// If `me` is no member.
@@ -50,7 +50,7 @@ impl MemberTree {
 }
 
 /// Puts neighbours among `leaders` that are `near` the first of them under it, at most `fan` at a
-/// time. Gives the new leaders.
+/// time. Returns the new leaders.
 fn join(
     me: usize,
     tree: &mut MemberTree,
@@ -99,7 +99,7 @@ mod tests {
             .collect()
     }
 
-    /// Members that a member speaks for, in the order in which it would combine them.
+    /// Members that a member represents, in the order in which it would combine them.
     fn spoken_for(trees: &[MemberTree], member: usize) -> Vec<usize> {
         let below = trees[member].children.iter();
         std::iter::once(member)

@@ -1,6 +1,6 @@
-//! Allgather, with blocks of equal or different lengths. Short: to the leaders, around among them
-//! (Bruck), and to all of the node. Long: each rank gets the blocks of its column, then the columns
-//! of a node are put together.
+//! Allgather, with blocks of equal or different lengths. Short: to the leaders, among the leaders
+//! (Bruck), and to all ranks of the node. Long: each rank gets the blocks of its column, then the
+//! ranks of a node exchange their columns.
 
 use mica_channel::memory::{Block, Region, View};
 
@@ -28,7 +28,7 @@ pub fn allgather(
     }
 }
 
-/// The same with blocks of one length.
+/// As [`allgather`], with blocks of equal length.
 pub fn allgather_blocks(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -41,7 +41,7 @@ pub fn allgather_blocks(
     allgather(layout, limits, send, &receive.each(layout.size())?)
 }
 
-/// The ring by nodes: on each node one rank only receives from another node.
+/// The ring in the order of nodes: on each node, only one rank receives from another node.
 fn ring(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedule {
     let order = by_nodes(layout, 0);
     let sorted: Vec<View> = order.iter().map(|&rank| blocks[rank].clone()).collect();
@@ -95,7 +95,8 @@ fn leaders(
     Ok(schedule)
 }
 
-/// The known nodes, from this one on, double in each round.
+/// Bruck's algorithm among leaders: the number of known nodes, from this one on, doubles in each
+/// round.
 fn bruck(
     layout: &RanksByNode,
     team: &FlatGroup,
@@ -128,7 +129,8 @@ fn columns(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedul
     let mut schedule = Schedule::new();
     let around = ag::ring(column.me, send, &of(&column.ranks));
     column.join(&mut schedule, around);
-    // A ring in which a message is a column; its blocks lie apart, so they go one by one.
+    // A ring in which each message is a column; the blocks of a column are not contiguous, so they
+    // are sent one by one.
     let of_column = |index: usize| -> Vec<View> {
         let ranks = (0..layout.nodes()).map(|n| blocks[layout.members(n)[index]].clone());
         ranks.filter(|block| !block.is_empty()).collect()

@@ -1,7 +1,7 @@
 //! All-to-all. Short blocks: a node's leader exchanges all blocks between two nodes as one message
-//! each way; or each rank collects what its node has for its column, and exchanges it there. Long
-//! ones: directly, other nodes first, in an order in which the ranks of a node do not all turn to
-//! the same one.
+//! each way; or each rank collects the blocks that its node has for its column, and exchanges them
+//! there. Long blocks: direct exchange, other nodes first, in an order in which the ranks of a node
+//! do not all send to the same rank at once.
 
 use mica_channel::memory::View;
 
@@ -13,7 +13,7 @@ use super::super::thresholds::{NodeTreatment, TwoLevel};
 use super::{FlatGroup, RanksByNode, offsets, place};
 use crate::error::Result;
 
-/// All-to-all; arguments are those of the flat one. In place, pairs swap as they do there.
+/// All-to-all; arguments are those of the flat algorithm. In place, pairs swap as they do there.
 pub fn alltoall(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -40,9 +40,9 @@ pub fn alltoall(
     }
 }
 
-/// A direct exchange, as the flat one, where nodes take turns: in each slot a node sends to one
+/// A direct exchange like the flat one, but scheduled by nodes: in each slot, a node sends to one
 /// other node, and each of its ranks to another rank there. Slots are the same for sender and
-/// receiver; some of them are under way together.
+/// receiver; several slots are in flight together.
 pub fn exchange(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -58,7 +58,7 @@ pub fn exchange(
     let first = schedule.round();
     first.copy(send[me].clone(), receive[me].clone());
     let mut open = 0;
-    // Other nodes first, this one last, and there no turn at which a rank would send to itself.
+    // Other nodes first, this one last, without the slot in which a rank would send to itself.
     for slot in 0..nodes * most - 1 {
         let node = (slot / most + 1) % nodes;
         let turn = slot % most + usize::from(node == 0);
@@ -80,8 +80,8 @@ pub fn exchange(
     schedule
 }
 
-/// Through the leaders: member to leader all that leaves the node, leader to leader all between two
-/// nodes, and back.
+/// Through the leaders: each member sends all blocks that leave the node to its leader, leaders
+/// exchange all blocks between two nodes, and each leader sends its members the blocks for them.
 fn leaders(
     layout: &RanksByNode,
     send: &Blocks,
@@ -120,8 +120,8 @@ fn leaders(
         return Ok(schedule);
     }
 
-    // A row is what a member sends, a column what it gets, both by source or destination as in
-    // `away`.
+    // A row is what a member sends, a column what it receives, both indexed by source or
+    // destination as in `away`.
     let rows = Packed::allocate(members * far, block)?;
     let out = Packed::allocate(members * far, block)?;
     pack(schedule.last(), send, &away, &rows)?;
@@ -129,7 +129,7 @@ fn leaders(
     for i in 1..members {
         round.receive(node.ranks[i], rows.view(i * far, far));
     }
-    // Between two nodes blocks travel by source, then by destination.
+    // Between two nodes, blocks are ordered by source, then by destination.
     for &(first, theirs) in &spans {
         for i in 0..members {
             let to = out.view(members * first + i * theirs, theirs);
@@ -159,7 +159,7 @@ fn leaders(
     Ok(schedule)
 }
 
-/// In the node, rank `i` gets what all have for column `i`; the column exchanges it.
+/// Within the node, rank `i` gets what all have for column `i`; then the column exchanges it.
 fn columns(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -199,8 +199,8 @@ fn columns(
         }
     }
 
-    // What a node sends arrives in the order of its members: where it belongs, if these follow each
-    // other.
+    // Data of a node arrives in the order of its members: directly in the receive buffer, if their
+    // ranks are consecutive.
     let arrived = memory()?;
     let mut unpacked = Vec::new();
     let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
@@ -224,7 +224,7 @@ fn columns(
     Ok(schedule)
 }
 
-/// Copies the blocks of `ranks` together.
+/// Packs the blocks of `ranks` one after the other.
 fn pack(round: &mut Round, from: &Blocks, ranks: &[usize], to: &Packed) -> Result<()> {
     let mut at = 0;
     for run in ranks.chunk_by(|a, b| a + 1 == *b) {
@@ -234,7 +234,7 @@ fn pack(round: &mut Round, from: &Blocks, ranks: &[usize], to: &Packed) -> Resul
     Ok(())
 }
 
-/// Copies the blocks of `ranks` from where they lie together.
+/// Unpacks the blocks of `ranks`, which lie one after the other.
 fn unpack(round: &mut Round, from: &Packed, to: &Blocks, ranks: &[usize]) -> Result<()> {
     let mut at = 0;
     for run in ranks.chunk_by(|a, b| a + 1 == *b) {

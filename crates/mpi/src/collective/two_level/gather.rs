@@ -1,7 +1,7 @@
-//! Gather and scatter of short blocks: a node's blocks travel as one message, packed, along a
-//! binomial tree of leaders that the root is on top of.
+//! Gather and scatter of short blocks: a node's blocks are sent as one packed message, along a
+//! binomial tree of leaders with the root at its top.
 //!
-//! On the way blocks lie in the order of the tree: nodes from the root's on, in each node the
+//! Packed blocks lie in the order of the tree: nodes from the root's on, and in each node the
 //! members from its leader on.
 
 use mica_channel::memory::{Block, Region, View};
@@ -14,13 +14,13 @@ use super::{FlatGroup, RanksByNode, leader, offsets, piece, place};
 use crate::error::Result;
 
 impl FlatGroup {
-    /// The position that is `v`th when the team is counted from position `top`.
+    /// The position that is `v`th when the group is counted from position `top`.
     fn counted_from(&self, top: usize, v: usize) -> usize {
         (v + top) % self.me.size
     }
 
-    /// Packed data to position `top`; position `p` has `sizes[p]` bytes, `own` is this rank's.
-    /// Returns where all of it lies in the end, counted from `top`; `None` away from there.
+    /// Gathers packed data at position `top`; position `p` has `sizes[p]` bytes, `own` is this
+    /// rank's. Returns the memory with all data, counted from `top`; `None` at other positions.
     pub(super) fn gather_packed(
         &self,
         schedule: &mut Schedule,
@@ -61,7 +61,7 @@ impl FlatGroup {
         }
     }
 
-    /// The way back: `all` (at `top`) has the data counted from `top`; returns this rank's bytes.
+    /// The inverse: `all` (at `top`) has the data counted from `top`; returns this rank's bytes.
     fn scatter_packed(
         &self,
         schedule: &mut Schedule,
@@ -95,7 +95,7 @@ impl FlatGroup {
     }
 }
 
-/// All ranks in the order in which their blocks travel.
+/// All ranks in the order of their packed blocks.
 fn travel_order(layout: &RanksByNode, root: usize) -> Vec<usize> {
     let first = layout.node_of(root);
     let nodes = (0..layout.nodes()).map(|n| (first + n) % layout.nodes());
@@ -108,7 +108,7 @@ fn travel_order(layout: &RanksByNode, root: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Ranks that follow each other in `order` and in number: the first one, and how many.
+/// Runs of consecutive ranks in `order`: the first rank, and how many.
 fn runs(order: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     order
         .chunk_by(|a, b| a + 1 == *b)
@@ -121,7 +121,7 @@ fn bytes_of_nodes(layout: &RanksByNode, block: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Gather to `root`; arguments are those of the flat one.
+/// Gather to `root`; arguments are those of the flat algorithm.
 pub fn gather(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -168,7 +168,7 @@ pub fn gather(
     Ok(schedule)
 }
 
-/// Scatter from `root`; arguments are those of the flat one.
+/// Scatter from `root`; arguments are those of the flat algorithm.
 pub fn scatter(
     layout: &RanksByNode,
     limits: &TwoLevel,

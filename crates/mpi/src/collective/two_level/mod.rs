@@ -1,11 +1,11 @@
-//! Collectives on several nodes, in two levels: as little as possible travels between nodes, the
-//! rest inside them (Chai 2009, 6.4.1; Thakur and others 2005).
+//! Collectives on several nodes, in two levels: as little data as possible goes between nodes, the
+//! rest stays within them (Chai 2009, 6.4.1; Thakur and others 2005).
 //!
-//! An algorithm is put together from flat ones, each among a [`FlatGroup`] of ranks: those of a
-//! node, one for each node, or those of the same number on each node (a column). [`TwoLevel`]
-//! chooses from what all ranks know alike; where two levels do not pay or cannot keep the order of
-//! operands, the functions here hand over to the flat algorithm. What travels, and when which
-//! algorithm pays, is in `docs/design/collectives.md`.
+//! An algorithm is composed of flat ones, each among a [`FlatGroup`] of ranks: those of a node, one
+//! for each node, or those of the same number on each node (a column). [`TwoLevel`] chooses from
+//! what all ranks know alike. Where two levels do not pay or cannot keep the order of operands, the
+//! functions here call the flat algorithm. `docs/design/collectives.md` describes what is sent and
+//! when which algorithm pays.
 
 mod allgather;
 mod alltoall;
@@ -53,7 +53,7 @@ impl FlatGroup {
         }
     }
 
-    /// The leaders of all nodes, where `root` (if there is one) leads its own; `None` on other
+    /// The leaders of all nodes; `root`, if there is one, leads its own node. `None` on other
     /// ranks.
     fn leaders(layout: &RanksByNode, root: Option<usize>) -> Option<FlatGroup> {
         let leaders = (0..layout.nodes()).map(|node| leader(layout, root, node));
@@ -77,8 +77,8 @@ impl FlatGroup {
         self.me.size == 1
     }
 
-    /// Appends this rank's part of a collective of this node's ranks, which are the team: in the
-    /// memory that they share, or by messages as `limits` have it.
+    /// Appends this rank's part of a collective of this node's ranks, which are the group: in the
+    /// memory that they share, or by messages with the thresholds `limits`.
     fn perform(
         &self,
         schedule: &mut Schedule,
@@ -96,13 +96,13 @@ impl FlatGroup {
         Ok(())
     }
 
-    /// Appends this rank's part of a collective of the team.
+    /// Appends this rank's part of a collective of the group.
     fn join(&self, schedule: &mut Schedule, part: Schedule) {
         schedule.join(part, &self.ranks);
     }
 }
 
-/// The rank that speaks for `node`.
+/// The leader of `node`: `root`, if it is on the node, else the node's first rank.
 fn leader(layout: &RanksByNode, root: Option<usize>, node: usize) -> usize {
     match root {
         Some(root) if layout.node_of(root) == node => root,
@@ -118,7 +118,7 @@ fn place(layout: &RanksByNode) -> RankPlace {
     }
 }
 
-/// Bytes of consecutive pieces: where each starts, and the end.
+/// Offsets of consecutive pieces of `sizes` bytes: the start of each, and the end.
 fn offsets(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut offsets = vec![0];
     let mut end = 0;
@@ -134,8 +134,8 @@ fn piece(data: &Region, range: std::ops::Range<usize>) -> View {
     bytes_at(data, range.start, range.len())
 }
 
-/// Barrier: the ranks of a node report to their leader, leaders hear of all others, and let their
-/// nodes go.
+/// Barrier: the ranks of a node report to their leader, leaders synchronize with each other, and
+/// release their nodes.
 pub fn barrier(layout: &RanksByNode, limits: &TwoLevel) -> Result<Schedule> {
     if limits.always(layout) == NodeTreatment::Flat {
         return Ok(ba::build(place(layout)));
@@ -151,7 +151,7 @@ pub fn barrier(layout: &RanksByNode, limits: &TwoLevel) -> Result<Schedule> {
     let tree = BinomialTree::binomial(node.me.rank, node.me.size);
     let mut schedule = Schedule::new();
     if arrive(&mut schedule, &node) {
-        // The leader comes to the second one when it has heard of the other nodes.
+        // The leader enters the second barrier when it has heard from the other nodes.
         if let Some(leaders) = FlatGroup::leaders(layout, None) {
             leaders.join(&mut schedule, ba::build(leaders.me));
         }

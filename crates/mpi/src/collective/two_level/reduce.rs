@@ -1,7 +1,8 @@
-//! The reductions: each node combines its ranks' operands, so that one vector a node travels.
+//! The reductions: each node combines its ranks' operands, so that one vector per node is sent to
+//! other nodes.
 //!
 //! Nodes and their members are taken in rank order, so operators that do not commute keep their
-//! order where ranks are in blocks; elsewhere they take the flat algorithms.
+//! order if ranks are in blocks; otherwise they use the flat algorithms.
 
 use mica_channel::memory::View;
 
@@ -15,7 +16,7 @@ use super::{FlatGroup, RanksByNode, leader, offsets, place};
 use crate::error::Result;
 
 /// Reduce to `root`: in each node to its leader, then among leaders. Arguments are those of the
-/// flat one.
+/// flat algorithm.
 pub fn reduce(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -43,8 +44,8 @@ pub fn reduce(
     let top = layout.node_of(root);
     let mut operand = send.cloned();
     if !node.alone() {
-        // What the node's ranks have; at the root it takes the receive buffer, from where it goes
-        // on in place.
+        // The node's partial result. At the root, the receive buffer holds it, and the reduction
+        // among leaders continues in place.
         let partial = match receive {
             Some(receive) => receive.clone(),
             None => reduction.temporary(reduction.count)?,
@@ -59,7 +60,7 @@ pub fn reduce(
     Ok(schedule)
 }
 
-/// Allreduce; arguments are those of the flat one.
+/// Allreduce; arguments are those of the flat algorithm.
 pub fn allreduce(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -76,7 +77,7 @@ pub fn allreduce(
     }
 }
 
-/// To the leader, among leaders, from the leader.
+/// Reduce to the leader, allreduce among leaders, broadcast from the leader.
 fn allreduce_leaders(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -114,8 +115,8 @@ fn allreduce_leaders(
     Ok(schedule)
 }
 
-/// Each rank of a node gets the node's sum of one part of the vector, reduces it with its column,
-/// and tells the node.
+/// Each rank of a node gets the node's partial result for one part of the vector, reduces it with
+/// its column, and shares the result with its node.
 fn allreduce_columns(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -131,8 +132,8 @@ fn allreduce_columns(
     let target = receive.from(start);
     let mut schedule = Schedule::new();
 
-    // In place, the block must not land where operands lie. Parts are long enough for the pairwise
-    // exchange, which copies nothing.
+    // In place, the block must not be received where operands lie. Parts are long enough for the
+    // pairwise exchange, which copies nothing.
     let block = match send {
         Some(_) if !starts_from_right(column.me) => target.clone(),
         _ => reduction.temporary(own)?,
@@ -194,20 +195,20 @@ fn deal(blocks: Option<Vec<View>>, own: View) -> CollectiveOperation {
 }
 
 /// Whether the first operand of a recursive doubling comes from the right: it becomes the result
-/// where it lands, so nothing is copied if that is the receive buffer, and this rank's operand
-/// elsewhere.
+/// where it is received, so nothing is copied if that is the receive buffer and this rank's operand
+/// lies elsewhere.
 fn starts_from_right(me: RankPlace) -> bool {
     me.rank.is_multiple_of(2) && me.rank + 1 < me.size
 }
 
 /// Where part `i` of `parts` starts.
 fn part_start(count: usize, parts: usize, i: usize) -> usize {
-    // The first ones take what is left over; the product could overflow.
+    // The first parts take the remainder; the product could overflow.
     count / parts * i + (count % parts).min(i)
 }
 
-/// Reduce-scatter; arguments are those of the flat one. To the leader, among leaders by nodes'
-/// blocks, and dealt out.
+/// Reduce-scatter; arguments are those of the flat algorithm. Reduce to the leader, reduce-scatter
+/// among leaders by nodes' blocks, and scatter within nodes.
 pub fn reduce_scatter(
     layout: &RanksByNode,
     limits: &TwoLevel,

@@ -1,13 +1,14 @@
-//! The ranks of one communicator on one node, and the operations that they have under way in their
-//! shared area.
+//! The ranks of one communicator on one node, and the operations that they have in progress in
+//! their shared area.
 //!
-//! Each operation of a team has a number, and uses the area's memory of one *turn*: those of number
-//! modulo [`TURNS`](mica_channel::area::TURNS). Ranks begin operations in the same order, as they
-//! call collectives in the same order, but may be in several at once (non-blocking ones), each of
-//! which goes on by itself. What a rank writes for an operation may be overwritten for the one that
-//! is `TURNS` later, which therefore begins with a look whether all have finished with it
-//! ([`OperationSlot::begin`]). Mostly that is known: with each operation a rank tells up to where
-//! it has finished all, and whoever waits for everybody learns it from the line that it reads
+//! Each operation of a node group has a number, and uses the area's memory of one operation slot:
+//! its number modulo [`TURNS`](mica_channel::area::TURNS). Ranks begin operations in the same
+//! order, as they call collectives in the same order. Several operations may be in progress at once
+//! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
+//! overwritten for the operation that is `TURNS` later, which therefore first checks that all
+//! members have finished the earlier one ([`OperationSlot::begin`]). Usually the rank already knows
+//! this: with each operation a member announces the number up to which it has finished all
+//! operations, and a rank that waits for all members learns this from the lines that it reads
 //! anyway.
 //!
 //! | who | writes |
@@ -37,26 +38,27 @@ pub use turn::OperationSlot;
 pub struct NodeGroup {
     area: Area,
     reach: Option<PeerAccess>,
-    /// How members are arranged where they are many; `None`: everybody looks at everybody.
+    /// The arrangement of members where there are many; `None`: each member polls all others.
     tree: Option<MemberTree>,
-    /// Whether every member has a core for itself.
+    /// Whether every member has a core of its own.
     has_cores: bool,
-    /// Operations that this rank has begun; from bit 56 on the root of the last ([`RootBefore`]).
+    /// Number of operations that this rank has begun; from bit 56 on, the root of the last one
+    /// ([`RootBefore`]).
     begun: AtomicU64,
-    /// What this rank has completed.
+    /// The operations that this rank has completed.
     account: Completions,
     /// Whether several threads of this rank may be in the library.
     mode: &'static ThreadMode,
-    /// A member has begun an operation that copies directly.
+    /// Whether an operation has begun that finds out about copies by address.
     asked_for_cma: AtomicBool,
-    /// Whether all members can reach all others' memory by address.
+    /// Whether all members can reach all others' memory by address; unset until that is known.
     cma: OnceLock<bool>,
 }
 
-/// Bits of a number of operations beside which there is room.
+/// Bits of `begun` that count operations; the root lies above them.
 const ROOT_AT: u32 = 56;
 
-/// What is reserved for an operation when it is called: its place in the order.
+/// What is reserved for an operation when it is called: its place in the order of operations.
 #[derive(Debug, Clone)]
 pub struct OperationTicket {
     number: u64,
@@ -64,14 +66,14 @@ pub struct OperationTicket {
     before: RootBefore,
     by_address: bool,
     asks_for_cma: bool,
-    /// The call that it belongs to, where late arrivals are counted.
+    /// The call that it belongs to, if late arrivals are counted.
     arrival: Option<Arc<ArrivalCount>>,
 }
 
 impl NodeGroup {
-    /// The team of an area's members. `reach` is how they reach each other's buffers, `has_cores`
-    /// whether each has a core for itself, and `mode` whether several threads of this rank may be
-    /// in the library.
+    /// The node group of an area's members. `reach` is how they access each other's buffers,
+    /// `has_cores` whether each has a core of its own, and `mode` whether several threads of this
+    /// rank may be in the library.
     pub fn new(
         area: Area,
         reach: Option<PeerAccess>,
@@ -98,7 +100,7 @@ impl NodeGroup {
         self.area.members().len()
     }
 
-    /// This rank's number among them.
+    /// This rank's number among the members.
     #[inline]
     pub fn me(&self) -> usize {
         self.area.me()
@@ -110,8 +112,8 @@ impl NodeGroup {
         self.area.cell_bytes()
     }
 
-    /// The longest message, or part of one, that goes through cells: pieces are half a cell, or
-    /// where each goes to one member a member's share of that, and the stamp counts them.
+    /// The longest message, or part of one, that fits through cells. A piece is half a cell; where
+    /// each piece goes to one member, it is a member's share of that half. The stamp counts pieces.
     pub fn most_bytes(&self, collective: Collective) -> usize {
         let half = self.cell_bytes() / 2;
         let piece = match collective {
@@ -121,30 +123,30 @@ impl NodeGroup {
         piece.max(1).saturating_mul(turn::MOST_PIECES)
     }
 
-    /// How the members reach each other's buffers.
+    /// How the members access each other's buffers.
     pub(super) fn reach(&self) -> Option<&PeerAccess> {
         self.reach.as_ref()
     }
 
-    /// Whether every member has a core for itself.
+    /// Whether every member has a core of its own.
     #[inline]
     pub fn has_cores(&self) -> bool {
         self.has_cores
     }
 
-    /// The arrangement of many members.
+    /// The arrangement of members where there are many.
     #[inline]
     pub(super) fn tree(&self) -> Option<&MemberTree> {
         self.tree.as_ref()
     }
 
-    /// Takes the next place in the order of operations. To be called by all members in the same
-    /// order, by one thread at a time (MPI 5.0, 6.14), who say alike what `kind` it is and whether
-    /// it may copy `by_address`.
+    /// Takes the next place in the order of operations. All members must call it in the same order,
+    /// one thread at a time (MPI 5.0, 6.14), with the same `kind` and the same `by_address`
+    /// (whether the operation may copy by address).
     #[inline]
     pub fn reserve(&self, kind: OperationKind, by_address: bool) -> OperationTicket {
-        // Relaxed, and no read-modify-write: collectives on one communicator are called one after
-        // the other.
+        // Relaxed, and no read-modify-write: calls of collectives on one communicator do not
+        // overlap.
         let begun = self.begun.load(Ordering::Relaxed);
         let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
         let root = kind.root_before().bits() << ROOT_AT;
@@ -163,8 +165,8 @@ impl NodeGroup {
         }
     }
 
-    /// Operation `number` has gone wrong: if it was the last one, this is what the next says of
-    /// it.
+    /// Operation `number` has failed: if it was the last one begun, the next operation announces
+    /// `said` about it.
     #[cold]
     fn note_wrong(&self, number: u64, said: RootBefore) {
         let begun = self.begun.load(Ordering::Relaxed);
@@ -174,7 +176,7 @@ impl NodeGroup {
         }
     }
 
-    /// Completes an operation, and tells the others; any thread may be the one that does it.
+    /// Completes an operation and announces this to the others. Any thread may complete it.
     #[inline]
     fn finish(&self, number: u64) {
         if let Some(before) = self.area.complete(&self.account, number, self.mode)
@@ -192,7 +194,7 @@ impl NodeGroup {
             .wake_all((0..self.size()).filter(|&member| member != me));
     }
 
-    /// Up to which operation this rank has completed all.
+    /// The number up to which this rank has completed all operations.
     #[inline]
     fn low(&self) -> u64 {
         self.account.all_up_to()
@@ -203,13 +205,13 @@ impl NodeGroup {
         self.account.raise_safe(to);
     }
 
-    /// Whether all members have finished operation `number`; looks at their marks if that is not
-    /// known.
+    /// Whether all members have finished operation `number`; reads their finish marks if that is
+    /// not known.
     fn is_safe(&self, number: u64) -> bool {
         self.account.is_safe(number) || self.is_marked(number)
     }
 
-    /// Whether all members' marks say so.
+    /// Whether all members' finish marks have reached `number`.
     #[cold]
     fn is_marked(&self, number: u64) -> bool {
         let look = || {
@@ -218,8 +220,8 @@ impl NodeGroup {
             self.raise_safe(all);
             all >= number
         };
-        // Who finishes later is told that this rank waits for it: the next look of a rank that
-        // parks comes after that.
+        // Members that finish after this wake this rank. The marks are read again afterwards, so a
+        // rank parks only after a read that follows the request.
         look() || {
             self.area.await_finish(number);
             look()

@@ -1,5 +1,5 @@
-//! One operation of a team: what a member tells the others and waits for, by stamps and the words
-//! beside them.
+//! One operation of a node group: what a member announces to the others and waits for, by stamps
+//! and the operation headers beside them.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,44 +21,47 @@ use crate::late::{self, ArrivalCount};
 /// Bits of a stamp that number the phases of one operation.
 const PHASE_BITS: u32 = 24;
 
-/// Most pieces of a message: a piece takes two phases at most, and an operation some others.
+/// Maximum number of pieces of a message: a piece takes at most two phases, and an operation takes
+/// a few more.
 pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 
-/// Looks at a line in a row, where a rank has nothing else to do and a core for itself: the way
-/// through the caller and back takes as long as some.
+/// Polls of a line in a row, where a rank has nothing else to do and a core of its own: returning
+/// to the caller and coming back takes as long as several polls.
 const POLLS_PER_TRY: u32 = 40;
 
-/// Failed polls of an operation, each of [`OperationSlot::looks`] looks, before a rank says what it
-/// waits in, and asks whether the others will come at all: more than waits take as a rule where
-/// ranks share cores. A rank that sleeps does neither, so it must come to this before.
+/// Failed tries of an operation, each of [`OperationSlot::looks`] polls, before a rank announces
+/// which operation it waits in and checks whether the others can still arrive. This is more than a
+/// wait usually takes where ranks share cores. A rank that sleeps does neither, so it must get here
+/// before it parks.
 const POLLS_BEFORE_ANNOUNCING: u32 = MIN_POLLS_BEFORE_PARKING / 2;
 
-/// One operation of a team, from this rank's view.
+/// One operation of a node group, from this rank's view.
 #[derive(Debug)]
 pub struct OperationSlot<'a> {
     team: &'a NodeGroup,
     number: u64,
     at: usize,
     kind: OperationKind,
-    /// By which function it was called.
+    /// The function by which it was called.
     label: CallLabel,
     before: RootBefore,
-    /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
+    /// The operation header that the line holds beside the stamp, once the slot is open. Only this
+    /// rank uses it.
     word: AtomicU64,
     has_said: AtomicBool,
     by_address: bool,
-    /// This is the operation that finds out about copies by address.
+    /// Whether this operation finds out if copies by address work.
     asks_for_cma: bool,
-    /// How often to look at a line before the caller's turn comes again.
+    /// How often to poll a line before returning to the caller.
     looks: u32,
     /// Polls that found nothing. Only this rank uses it.
     failed_polls: AtomicU32,
-    /// Told of all arrivals that are seen, where they are counted.
+    /// Records all arrivals that are seen, if they are counted.
     arrival: Option<Arc<ArrivalCount>>,
 }
 
 impl<'a> OperationSlot<'a> {
-    /// Operation `ticket`. `waits`: this rank does nothing else until it has ended.
+    /// Operation `ticket`. `waits`: this rank does nothing else until the operation has ended.
     pub fn new(team: &'a NodeGroup, ticket: OperationTicket, waits: bool) -> OperationSlot<'a> {
         OperationSlot {
             team,
@@ -81,12 +84,12 @@ impl<'a> OperationSlot<'a> {
         }
     }
 
-    /// The same, called by the function that `label` names.
+    /// The same operation, called by the function that `label` names.
     pub fn labelled(self, label: CallLabel) -> OperationSlot<'a> {
         OperationSlot { label, ..self }
     }
 
-    /// The team.
+    /// The node group.
     #[inline]
     pub fn team(&self) -> &'a NodeGroup {
         self.team
@@ -104,13 +107,13 @@ impl<'a> OperationSlot<'a> {
         self.team.me()
     }
 
-    /// Rank of a member in the job.
+    /// A member's rank in the job.
     pub fn rank(&self, member: usize) -> u32 {
         self.team.area.members()[member]
     }
 
-    /// Waits until the turn's memory is free, and notes what the others are to know: that this rank
-    /// takes part in an operation of this kind with `bytes` bytes.
+    /// Waits until the slot's memory is free, and prepares the header for the other members: this
+    /// rank takes part in an operation of this kind with `bytes` bytes.
     #[inline]
     pub async fn begin(&self, bytes: usize) {
         if !self.is_free() {
@@ -123,26 +126,26 @@ impl<'a> OperationSlot<'a> {
         self.open(bytes);
     }
 
-    /// Whether all members are done with the turn's memory.
+    /// Whether all members are done with the slot's memory.
     #[inline]
     pub fn is_free(&self) -> bool {
         let before = self.number.checked_sub(TURNS as u64);
         before.is_none_or(|before| self.team.is_safe(before))
     }
 
-    /// The rest of [`begin`](Self::begin), once the turn is [free](Self::is_free).
+    /// The rest of [`begin`](Self::begin), once the slot is [free](Self::is_free).
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
         let word = OperationHeader::new(self.kind, self.before, self.number, lag, bytes);
         self.word.store(word.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
-            // What the operation before in this turn has said is not of this one.
+            // What the previous operation of this slot announced does not apply to this one.
             self.team.area.set_arrived(self.at, 0);
         }
     }
 
-    /// Says what this rank takes part with.
+    /// Stores this rank's header and label in its line.
     #[inline]
     fn say(&self) {
         let word = self.word.load(Ordering::Relaxed);
@@ -157,8 +160,8 @@ impl<'a> OperationSlot<'a> {
     /// Publishes `phase`.
     #[inline]
     fn put_stamp(&self, phase: u32) {
-        // All that the line says is stored at once, after the payload: in between, those who look
-        // at the line would take it away.
+        // Everything in the line is stored together, after the payload: otherwise members that poll
+        // the line would take the cache line away in between.
         self.say();
         if let Some(arrival) = &self.arrival {
             self.team.area.set_arrived(self.at, arrival.word());
@@ -166,7 +169,7 @@ impl<'a> OperationSlot<'a> {
         self.team.area.publish(self.at, self.stamp(phase));
     }
 
-    /// Notes what a member has said of arrivals, with a stamp that was seen.
+    /// Records what a member has announced about arrivals, with a stamp that was seen.
     #[inline]
     fn see_arrival(&self, member: usize) {
         if let Some(arrival) = &self.arrival {
@@ -180,40 +183,40 @@ impl<'a> OperationSlot<'a> {
         self.number << PHASE_BITS | u64::from(phase)
     }
 
-    /// Tells all others that this rank has come to `phase`, with all that it wrote before.
+    /// Announces to all others that this rank has reached `phase`, with all that it wrote before.
     #[inline]
     pub fn publish(&self, phase: u32) {
         self.put_stamp(phase);
         self.team.wake_others();
     }
 
-    /// The same, where only `member` waits for it.
+    /// As [`publish`](Self::publish), where only `member` waits for it.
     #[inline]
     pub fn publish_for(&self, phase: u32, member: usize) {
         self.put_stamp(phase);
         self.team.area.wake(member);
     }
 
-    /// The same, where only `members` wait for it.
+    /// As [`publish`](Self::publish), where only `members` wait for it.
     pub fn publish_for_some(&self, phase: u32, members: impl Iterator<Item = usize>) {
         self.put_stamp(phase);
         self.team.area.wake_all(members);
     }
 
-    /// Whether `member` has come to `phase`.
+    /// Whether `member` has reached `phase`.
     #[inline]
     pub fn has_reached(&self, member: usize, phase: u32) -> bool {
         self.team.area.stamp(self.at, member) >= self.stamp(phase)
     }
 
-    /// Whether all others have come to `phase`.
+    /// Whether all others have reached `phase`.
     #[inline]
     pub fn have_all_reached(&self, phase: u32) -> bool {
         let me = self.me();
         (0..self.size()).all(|member| member == me || self.has_reached(member, phase))
     }
 
-    /// Looks a few times, if this rank has nothing better to do.
+    /// Polls a few times, if this rank has nothing else to do.
     #[inline]
     fn reaches(&self, member: usize, phase: u32) -> bool {
         (0..self.looks).any(|look| {
@@ -224,10 +227,10 @@ impl<'a> OperationSlot<'a> {
         })
     }
 
-    /// Waits until `member` has come to `phase`.
+    /// Waits until `member` has reached `phase`.
     ///
     /// # Errors
-    /// When it is in another collective, or will never come.
+    /// When it is in another collective, or will never reach the phase.
     #[inline]
     pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
         if !self.reaches(member, phase) {
@@ -240,7 +243,7 @@ impl<'a> OperationSlot<'a> {
         self.learn_from(member)
     }
 
-    /// After a failed poll of `member`: whether another one is of any use.
+    /// After a failed poll of `member`: whether to poll again.
     fn look_on(&self, member: usize, phase: u32) -> Poll<Result<()>> {
         match self.may_come(member, phase) {
             Ok(()) => Poll::Pending,
@@ -249,21 +252,22 @@ impl<'a> OperationSlot<'a> {
     }
 
     /// Counts a failed poll. Returns true from poll number [`POLLS_BEFORE_ANNOUNCING`] on: then the
-    /// other members' words and marks are worth the cache lines that it takes to read them. At that
-    /// poll this rank announces what it does.
+    /// other members' headers and marks are worth the cache lines that it takes to read them. At
+    /// that poll, this rank announces which operation it is in.
     fn is_impatient(&self) -> bool {
         let polls = self.failed_polls.load(Ordering::Relaxed).saturating_add(1);
         self.failed_polls.store(polls, Ordering::Relaxed);
         if polls == POLLS_BEFORE_ANNOUNCING {
-            // Others that wait in vain, too, see by this what this rank does, which perhaps has not
-            // published anything; and who finishes later wakes it.
+            // Other waiting members see from this what this rank does, even if it has published no
+            // stamp; and members that finish later wake it.
             self.say();
             self.team.area.await_finish(self.number);
         }
         polls >= POLLS_BEFORE_ANNOUNCING
     }
 
-    /// Whether `member`, which had not come to `phase` when this rank polled, may still do so.
+    /// Checks that `member`, which had not reached `phase` when this rank polled, can still reach
+    /// it.
     ///
     /// # Errors
     /// When it is in another collective, or has left this one.
@@ -275,7 +279,7 @@ impl<'a> OperationSlot<'a> {
         }
     }
 
-    /// The same of all others.
+    /// As [`may_come`](Self::may_come), for all others.
     ///
     /// # Errors
     /// As [`may_come`](Self::may_come).
@@ -290,29 +294,29 @@ impl<'a> OperationSlot<'a> {
             .try_for_each(|member| self.ask(member, phase))
     }
 
-    /// Whether `member` takes part in the same operation and has not left it, as far as it has
-    /// said.
+    /// Checks that `member` takes part in the same operation and has not left it, as far as it has
+    /// announced.
     fn ask(&self, member: usize, phase: u32) -> Result<()> {
-        // Without a stamp: the word says by itself whether it is of this operation, and nothing
-        // else is read for it.
+        // Read without a stamp: the header itself shows whether it belongs to this operation, and
+        // nothing else is read because of it.
         let word = self.word(member);
         if word.is_of(self.number) {
             self.check(member, word)?;
         }
-        // The mark first: all stamps that its owner has published before are seen then.
+        // The mark is read first: then all stamps that its owner published before it are visible.
         if self.team.area.finished(member) >= self.number && !self.has_reached(member, phase) {
             return Err(self.has_left(member));
         }
         Ok(())
     }
 
-    /// What a member says of its part.
+    /// A member's operation header.
     #[inline]
     fn word(&self, member: usize) -> OperationHeader {
         OperationHeader(self.team.area.word(self.at, member))
     }
 
-    /// Takes in what `member` has said with a phase that it has come to.
+    /// Processes what `member` has announced with a phase that it has reached.
     ///
     /// # Errors
     /// When it is in another collective.
@@ -322,10 +326,10 @@ impl<'a> OperationSlot<'a> {
         self.check(member, self.word(member))
     }
 
-    /// Waits until all others have come to `phase`.
+    /// Waits until all others have reached `phase`.
     ///
     /// # Errors
-    /// When one is in another collective, or will never come.
+    /// When one is in another collective, or will never reach the phase.
     #[inline]
     pub async fn all_reached(&self, phase: u32) -> Result<()> {
         let (me, size) = (self.me(), self.size());
@@ -343,7 +347,7 @@ impl<'a> OperationSlot<'a> {
         self.learn_from_all()
     }
 
-    /// Takes in what the others have said with a phase that they all have come to.
+    /// Processes what the others have announced with a phase that they all have reached.
     ///
     /// # Errors
     /// When one is in another collective.
@@ -371,7 +375,7 @@ impl<'a> OperationSlot<'a> {
         }
     }
 
-    /// What a word says that is not as this rank's.
+    /// Compares a header that differs from this rank's.
     #[cold]
     fn compare(&self, member: usize, word: OperationHeader) -> Result<()> {
         let (theirs, ours) = (word.kind(), self.kind);
@@ -390,7 +394,7 @@ impl<'a> OperationSlot<'a> {
         }
     }
 
-    /// The error of a `member` that named another root in the operation before.
+    /// The error of a `member` that named another root in the previous operation.
     #[cold]
     fn mismatch_before(&self, member: usize) -> Error {
         let (area, before) = (&self.team.area, self.number - 1);
@@ -438,7 +442,7 @@ impl<'a> OperationSlot<'a> {
         name.unwrap_or_else(|| self.kind.name().to_owned())
     }
 
-    /// The name of the function that `member` has called, whose call is of this kind.
+    /// The name of the function that `member` has called; `kind` is the kind of its call.
     fn call_name_of(&self, member: usize, kind: OperationKind) -> String {
         let said = self.team.area.label(self.at, member);
         let label = (said >> 8 == self.number).then(|| CallLabel::from_number(said as u8));
@@ -446,7 +450,8 @@ impl<'a> OperationSlot<'a> {
         name.unwrap_or_else(|| kind.name().to_owned())
     }
 
-    /// The error of a `member` that has finished the operation without what this rank waits for.
+    /// The error of a `member` that has finished the operation without publishing what this rank
+    /// waits for.
     #[cold]
     fn has_left(&self, member: usize) -> Error {
         let (call, rank) = (self.call_name(), self.rank(member));
@@ -457,7 +462,7 @@ impl<'a> OperationSlot<'a> {
         Error::other(c::ERR_TRUNCATE, detail)
     }
 
-    /// Bytes that `member` takes part with; to be asked after a phase that it has come to.
+    /// Bytes that `member` takes part with; valid after a phase that it has reached.
     #[inline]
     pub fn bytes(&self, member: usize) -> usize {
         self.word(member).bytes()
@@ -468,15 +473,15 @@ impl<'a> OperationSlot<'a> {
         OperationHeader(self.word.load(Ordering::Relaxed)).bytes()
     }
 
-    /// Has the next phase say that this rank could not copy what it should have copied directly.
-    /// It stays said.
+    /// Makes the next stamp announce that this rank could not copy what it should have copied
+    /// directly. The flag stays set for the operation.
     pub fn refuse(&self) {
         let word = OperationHeader(self.word.load(Ordering::Relaxed)).refused();
         self.word.store(word.0, Ordering::Relaxed);
     }
 
-    /// Whether `member`, this one included, could not copy; to be asked of others after a phase
-    /// that says so.
+    /// Whether `member`, this rank included, could not copy; for others, valid after a phase that
+    /// announces it.
     pub fn has_refused(&self, member: usize) -> bool {
         match member == self.me() {
             true => OperationHeader(self.word.load(Ordering::Relaxed)).is_refused(),
@@ -484,12 +489,12 @@ impl<'a> OperationSlot<'a> {
         }
     }
 
-    /// The same of any member.
+    /// Whether any member could not copy.
     pub fn has_any_refused(&self) -> bool {
         (0..self.size()).any(|member| self.has_refused(member))
     }
 
-    /// Refuses a `member` that takes part with other than `bytes` bytes.
+    /// Refuses a `member` that takes part with a number of bytes other than `bytes`.
     #[inline]
     pub fn expect_bytes(&self, member: usize, bytes: usize) -> Result<()> {
         if self.bytes(member) == bytes {
@@ -508,7 +513,7 @@ impl<'a> OperationSlot<'a> {
             .try_for_each(|member| self.expect_bytes(member, bytes))
     }
 
-    /// The error of a `member` that takes part with an amount that does not fit.
+    /// The error of a `member` that takes part with a number of bytes that does not fit.
     #[cold]
     pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
         let (rank, theirs) = (self.rank(member), self.bytes(member));
@@ -519,18 +524,18 @@ impl<'a> OperationSlot<'a> {
         Error::other(c::ERR_TRUNCATE, detail)
     }
 
-    /// This rank is done with all memory of the turn.
+    /// This rank is done with all memory of the slot.
     #[inline]
     pub fn finish(self) {
         if !self.has_said.load(Ordering::Relaxed) {
-            // For those that wait in vain: a word is that of the last operation in its turn, or of
-            // the one before.
+            // For members that still wait: the header in a line must be that of the last operation
+            // of its slot, or of the one before.
             self.say();
         }
         self.team.finish(self.number);
     }
 
-    /// Has the memory fetched that this rank will write to in the next operation, if that brings
+    /// Prefetches the memory that this rank will write to in the next operation, if that puts
     /// `bytes` bytes in a cell.
     #[inline]
     pub fn fetch_next(&self, bytes: usize) {
@@ -556,7 +561,7 @@ impl<'a> OperationSlot<'a> {
         self.team.cell_bytes() / 2
     }
 
-    /// Puts up to [`INLINE`] bytes of a message in this rank's line.
+    /// Puts a message of at most [`INLINE`] bytes in this rank's line.
     #[inline]
     pub fn put(&self, view: &View) {
         debug_assert!(view.len() <= INLINE);
@@ -585,14 +590,14 @@ impl<'a> OperationSlot<'a> {
         self.team.area.get_words(self.at, member)
     }
 
-    /// Whether copies by address would do, as all members know.
+    /// Whether this operation may copy by address; the same at all members.
     pub fn may_go_by_address(&self) -> bool {
         self.by_address
     }
 
-    /// Whether all members can reach all others' memory by address: found out in the team's first
-    /// operation that copies directly, which thereby takes one phase, the one after `phase`. Gives
-    /// the phase that it ended with.
+    /// Whether all members can reach all others' memory by address. The node group's first
+    /// operation that copies directly finds this out, in the two phases after `phase`. Also returns
+    /// the last phase that it used.
     ///
     /// # Errors
     /// As [`all_reached`](Self::all_reached).
@@ -603,7 +608,7 @@ impl<'a> OperationSlot<'a> {
             return Ok((agreed, phase));
         }
         if !self.asks_for_cma {
-            // The operation that asks is under way.
+            // The operation that finds out is in progress.
             let agreed = poll_fn(|_| match self.team.cma.get() {
                 Some(&agreed) => Poll::Ready(agreed),
                 None => Poll::Pending,
@@ -611,7 +616,7 @@ impl<'a> OperationSlot<'a> {
             return Ok((agreed.await, phase));
         }
         let asked = self.ask_for_cma(phase).await;
-        // After an error, too: later operations wait for an answer.
+        // Also after an error: later operations wait for the answer.
         let _ = self.team.cma.set(matches!(asked, Ok(true)));
         asked.map(|agreed| (agreed, phase + 2))
     }
@@ -628,7 +633,7 @@ impl<'a> OperationSlot<'a> {
         self.all_reached(phase + 1).await?;
         let agreed =
             can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
-        // The words are overwritten next: not before all have read them.
+        // The words are overwritten next, so wait until all have read them.
         self.publish(phase + 2);
         self.all_reached(phase + 2).await?;
         Ok(agreed)
