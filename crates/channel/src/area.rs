@@ -1,9 +1,10 @@
-//! The shared memory of one communicator's members on a node, for layers that forbid unsafe code:
-//! what [`mica_node::area`] lays out, with bytes named by [`Region`]s and [`View`]s.
+//! The shared memory of one communicator's members on a node, for layers that forbid unsafe code: a
+//! wrapper of [`mica_node::area`] in which [`Region`]s and [`View`]s name the bytes.
 //!
-//! The protocol is that module's, and whoever calls here keeps it: reads of a member's payload come
-//! after its stamp was seen, and before this member says that it has finished; writes of this
-//! member's own come when all have finished what they would overwrite.
+//! The protocol is that module's, and callers must keep it: this member reads another's payload
+//! after it has seen that member's stamp, and before it announces that it has finished the
+//! operation. It writes its own payload when all members have finished the operation whose bytes
+//! this overwrites.
 
 use std::sync::Arc;
 
@@ -14,14 +15,14 @@ use mica_node::segment::{JobSegment, SegmentError};
 
 pub use mica_node::area::{Completions, INLINE, TURNS};
 
-/// One member's view of an area. A turn is below [`TURNS`], a member is a number below that of
-/// [`members`](Area::members): all methods panic on others.
+/// One member's view of an area. A `turn` is the index of an operation slot, below [`TURNS`]; a
+/// `member` is an index into [`members`](Area::members). All methods panic on others.
 #[derive(Clone, Debug)]
 pub struct Area {
     area: Arc<mica_node::area::RawArea>,
-    /// Each cell: of a member's turns, then of the next member's.
+    /// All cells: those of a member's operation slots, then the next member's.
     cells: Arc<[Region]>,
-    /// The data of each line: of a member's turns, then of the next member's.
+    /// The data of all lines: those of a member's operation slots, then the next member's.
     inlines: Arc<[Region]>,
 }
 
@@ -29,7 +30,7 @@ impl Area {
     /// Opens the area of the communicator with this context: see [`JobSegment::open_area`].
     ///
     /// # Errors
-    /// When memory for it cannot be had, with the number of bytes.
+    /// When memory for it cannot be allocated, with the number of bytes.
     pub fn open(
         segment: &'static JobSegment,
         context: u64,
@@ -81,44 +82,45 @@ impl Area {
         self.area.bytes()
     }
 
-    /// The cell of a member in a turn. What is derived from it panics when it reaches outside of
-    /// one cell, and keeps the area open.
+    /// The cell of a member in an operation slot. Regions and views derived from it panic when they
+    /// reach outside of the cell, and keep the area open.
     #[inline]
     pub fn cell(&self, turn: usize, member: usize) -> &Region {
         &self.cells[index(turn, member)]
     }
 
-    /// The [`INLINE`] bytes of payload in the line of a member in a turn, as a place in memory.
+    /// The [`INLINE`] bytes of payload in the line of a member in an operation slot, as a region.
     #[inline]
     pub fn inline_region(&self, turn: usize, member: usize) -> &Region {
         &self.inlines[index(turn, member)]
     }
 
-    /// Copies a message's first bytes, [`INLINE`] at most, into my line; returns how many.
+    /// Copies a message's first bytes, [`INLINE`] at most, into this member's line; returns how
+    /// many.
     #[inline]
     pub fn put(&self, turn: usize, from: &View) -> usize {
         self.my_line(turn).with_data_mut(|data| {
-            // SAFETY: by the protocol the data of my line are mine to write; they are in shared
-            // memory apart from any message.
+            // SAFETY: by the protocol only this member accesses the data of its line now; they are
+            // in shared memory apart from any message.
             unsafe { from.pack_into(0, data.cast(), INLINE) }
         })
     }
 
-    /// Copies the bytes in a member's line to a message, as many as that has and [`INLINE`] at
-    /// most; returns how many.
+    /// Copies the bytes in a member's line to a message, as many as the message has and [`INLINE`]
+    /// at most; returns how many.
     #[inline]
     pub fn get(&self, turn: usize, member: usize, to: &View) -> usize {
         self.area.line(turn, member).with_data(|data| {
-            // SAFETY: by the protocol nobody writes these data now; they are in shared memory apart
-            // from any message.
+            // SAFETY: by the protocol no member writes these data now; they are in shared memory
+            // apart from any message.
             unsafe { to.unpack_from(0, data.cast(), INLINE) }
         })
     }
 
-    /// Writes the payload of my line as words.
+    /// Writes the payload of this member's line as words.
     #[inline]
     pub fn put_words(&self, turn: usize, words: Inline) {
-        // SAFETY: by the protocol the data of my line are mine to write.
+        // SAFETY: by the protocol only this member accesses the data of its line now.
         self.my_line(turn)
             .with_data_mut(|data| unsafe { data.write(words) });
     }
@@ -126,81 +128,85 @@ impl Area {
     /// The payload of a member's line as words.
     #[inline]
     pub fn get_words(&self, turn: usize, member: usize) -> Inline {
-        // SAFETY: by the protocol nobody writes these data now; all values of the bytes are words.
+        // SAFETY: by the protocol no member writes these data now; all byte values are valid words.
         self.area
             .line(turn, member)
             .with_data(|data| unsafe { data.read() })
     }
 
-    /// Publishes what I have written to the word, the payload and the cell of a turn.
+    /// Publishes what this member has written to the operation header, the payload and the cell of
+    /// an operation slot.
     #[inline]
     pub fn publish(&self, turn: usize, stamp: u64) {
         self.my_line(turn).publish(stamp);
     }
 
-    /// The stamp that a member published last in a turn: what it wrote before is seen.
+    /// The stamp that a member published last in an operation slot (Acquire): what it wrote before
+    /// the stamp is visible.
     #[inline]
     pub fn stamp(&self, turn: usize, member: usize) -> u64 {
         self.area.line(turn, member).stamp()
     }
 
-    /// Has my line, and `bytes` bytes of my cell, of a turn fetched, for me to write to them soon.
+    /// Prefetches this member's line and `bytes` bytes of its cell in an operation slot for
+    /// writing.
     #[inline]
     pub fn fetch(&self, turn: usize, bytes: usize) {
         self.area.fetch(turn, bytes);
     }
 
-    /// Sets the word beside my stamp, to be published with the next one.
+    /// Sets this member's operation header, which the next stamp publishes.
     #[inline]
     pub fn set_word(&self, turn: usize, word: u64) {
         self.my_line(turn).set_word(word);
     }
 
-    /// The word beside a member's stamp.
+    /// A member's operation header.
     #[inline]
     pub fn word(&self, turn: usize, member: usize) -> u64 {
         self.area.line(turn, member).word()
     }
 
-    /// Says something about arrivals at the operation, which the next stamp publishes.
+    /// Announces something about arrivals at the operation, which the next stamp publishes.
     #[inline]
     pub fn set_arrived(&self, turn: usize, arrived: u64) {
         self.my_line(turn).set_arrived(arrived);
     }
 
-    /// Says by which function this member takes part in the operation of a turn.
+    /// Announces the function by which this member takes part in the operation of a slot.
     #[inline]
     pub fn set_label(&self, turn: usize, label: u64) {
         self.my_line(turn).set_label(label);
     }
 
-    /// By which function a member takes part: what it said last, in this operation or an earlier
-    /// one of the turn.
+    /// The function by which a member takes part, as it announced last, in this operation or an
+    /// earlier one of the slot.
     pub fn label(&self, turn: usize, member: usize) -> u64 {
         self.area.line(turn, member).label()
     }
 
-    /// What a member has said about arrivals at the operation.
+    /// What a member has announced about arrivals at the operation.
     #[inline]
     pub fn arrived(&self, turn: usize, member: usize) -> u64 {
         self.area.line(turn, member).arrived()
     }
 
-    /// Completes operation `number` in this member's account, and says in its mark up to where it
-    /// has completed all: it reads nothing of these any more. If the mark has advanced: from where.
+    /// Completes operation `number` in this member's account, and sets its mark to the last
+    /// operation up to which all are complete: it reads no data of these any more. Returns the
+    /// previous value of the mark if it has advanced.
     #[inline]
     pub fn complete(&self, account: &Completions, number: u64, mode: &ThreadMode) -> Option<u64> {
         account.complete(number, self.area.mark(self.area.me()), mode)
     }
 
-    /// Says that somebody waits for the members to finish `operation`; to be called before a last
-    /// look at their marks.
+    /// Announces that this member waits for the others to finish `operation`. Call it before the
+    /// last read of their marks.
     pub fn await_finish(&self, operation: u64) {
         self.area.await_finish(operation);
     }
 
-    /// Whether somebody may wait for what I have just said to be finished, when I had said so up to
-    /// operation `before`.
+    /// Whether a member may wait for an operation that this member has just marked as finished,
+    /// where `before` is the previous value of its mark.
     #[inline]
     pub fn is_awaited(&self, before: u64) -> bool {
         self.area.is_awaited(before)
@@ -218,8 +224,8 @@ impl Area {
         self.area.wake(member);
     }
 
-    /// Wakes those of `members` who sleep, after something that they may wait for has been
-    /// published: at the price of one fence.
+    /// Wakes those of `members` that sleep, after something that they may wait for has been
+    /// published. Costs one fence in all.
     #[inline]
     pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
         self.area.wake_all(members);
@@ -231,7 +237,7 @@ impl Area {
     }
 }
 
-/// Number of a member's turn among those of all members.
+/// Index of a member's operation slot among those of all members.
 #[inline]
 fn index(turn: usize, member: usize) -> usize {
     assert!(turn < TURNS, "an area has no turn {turn}");

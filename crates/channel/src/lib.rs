@@ -1,18 +1,18 @@
-//! Ways to move bytes to a peer (DESIGN.md, sections 1 and 4): one folder a channel, none knows
-//! another.
+//! Channels that move bytes to a peer (DESIGN.md, sections 1 and 4): one folder per channel; no
+//! channel depends on another.
 //!
 //! - [`shm`]: messages through the job segment, two copies and no system call: by rings and cells
-//!   (chai-2009, 3.2), or by FIFOs to compare with (3.1);
+//!   (chai-2009, 3.2), or, for comparison, by FIFOs (3.1);
 //! - [`direct`]: one copy from the sender's memory to the receiver's, by the kernel or by load and
 //!   store (chai-2009, 4, 6.1);
 //! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5);
 //! - [`net`]: messages and one-sided operations over libfabric, between nodes (chai-2009, 7;
 //!   jiang-2004, 2).
 //!
-//! [`transport`] is what the protocol asks of a network; [`net`] implements it. [`area`] is the
-//! memory that the members of a communicator share on a node, for collectives that move bytes
-//! through it. [`memory`] says where a message's bytes lie in this process. What goes which way is
-//! the `protocol` crate's choice.
+//! [`transport`] is the interface that the protocol requires of a network; [`net`] implements it.
+//! [`area`] is the memory that the members of a communicator share on a node, for collectives that
+//! move bytes through it. [`memory`] says where a message's bytes lie in this process. The
+//! `protocol` crate chooses each message's path.
 
 pub mod area;
 pub mod direct;
@@ -29,13 +29,13 @@ bitflags::bitflags! {
     /// What a channel can do.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Capabilities: u32 {
-        /// Carries packets in order to a peer: can bring a message of its own.
+        /// Carries packets in order to a peer, so it can carry a whole message.
         const MESSAGES = 1;
         /// Reads a peer's memory once its address is known.
         const PULL = 1 << 1;
         /// Needs no system call to move bytes.
         const USER_SPACE = 1 << 2;
-        /// Takes the sender's non-contiguous layout as it is.
+        /// Copies from the sender's non-contiguous layout without packing.
         const SCATTERED = 1 << 3;
         /// Maps a peer's memory, once it is exposed, so that both load and store there.
         const LOAD_STORE = 1 << 4;
@@ -54,37 +54,37 @@ bitflags::bitflags! {
     }
 }
 
-/// What a copy engine costs, as far as it is known without calibration. (What the ways of a message
-/// cost is `mica_policy`'s.)
+/// The costs of a copy engine that are known without calibration. (`mica_policy` has the costs of
+/// message paths.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EngineCost {
     /// Nanoseconds to start a transfer.
     pub start_ns: f64,
     /// Nanoseconds for each byte.
     pub byte_ns: f64,
-    /// Copies that the bytes make on their way.
+    /// Number of times that each byte is copied.
     pub copies: u32,
 }
 
-/// What every channel says of itself.
+/// Name and capabilities of a channel.
 pub trait Channel {
     /// Short name, as in tables and environment variables.
     fn name(&self) -> &'static str;
-    /// What it can do.
+    /// What the channel can do.
     fn capabilities(&self) -> Capabilities;
 }
 
-/// A channel that brings messages: what polling asks of it, so that several can be looked at in
+/// A channel that delivers messages, as polling sees it: several such channels can be polled in
 /// turn (chai-2009, 7.1).
 pub trait PacketSource {
-    /// One look: the next packet and who sent it. Does not block. The packet stays until it is
-    /// consumed.
+    /// Polls once: returns the next packet and its sender. Does not block. The packet stays until
+    /// it is consumed.
     fn peek(&mut self) -> Option<(u32, Packet)>;
-    /// True when [`PacketSource::peek`] would find something. For the last look before parking.
+    /// True when [`PacketSource::peek`] would find something. For the last check before parking.
     fn has_arrivals(&mut self) -> bool;
 }
 
-/// Bytes of a word that an atomic operation works on.
+/// Width of the word that an atomic operation works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
     /// 4 bytes; the upper half of the operands and of the result is 0.
@@ -93,30 +93,30 @@ pub enum Width {
     Eight,
 }
 
-/// Memory of a peer that it has [registered](RemoteMemory::register), as its peers must name it. To
-/// be sent to them.
+/// Memory of a peer that it has [registered](RemoteMemory::register), as its peers must name it.
+/// The owner sends it to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteRegion {
     /// The registration.
     pub key: u64,
-    /// Its first byte. Bytes further on are named by what is added to it.
+    /// Address of the first byte. To name a later byte, add its offset.
     pub address: u64,
 }
 
-/// A channel that works on a peer's memory without the peer's program: what windows are made of
+/// A channel that accesses a peer's memory without the peer's program: the base of MPI windows
 /// (jiang-2004, 2; MPI 5.0, 12).
 ///
-/// Every operation takes a token, does not block, and answers true; its end comes later by
-/// [`next_completion`](Self::next_completion), once for each token, after looks at the channel
-/// ([`PacketSource::peek`]). It answers false, and has done nothing, when there is no room for it
-/// now: try again after a look. Operations on one peer may be carried out in any order;
-/// [`flush`](Self::flush) separates them. [`Channel::capabilities`] says which of them there are:
-/// the others are errors that say so.
+/// Every operation takes a token, does not block, and returns true.
+/// [`next_completion`](Self::next_completion) later returns its completion, once for each token,
+/// after the channel has been polled ([`PacketSource::peek`]). An operation returns false, and has
+/// done nothing, when there is no room for it now: poll and try again. Operations on one peer may
+/// be carried out in any order; [`flush`](Self::flush) separates them. [`Channel::capabilities`]
+/// names the supported operations: the others return an error that says so.
 ///
-/// The atomic operations are atomic towards each other, through this channel; not towards loads and
-/// stores of the memory's owner.
+/// The atomic operations are atomic with respect to each other, through this channel, but not with
+/// respect to loads and stores of the memory's owner.
 ///
-/// Where the peer's processor has to take part (tcp), it does so whenever the peer looks at its
+/// Where the peer's processor has to take part (tcp), it does so whenever the peer polls its
 /// channel.
 pub trait RemoteMemory {
     /// Registers this process's `len` bytes at `address` for peers to read, write and work on
@@ -127,10 +127,10 @@ pub trait RemoteMemory {
     /// # Errors
     /// When the provider refuses.
     fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError>;
-    /// Gives a registration back. Peers must have done with it.
+    /// Releases a registration. Peers must have completed all operations on it.
     fn unregister(&mut self, region: RemoteRegion);
     /// Copies the first `len` bytes of `view`, which lies in one piece, to `peer`'s memory from
-    /// `to` on. At its end the bytes are there, for the peer to see.
+    /// `to` on. At its completion the bytes are visible to the peer.
     ///
     /// # Errors
     /// When the peer is lost, or this cannot be done at all.
@@ -146,7 +146,7 @@ pub trait RemoteMemory {
     /// one piece.
     ///
     /// # Errors
-    /// As of [`put`](Self::put).
+    /// As for [`put`](Self::put).
     fn get(
         &mut self,
         peer: u32,
@@ -155,10 +155,10 @@ pub trait RemoteMemory {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Adds `value` to the word at `at`, wrapping; the end has the word's value from before.
+    /// Adds `value` to the word at `at`, wrapping; the completion has the word's previous value.
     ///
     /// # Errors
-    /// As of [`put`](Self::put).
+    /// As for [`put`](Self::put).
     fn fetch_add(
         &mut self,
         peer: u32,
@@ -167,11 +167,11 @@ pub trait RemoteMemory {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Sets the word at `at` to `value` if it is `expected`; the end has the word's value from
-    /// before.
+    /// Sets the word at `at` to `value` if it is `expected`; the completion has the word's previous
+    /// value.
     ///
     /// # Errors
-    /// As of [`put`](Self::put).
+    /// As for [`put`](Self::put).
     fn compare_swap(
         &mut self,
         peer: u32,
@@ -181,10 +181,10 @@ pub trait RemoteMemory {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Sets the word at `at` to `value`; the end has the word's value from before.
+    /// Sets the word at `at` to `value`; the completion has the word's previous value.
     ///
     /// # Errors
-    /// As of [`put`](Self::put).
+    /// As for [`put`](Self::put).
     fn swap(
         &mut self,
         peer: u32,
@@ -193,18 +193,18 @@ pub trait RemoteMemory {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Ends when all operations on `peer` that were started before have ended, in the peer's memory
-    /// too.
+    /// Completes when all operations on `peer` that were started before have completed, in the
+    /// peer's memory too.
     fn flush(&mut self, peer: u32, token: u64);
-    /// The next operation that has ended. Does not look at the channel.
+    /// The next operation that has completed. Does not poll the channel.
     fn next_completion(&mut self) -> Option<transport::TransportCompletion>;
 }
 
-/// A channel could not do what it was asked to.
+/// A channel could not carry out an operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChannelError {
-    /// The job segment cannot grow by what a new pair or pool needs.
+    /// The job segment cannot grow by the memory that a new pair or pool needs.
     #[error(transparent)]
     Segment(#[from] mica_node::segment::SegmentError),
     /// The network failed, or a peer is lost.

@@ -1,31 +1,31 @@
 //! The network as the protocol layer sees it: packets between ranks, reads of a peer's memory, and
 //! how to wait for both.
 //!
-//! `mica_protocol` asks for these operations and for nothing else, so whatever implements
-//! [`Transport`] can carry a job's messages: [`Net`](crate::net::Net) over libfabric, or the
-//! scripted transport of the protocol's own tests, which brings packets in any order that MPI
-//! allows.
+//! `mica_protocol` uses only these operations of a network, so any implementation of [`Transport`]
+//! can carry a job's messages: [`Net`](crate::net::Net) over libfabric, or the scripted transport
+//! of the protocol's own tests, which delivers packets in any order that MPI allows.
 //!
 //! The contract, on which the protocol relies:
 //!
 //! - **Order.** Packets from one rank to another arrive in the order in which they were sent,
 //!   whatever their lengths. Packets of different pairs are independent.
-//! - **Nothing blocks.** An operation for which there is no room answers `false` and has done
-//!   nothing; try again after a [`poll`](Transport::poll). Progress is made by looks only, and by
-//!   [`PacketSource::peek`], which looks when no packet is queued.
-//! - **A packet stays** where it is, with its payload, from the look that found it until it is
-//!   [consumed](Transport::consume). Packets are consumed in the order in which `peek` names them.
-//! - **Reads.** Each read that was started ends once, by
+//! - **Nothing blocks.** An operation for which there is no room returns `false` and has done
+//!   nothing; try again after a [`poll`](Transport::poll). Progress is made only by `poll`, and by
+//!   [`PacketSource::peek`], which polls when no packet is queued.
+//! - **A packet stays** where it is, with its payload, from the poll that found it until it is
+//!   [consumed](Transport::consume). Packets are consumed in the order in which `peek` returns
+//!   them.
+//! - **Reads.** Each read that was started completes once, by
 //!   [`next_completion`](Transport::next_completion). A read that fails may have copied some of its
 //!   bytes.
 //! - **Loss.** A peer that is lost is reported once by [`take_loss`](Transport::take_loss). All
-//!   that is sent to it fails with [`NetError::Lost`], and all reads from it end with that error.
-//!   What it sent before may still arrive.
+//!   that is sent to it fails with [`NetError::Lost`], and all reads from it complete with that
+//!   error. What it sent before may still arrive.
 //!
 //! The calls are dynamic: a packet over a network costs microseconds, a call through a table a
-//! nanosecond. The shared-memory channel is no `Transport` and is called directly.
+//! nanosecond. The shared-memory channel is not a `Transport`; it is called directly.
 //!
-//! There is no matching here: envelopes are bytes of a packet. An adapter that matches by itself
+//! A transport does not match: envelopes are bytes of a packet. An adapter that does the matching
 //! needs further operations (post a receive, cancel it, report what it matched), which belong in a
 //! trait of their own that a `Transport` hands out.
 
@@ -41,33 +41,33 @@ use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
 /// How a rank may wait for a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {
-    /// Not at all: a look will find something.
+    /// Do not wait: a poll will find something.
     Ready,
-    /// Until this descriptor is readable, or [`Transport::wait_at_most`] is over. It may be
-    /// readable without reason; look and ask again each time.
+    /// Wait until this descriptor is readable, or [`Transport::wait_at_most`] has passed. The
+    /// descriptor may be readable without reason; poll and ask again each time.
     Descriptor(RawFd),
-    /// There is nothing to wait for, but something is to be done soon: look again in a moment.
+    /// There is nothing to wait on, but work will be due soon: poll again after a short time.
     Poll,
 }
 
-/// An operation that was started with a token has ended.
+/// The completion of an operation that was started with a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransportCompletion {
     /// The operation's token.
     pub token: u64,
-    /// What an atomic operation found in its word, and 0 for others; or why it failed. Part of the
-    /// bytes may have been copied by then.
+    /// The previous value of an atomic operation's word, 0 for other operations; or why the
+    /// operation failed. Part of the bytes may have been copied by then.
     pub result: Result<u64, NetError>,
 }
 
-/// Memory of this process that a peer may read. To be [given back](Transport::conceal).
+/// Memory of this process that a peer may read. The owner must [give it back](Transport::conceal).
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReadableRegion {
     /// The registration, as the peer must name it.
     pub key: u64,
     /// Its first byte, as the peer must name it.
     pub address: u64,
-    /// The use of the registration; `None` for no bytes.
+    /// The transport's name for this use of the registration; `None` for no bytes.
     id: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ impl ReadableRegion {
     }
 }
 
-/// As peers name the memory.
+/// The memory as peers name it.
 impl From<&ReadableRegion> for RemoteRegion {
     fn from(exposed: &ReadableRegion) -> RemoteRegion {
         RemoteRegion {
@@ -98,12 +98,12 @@ impl From<&ReadableRegion> for RemoteRegion {
     }
 }
 
-/// A network that carries a job's packets: see the module's head for the contract.
+/// A network that carries a job's packets. The module documentation has the contract.
 pub trait Transport: Channel + PacketSource + Debug + Send {
     /// Whether `peer` is reached by this transport. Does not change after the job's start.
     fn reaches(&self, peer: u32) -> bool;
 
-    /// Largest payload of a packet in bytes, to whomever it goes.
+    /// Largest payload of a packet in bytes, the same for all peers.
     fn payload_max(&self) -> usize;
 
     /// Whether peers' memory can be read: then long messages need no copies.
@@ -111,8 +111,8 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
         self.capabilities().contains(Capabilities::READ)
     }
 
-    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The bytes are
-    /// the caller's again when this returns. False when there is no room.
+    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The caller may
+    /// reuse the bytes when this returns. False when there is no room.
     ///
     /// # Errors
     /// When the peer is lost or was never reached, or the payload is longer than
@@ -125,20 +125,20 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
         position: usize,
     ) -> Result<bool, ChannelError>;
 
-    /// False when a packet with `payload` bytes beside its head would surely not be taken now. True
-    /// as well for a peer that is lost, so that the error of a send is met.
+    /// False when a packet with `payload` bytes beside its header would certainly not be accepted
+    /// now. True also for a lost peer, so that the caller sends and gets the error.
     fn has_room(&mut self, peer: u32, payload: usize) -> bool;
 
-    /// Makes progress: takes in what has arrived and what has ended.
+    /// Makes progress: takes in arrived packets and completed operations.
     fn poll(&mut self);
 
-    /// The next packet of those that earlier looks have found.
+    /// The next of the packets that earlier polls have found.
     fn peek_found(&self) -> Option<(u32, Packet)>;
 
-    /// Number of packets that looks have found and that are not consumed.
+    /// Number of packets that polls have found and that are not consumed.
     fn waiting(&self) -> usize;
 
-    /// Calls `f` with the packets of `source` that looks have found and that are not consumed, in
+    /// Calls `f` with the packets of `source` that polls have found and that are not consumed, in
     /// order.
     fn for_each_waiting(&self, source: u32, f: &mut dyn FnMut(&Packet));
 
@@ -150,21 +150,21 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     fn consume(&mut self, source: u32, packet: &Packet);
 
     /// True when all packets that were sent have left this process, or their receivers are lost.
-    /// Looks once.
+    /// Polls once.
     fn is_drained(&mut self) -> bool;
 
-    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and as they
-    /// are until the peer is done and they are given back by [`conceal`](Self::conceal).
+    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and
+    /// unchanged until the peer is done and they are given back by [`conceal`](Self::conceal).
     ///
     /// # Errors
     /// When the memory cannot be registered, or the transport cannot read.
     fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, ChannelError>;
 
-    /// Gives exposed memory back. The peer must have done with it.
+    /// Gives exposed memory back. The peer must have completed its reads.
     fn conceal(&mut self, exposed: ReadableRegion);
 
     /// Starts to read `len` bytes of `peer`'s exposed memory from `from` on to the start of `view`,
-    /// which lies in one piece. False when there is no room.
+    /// which is contiguous. False when there is no room.
     ///
     /// # Errors
     /// When the peer is lost, the transport cannot read, or `view` is shorter than `len` or
@@ -178,21 +178,22 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
         token: u64,
     ) -> Result<bool, ChannelError>;
 
-    /// The next operation that has ended. Does not look.
+    /// The next operation that has completed. Does not poll.
     fn next_completion(&mut self) -> Option<TransportCompletion>;
 
-    /// The next peer that was found to be lost; each once.
+    /// The next peer that was found to be lost; each is returned once.
     fn take_loss(&mut self) -> Option<LostPeer>;
 
-    /// How to wait until there is something to do. Everything that is here must have been taken:
-    /// packets and ends.
+    /// How to wait until there is something to do. The caller must have taken all packets and
+    /// completions before.
     fn prepare_to_wait(&mut self) -> WaitMode;
 
-    /// How long to wait for a descriptor at most. `None`: for as long as it takes.
+    /// The longest time to wait for a descriptor. `None`: for as long as it takes.
     fn wait_at_most(&self) -> Option<Duration>;
 
-    /// Finds out whether `peer` is still there, by a message that it does not notice: if it is
-    /// lost, a later look will say so. For a rank that waits long for a message of `peer`.
+    /// Checks whether `peer` is still alive, by a message that its MPI layer does not see: if the
+    /// peer is lost, a later poll reports it. For a rank that has waited long for a message of
+    /// `peer`.
     ///
     /// # Errors
     /// When it is already known to be lost, or was never reached.

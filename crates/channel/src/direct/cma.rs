@@ -21,7 +21,7 @@ const VECTOR: usize = 1024;
 /// interrupted.
 const CHUNK: usize = 1 << 30;
 
-/// Which way a call copies.
+/// The direction in which a call copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CmaDirection {
     /// From the remote pieces to the local ones.
@@ -184,7 +184,7 @@ pub fn pull_runs(
         if remote.is_empty() {
             let n = VECTOR.min((count - next) as usize);
             if n == 0 {
-                // The list is shorter than the message: nothing that a correct sender produces.
+                // The list is shorter than the message, which a correct sender never produces.
                 return Err(CopyRefusal::WrongProcess);
             }
             read_exact(pid, table + next * entry as u64, &mut bytes[..n * entry])?;
@@ -221,7 +221,7 @@ fn advance(pieces: &mut Vec<libc::iovec>, mut bytes: usize) {
 /// Where the Yama module restricts ptrace to ancestors, lets `launcher` and all its descendants
 /// read this process.
 pub fn allow_readers(launcher: u32) {
-    // SAFETY: prctl with integers only. Without Yama it fails with EINVAL and nothing needed to
-    // change.
+    // SAFETY: prctl with integers only. Without Yama it fails with EINVAL, and no permission is
+    // needed.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::from(launcher), 0, 0, 0) };
 }

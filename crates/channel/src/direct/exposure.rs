@@ -1,8 +1,8 @@
-//! What a rank tells a peer so that the peer can reach a buffer of its own.
+//! What a rank sends to a peer so that the peer can reach one of the rank's buffers.
 
 use std::sync::Arc;
 
-/// A way to reach a peer's memory.
+/// A mechanism by which a peer's memory is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
@@ -27,16 +27,16 @@ impl Backend {
 
 /// Where a contiguous buffer lies, for a peer: two words of a control message.
 ///
-/// It is good until the [`Exposed`] that it came from is dropped, and for the length that it was
-/// made for.
+/// It is valid until the [`Exposed`] that it came from is dropped, and only for the length that it
+/// was made for.
 ///
 /// | word | bits | content |
 /// |---|---|---|
 /// | 0 | 0-1 | back end: 1 CMA, 2 mapped, 3 XPMEM |
 /// | 0 | 2-17 | head: bytes at the buffer's start that no window reaches |
-/// | 0 | 18-33 | tail: the same at its end |
+/// | 0 | 18-33 | tail: bytes at the buffer's end that no window reaches |
 /// | 0 | 34-63 | mapped: slot of the owner's file space |
-/// | 1 | | mapped: offset in the slot of the first byte after the head; otherwise: the buffer's address |
+/// | 1 | | mapped: offset in the slot of the first byte after the head; else the buffer's address |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exposure {
     pub(super) backend: Backend,
@@ -58,7 +58,7 @@ impl Exposure {
         }
     }
 
-    /// The words that carry it.
+    /// The words that carry the exposure.
     pub fn to_words(&self) -> [u64; 2] {
         let tag = match self.backend {
             Backend::Cma => 1,
@@ -72,7 +72,7 @@ impl Exposure {
         [first, self.place]
     }
 
-    /// What `words` carry; `None` if they carry no exposure (two zero words never do).
+    /// The exposure that `words` carry; `None` if they carry none (two zero words never do).
     pub fn from_words(words: [u64; 2]) -> Option<Exposure> {
         let backend = match words[0] & 3 {
             1 => Backend::Cma,
@@ -95,9 +95,8 @@ impl Exposure {
         self.backend
     }
 
-    /// The bytes that a window reaches, of a buffer of `len` bytes: all but some at the ends, less
-    /// than a page each, which share their pages with memory that is not the buffer's. Empty for
-    /// [`Backend::Cma`].
+    /// The bytes that a window reaches, of a buffer of `len` bytes: all but less than a page at
+    /// each end, where the buffer shares a page with other memory. Empty for [`Backend::Cma`].
     pub fn reachable(&self, len: usize) -> std::ops::Range<usize> {
         if self.backend == Backend::Cma {
             return 0..0;
@@ -108,19 +107,19 @@ impl Exposure {
 }
 
 /// A buffer of this rank that peers may reach. As long as it lives, a transfer counts as in
-/// progress, and the buffer's pages stay where they are: keep it until the peer has said that it is
-/// done, then drop it.
+/// progress, and the buffer's pages stay where they are: keep it until the peer has announced that
+/// it is done, then drop it.
 #[derive(Debug)]
 #[must_use = "peers may reach the buffer only as long as this lives"]
 pub struct Exposed {
     pub(super) exposure: Exposure,
-    /// Shared with whoever must not touch the pages as long as this lives: of the slot, and of
-    /// pages that are reached by address.
+    /// While these live, the pages are not migrated: the pin of the slot, and the pin of pages that
+    /// are reached by address.
     pub(super) _pins: [Option<Arc<()>>; 2],
 }
 
 impl Exposed {
-    /// What to tell the peer.
+    /// What to send to the peer.
     pub fn exposure(&self) -> Exposure {
         self.exposure
     }

@@ -3,22 +3,22 @@
 //!
 //! - **CMA**: what LiMIC did with a kernel module, `process_vm_readv` and `process_vm_writev`
 //!   (cross memory attach) do on any Linux. The kernel may refuse it (Yama, seccomp, user
-//!   namespaces, different users), so each peer is probed once, by reading a word whose value it
-//!   has published; a refusal is remembered and the protocol takes another way.
-//! - **mapped**: a buffer that is used again and again has its pages moved to the job segment's
-//!   file once; peers map that file and load and store there, without system calls
+//!   namespaces, different users), so each peer is probed once, by reading a word whose value the
+//!   peer has published; a refusal is remembered, and the protocol takes another path.
+//! - **mapped**: the pages of a buffer that is used repeatedly are migrated once to the job
+//!   segment's file; peers map that file and load and store there, without system calls
 //!   (docs/design/mapped.md).
 //! - **XPMEM**: where its kernel module is loaded, peers attach this rank's memory as it is, and
 //!   load and store.
 //!
-//! How a protocol uses it: whoever owns a buffer calls [`Direct::expose`] and sends the
-//! [`Exposure`]'s two words; the peer calls [`Direct::window`] and copies by [`Window::load`] and
-//! [`Window::store`] what [`Window::reachable`] says, the rest (less than a page at each end), and
-//! everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`], or
-//! through another channel. Both sides may do so with each other's buffer at once, in disjoint
-//! parts.
+//! How a protocol uses it: the owner of a buffer calls [`Direct::expose`] and sends the two words
+//! of the [`Exposure`]. The peer calls [`Direct::window`] and copies the bytes in
+//! [`Window::reachable`] by [`Window::load`] and [`Window::store`]. The rest (less than a page at
+//! each end), and everything if there is no window, it copies by [`Direct::pull_range`] and
+//! [`Direct::push_range`], or through another channel. Both sides may do so with each other's
+//! buffer at the same time, in disjoint parts.
 //!
-//! Collectives, whose steps run on any thread, use a [`PeerAccess`] instead, which does all this
+//! Collectives, whose steps run on any thread, use a [`PeerAccess`] instead, which does the same
 //! without the [`Direct`].
 
 mod cma;
@@ -53,7 +53,7 @@ use xpmem::{Module, Xpmem};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyRefusal {
-    /// It was switched off by `MICA_DIRECT=off`.
+    /// Direct copy was switched off by `MICA_DIRECT=off`.
     #[error("switched off by MICA_DIRECT=off")]
     SwitchedOff,
     /// The kernel refused the call.
@@ -68,7 +68,7 @@ pub enum CopyRefusal {
 }
 
 impl CopyRefusal {
-    /// Whether the kernel will say the same the next time.
+    /// Whether the kernel will give the same answer the next time.
     fn is_final(&self) -> bool {
         matches!(self, CopyRefusal::Kernel { errno } if matches!(*errno, libc::EPERM | libc::ENOSYS))
     }
@@ -103,11 +103,11 @@ enum CmaPeer {
 pub struct Direct {
     segment: &'static JobSegment,
     peers: Vec<CmaPeer>,
-    /// What is shared with whoever has asked for it.
+    /// The part that is shared with the callers of [`Direct::reach`].
     reach: PeerAccess,
 }
 
-/// The word that peers read to find out whether they can.
+/// The word that peers read to find out whether they can read this process's memory.
 static PROBE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 impl Channel for Direct {
@@ -126,8 +126,8 @@ impl Channel for Direct {
 
 impl Direct {
     /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this
-    /// rank's probe word, and allows the launcher and its descendants, which the other ranks are,
-    /// to read this process where Yama asks for it.
+    /// rank's probe word. Where Yama requires it, allows the launcher and its descendants, among
+    /// them the other ranks, to read this process.
     pub fn new(segment: &'static JobSegment, me: u32, options: &DirectOptions) -> Direct {
         let xpmem = if options.xpmem {
             Module::open()
@@ -139,10 +139,10 @@ impl Direct {
         Direct::build(segment, me, options, xpmem)
     }
 
-    /// As [`new`](Self::new), with something that does what the XPMEM module does in its place.
+    /// As [`new`](Self::new), with `device` in place of the XPMEM module.
     ///
     /// # Errors
-    /// When `device` makes no segment.
+    /// When `device` cannot make a segment.
     pub fn with_xpmem(
         segment: &'static JobSegment,
         me: u32,
@@ -195,8 +195,8 @@ impl Direct {
         }
     }
 
-    /// What reaches peers' buffers without this channel: for collectives. All of one channel are
-    /// one, and share with it which buffers are moved and mapped.
+    /// Access to peers' buffers without this channel, for collectives. All values returned by one
+    /// channel share its state, among it which buffers are migrated and mapped.
     pub fn reach(&self) -> PeerAccess {
         self.reach.clone()
     }
@@ -221,7 +221,7 @@ impl Direct {
         self.segment.block(peer).pid()
     }
 
-    /// Why `peer`'s memory cannot be read, if that was found out.
+    /// Why `peer`'s memory cannot be read, if that is known.
     pub fn refusal(&self, peer: u32) -> Option<&CopyRefusal> {
         match &self.peers[peer as usize] {
             CmaPeer::Refused(why) => Some(why),
@@ -317,43 +317,44 @@ impl Direct {
     }
 
     /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each message,
-    /// since uses are counted. The answer is to be kept until the peer is done. `None` when no back
-    /// end is on.
+    /// since uses are counted. Keep the result until the peer is done. `None` when no back end is
+    /// enabled.
     ///
-    /// The back end is [`Backend::Cma`] for a buffer that no window reaches (yet); it should be
-    /// exposed all the same if a peer may push into it, for as long as it is exposed its pages are
-    /// not moved. Blocks while pages are moved, the once that this happens; otherwise costs at most
-    /// one short system call.
+    /// The back end is [`Backend::Cma`] for a buffer that no window reaches (yet). Expose such a
+    /// buffer too if a peer may push into it: its pages are not migrated while it is exposed.
+    /// Blocks while pages are migrated, which happens once; otherwise costs at most one short
+    /// system call.
     pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
         self.reach.exposed(address, len)
     }
 
     /// As [`expose`](Self::expose) for a buffer that was exposed before, without asking the kernel
     /// whether it still lies there. A peer may open a window on it, but must not copy before
-    /// [`confirm`](Self::confirm) has said yes. `None` for a buffer that is not known, or not to be
-    /// reached whole.
+    /// [`confirm`](Self::confirm) has returned true. `None` for a buffer that is not known, or that
+    /// a window cannot reach as a whole.
     pub fn recall(&mut self, address: usize, len: usize) -> Option<Exposed> {
         self.reach.recalled(address, len)
     }
 
-    /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call.
+    /// Whether a buffer that was [recalled](Self::recall) still lies where it was. One short system
+    /// call.
     pub fn confirm(&mut self, address: usize, len: usize, exposed: &Exposed) -> bool {
         self.reach.confirms(address, len, exposed)
     }
 
-    /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be:
-    /// then by CMA, or another way. The first window on a buffer blocks while pages are mapped;
-    /// later ones are found in a cache.
+    /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be
+    /// mapped: copy by CMA then, or by another path. The first window on a buffer blocks while
+    /// pages are mapped; later ones are found in a cache.
     pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
         self.reach.window(peer, exposure, len)
     }
 
-    /// What has been moved of this rank's buffers; `None` where none can be.
+    /// Which of this rank's buffers have been migrated; `None` where none can be.
     pub fn usage(&self) -> Option<Usage> {
         self.reach.mapped().as_ref().ok().map(Registry::usage)
     }
 
-    /// What each back end can do in this process, for people.
+    /// What each back end can do in this process, as text.
     pub fn status(&self) -> Vec<BackendStatus> {
         let refused = self.peers.iter().find_map(|peer| match peer {
             CmaPeer::Refused(why) => Some(why.to_string()),
@@ -397,13 +398,13 @@ impl Direct {
     }
 }
 
-/// Why a back end that the user has not asked for is not used.
+/// Why a back end that the user has not enabled is not used.
 const OFF: &str = "switched off by MICA_DIRECT or MICA_MAPPED";
 
 /// What a back end can do in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendStatus {
-    /// Which.
+    /// The back end.
     pub backend: Backend,
     /// What it has done so far, or why it cannot be used.
     pub state: Result<String, String>,

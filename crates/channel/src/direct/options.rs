@@ -1,33 +1,33 @@
-//! Which back ends a rank may use, and from when on.
+//! Which back ends a rank may use, and the thresholds for migration.
 
 use mica_node::tunables::{self, BadValue};
 
-/// What the tunables say of the direct channel.
+/// The tunables of the direct channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectOptions {
     /// `process_vm_readv` and `process_vm_writev` are allowed.
     pub cma: bool,
-    /// Buffers may be moved to the job segment's file.
+    /// Buffers may be migrated to the job segment's file.
     pub mapped: bool,
-    /// Of these, also those in mappings that the program has made itself (`MICA_MAPPED=all`).
+    /// Also migrate buffers in mappings that the program has made itself (`MICA_MAPPED=all`).
     pub mapped_all: bool,
     /// The XPMEM module may be used.
     pub xpmem: bool,
-    /// Uses of a buffer before it is moved (`MICA_MAPPED_AFTER`).
+    /// Uses of a buffer before it is migrated (`MICA_MAPPED_AFTER`).
     pub mapped_after: u32,
-    /// Bytes of the shortest buffer that is moved (`MICA_MAPPED_MIN`).
+    /// Bytes of the shortest buffer that is migrated (`MICA_MAPPED_MIN`).
     pub mapped_min: usize,
-    /// Bytes that are moved at most (`MICA_MAPPED_MAX`).
+    /// Bytes that are migrated at most (`MICA_MAPPED_MAX`).
     pub mapped_max: usize,
 }
 
 impl DirectOptions {
-    /// What the environment says. `MICA_DIRECT=mapped` and `=xpmem` leave CMA on, for what these
-    /// cannot reach (the ends of buffers, scattered messages, buffers that are new): only `off` is
-    /// without.
+    /// The options that the environment sets. `MICA_DIRECT=mapped` and `=xpmem` keep CMA enabled,
+    /// for what these cannot reach (the ends of buffers, scattered messages, new buffers); only
+    /// `off` disables it.
     ///
     /// # Errors
-    /// When a tunable's value does not fit.
+    /// When a tunable has an invalid value.
     pub fn in_force() -> Result<DirectOptions, BadValue> {
         let choice = tunables::DIRECT.choice()?;
         let migrated = tunables::MAPPED.choice()?;

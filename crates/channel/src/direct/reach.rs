@@ -1,21 +1,21 @@
-//! What many calls of a rank use at once to reach its peers' buffers: collectives, whose steps run
-//! wherever somebody waits.
+//! Access to peers' buffers that many calls of a rank share: for collectives, whose steps run on
+//! any thread that waits.
 //!
-//! [`Direct`](super::Direct) is one rank's and is used with `&mut`. A [`PeerAccess`] is its shared
-//! half: what may be reached by whom is in registries behind locks that nobody holds for long, so a
-//! clone of it goes to every call, on every thread.
+//! [`Direct`](super::Direct) belongs to one rank and is used with `&mut`. A [`PeerAccess`] is its
+//! shared half: its registries lie behind locks that are held only briefly, so every call on every
+//! thread may have a clone of it.
 //!
 //! How a collective uses it: each rank [exposes](PeerAccess::expose) its buffer and puts the two
 //! [words](PublishedBuffer::words) where its peers find them. A peer [opens](PeerAccess::open) them
 //! with the buffer's length, and [loads](PeerBuffer::load) and [stores](PeerBuffer::store) any
-//! part, or works [in place](PeerBuffer::region). When all are done, the rank drops its
+//! part, or accesses it [in place](PeerBuffer::region). When all are done, the rank drops its
 //! [`PublishedBuffer`].
 //!
-//! What a store has written is seen by whoever sees, by an Acquire load, a Release store that the
-//! storing thread makes afterwards: the stores are plain ones (where the C library copies past the
-//! caches, it ends with a fence), those that the kernel makes for `process_vm_writev` happen in the
-//! same thread before the call returns, and both sides look at the same memory through coherent
-//! caches.
+//! Memory ordering: a thread sees the stored bytes once its Acquire load has seen a Release store
+//! that the storing thread made afterwards. The stores are plain stores (where the C library uses
+//! non-temporal stores, it ends with a fence). The kernel's stores for `process_vm_writev` happen
+//! in the calling thread before the call returns. Both sides access the same memory through
+//! coherent caches.
 //!
 //! ## Words
 //!
@@ -23,13 +23,13 @@
 //! |---|---|---|
 //! | 0 | 0-1 | back end: 0 none, 1 CMA, 2 mapped, 3 XPMEM |
 //! | 0 | 2 | mapped: bytes before the first whole page are out of reach of a window |
-//! | 0 | 3 | mapped: the same behind the last |
+//! | 0 | 3 | mapped: bytes behind the last whole page are out of reach of a window |
 //! | 0 | 4-11 | mapped: slot of the owner's file space |
 //! | 0 | 12-63 | mapped: offset in the slot of the first byte that a window reaches |
 //! | 1 | | the buffer's address |
 //!
-//! Other than those of an [`Exposure`], they name the address whatever the back end, so that CMA
-//! can do what a window cannot.
+//! Unlike the words of an [`Exposure`], they hold the address for every back end, so that CMA can
+//! copy what a window cannot reach.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -43,7 +43,7 @@ use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
 
 const _: () = assert!(SLOTS <= 1 << 8 && SLOT_SPAN < 1 << 52);
 
-/// A peer's memory could not be read or written after all. Part of the bytes may have been copied.
+/// A peer's memory could not be read or written. Part of the bytes may have been copied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot reach the memory of rank {peer}: {refusal}")]
 pub struct PeerAccessError {
@@ -63,8 +63,8 @@ impl PeerAccessError {
     }
 }
 
-/// A rank's access to its peers' buffers, and theirs to its own. Cheap to clone; all clones are
-/// one.
+/// A rank's access to its peers' buffers, and theirs to its own. Cheap to clone; all clones share
+/// one state.
 #[derive(Debug, Clone)]
 pub struct PeerAccess {
     shared: Arc<PeerAccessInner>,
@@ -76,9 +76,9 @@ struct PeerAccessInner {
     me: u32,
     options: DirectOptions,
     page: u64,
-    /// My own moved buffers, or why there are none.
+    /// This rank's migrated buffers, or why there are none.
     mapped: Result<Registry, String>,
-    /// Peers' moved buffers.
+    /// Peers' migrated buffers.
     slots: Mutex<PeerSlots>,
     xpmem: Result<Mutex<Xpmem>, String>,
     /// Whether the kernel copies from and to a peer: `UNKNOWN`, `WORKS` or `REFUSED`.
@@ -91,7 +91,7 @@ const UNKNOWN: u8 = 0;
 const WORKS: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// The tables behind the locks are whole between any two statements that can panic.
+/// A poisoned lock is usable: the tables are consistent between any two statements that can panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -123,13 +123,13 @@ impl PeerAccess {
         }
     }
 
-    /// Whether buffers may be reached by loads and stores here, sooner or later.
+    /// Whether buffers may be reached by loads and stores in this process, now or later.
     pub fn can_load_store(&self) -> bool {
         self.shared.mapped.is_ok() || self.shared.xpmem.is_ok()
     }
 
-    /// What this rank can do, for the others of its node; `costs` is the fingerprint of what it
-    /// chooses by.
+    /// What this rank can do, for the other ranks of its node; `costs` is the fingerprint of the
+    /// cost model by which it chooses.
     pub fn abilities(&self, costs: u64) -> Abilities {
         Abilities {
             mapped: self.shared.mapped.is_ok(),
@@ -142,7 +142,7 @@ impl PeerAccess {
     /// Whether the kernel has refused a copy between this rank and a peer for good, in a probe or
     /// later.
     pub fn cma_was_refused(&self) -> bool {
-        // Relaxed: this rank's own knowledge; what it decides by it, it tells the others.
+        // Relaxed: local to this rank, which announces to the others what it decides from it.
         self.shared.cma_was_refused.load(Ordering::Relaxed)
     }
 
@@ -150,7 +150,7 @@ impl PeerAccess {
     /// this rank.
     pub(super) fn note_refusal(&self, peer: u32, refusal: &CopyRefusal) {
         let limit = match *refusal {
-            // The peer's own doing, who says so.
+            // The peer's own setting, which the peer reports itself.
             CopyRefusal::SwitchedOff => return,
             CopyRefusal::Kernel { errno } => Limit::Kernel {
                 errno: errno.unsigned_abs(),
@@ -163,13 +163,14 @@ impl PeerAccess {
         block.note_limit(Means::Cma, limit);
     }
 
-    /// Whether the kernel copies between `peer`'s memory and mine; asks it the first time.
+    /// Whether the kernel copies between `peer`'s memory and this process's; probes it the first
+    /// time.
     pub fn cma_works(&self, peer: u32) -> bool {
         let Some(state) = self.shared.cma.get(peer as usize) else {
             return false;
         };
-        // Two threads may both find it unknown: they come to the same answer, which nothing else
-        // depends on.
+        // Relaxed: two threads may both find it unknown; they get the same answer, and no other
+        // data depends on it.
         match state.load(Ordering::Relaxed) {
             UNKNOWN => {
                 let is_here = self.shared.segment.is_member(peer);
@@ -187,20 +188,19 @@ impl PeerAccess {
     }
 
     /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each
-    /// collective, since uses are counted. The answer is to be kept until the peers are done:
-    /// meanwhile the pages are not moved. Where nothing is on, it carries words that no peer can
-    /// open.
+    /// collective, since uses are counted. Keep the result until the peers are done; the pages are
+    /// not migrated meanwhile. If no back end is enabled, it carries words that no peer can open.
     ///
     /// Costs nothing with XPMEM or CMA alone. With `mapped`, asks the kernel where the buffer lies
-    /// (0.35 us), and blocks while its pages are moved, the once that this happens.
+    /// (0.35 us), and blocks while its pages are migrated, which happens once.
     pub fn expose(&self, address: usize, len: usize) -> PublishedBuffer {
         let exposed = (len > 0).then(|| self.exposed(address, len)).flatten();
         self.publish(address, len, exposed)
     }
 
-    /// As [`expose`](Self::expose), of all memory from the first byte of `view` to the last, gaps
-    /// included. Position 0 is the lowest byte, [`View::span`] says where it lies; a peer must know
-    /// the layout to find the view's bytes there, and must not store to the gaps.
+    /// As [`expose`](Self::expose), for all memory from the lowest byte of `view` to the highest,
+    /// gaps included. Position 0 is the lowest byte; [`View::span`] says where it lies. A peer must
+    /// know the layout to find the view's bytes, and must not store to the gaps.
     pub fn expose_span(&self, view: &View) -> PublishedBuffer {
         let (address, len) = view.span();
         self.expose(address, len)
@@ -208,8 +208,9 @@ impl PeerAccess {
 
     /// As [`expose`](Self::expose) for a buffer that was exposed before and could be reached whole
     /// by windows, without asking the kernel whether it still lies there. A peer may open it, but
-    /// must not load or store before [`confirm`](Self::confirm) has said yes; if it says no, expose
-    /// it anew and tell the peers. `None` for a buffer that is not known.
+    /// must not load or store before [`confirm`](Self::confirm) has returned true; if it returns
+    /// false, expose the buffer again and announce the new words to the peers. `None` for a buffer
+    /// that is not known.
     pub fn recall(&self, address: usize, len: usize) -> Option<PublishedBuffer> {
         let exposed = if self.shared.xpmem.is_ok() {
             self.exposed(address, len)?
@@ -219,9 +220,9 @@ impl PeerAccess {
         Some(self.publish(address, len, Some(exposed)))
     }
 
-    /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call;
-    /// none with XPMEM, which goes by addresses. What was [exposed](Self::expose) lies where it
-    /// does.
+    /// Whether a buffer that was [recalled](Self::recall) still lies where it was. One short system
+    /// call; none with XPMEM, which works by address. A buffer that was just
+    /// [exposed](Self::expose) needs no confirmation.
     pub fn confirm(&self, address: usize, len: usize, published: &PublishedBuffer) -> bool {
         match &published.exposed {
             Some(exposed) if exposed.exposure.backend == Backend::Mapped => {
@@ -235,9 +236,9 @@ impl PeerAccess {
     /// `None` when neither a window nor the kernel reaches it. The first use of a buffer blocks
     /// while pages are mapped; later ones find them in a cache.
     ///
-    /// The same words of the same peer with the same length always mean the same: what was opened
-    /// once may be kept instead of opened again, but is to be used only while the peer exposes the
-    /// buffer by these words.
+    /// The same words of the same peer with the same length always mean the same: a buffer that was
+    /// opened once may be kept instead of opened again, but use it only while the peer exposes it
+    /// by these words.
     pub fn open(&self, peer: u32, words: [u64; 2], len: usize) -> Option<PeerBuffer> {
         let mut reached = PeerBuffer {
             peer,
@@ -314,12 +315,12 @@ impl PeerAccess {
         }
     }
 
-    /// This rank's moved buffers, or why there are none.
+    /// This rank's migrated buffers, or why there are none.
     pub(super) fn mapped(&self) -> &Result<Registry, String> {
         &self.shared.mapped
     }
 
-    /// Attachments that XPMEM has made, or why it does not.
+    /// Attachments that XPMEM has made, or why it cannot.
     pub(super) fn attached(&self) -> Result<u64, String> {
         match &self.shared.xpmem {
             Ok(xpmem) => Ok(lock(xpmem).attached()),
@@ -357,8 +358,9 @@ pub(super) fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
     [tag, address as u64]
 }
 
-/// The exposure of a buffer of `len` bytes that `words` carry. What a window leaves out at the ends
-/// is always what lies on pages that the buffer only touches, so it follows from the address.
+/// The exposure of a buffer of `len` bytes that `words` carry. The bytes that a window leaves out
+/// at the ends are always those on pages that the buffer covers only in part, so they follow from
+/// the address.
 pub(super) fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Exposure> {
     let [first, address] = words;
     let by_address = |backend| Some(Exposure::by_address(backend, address as usize));
@@ -389,7 +391,7 @@ pub struct PublishedBuffer {
 }
 
 impl PublishedBuffer {
-    /// What to tell the peers.
+    /// What to send to the peers.
     pub fn words(&self) -> [u64; 2] {
         self.words
     }
@@ -405,9 +407,9 @@ impl PublishedBuffer {
 /// [`PeerAccess`] that made it.
 ///
 /// # Contract
-/// That of a [`Window`]: what is touched, and when, is as MPI's rules and the messages or stamps
-/// between the ranks say; the peer exposes the buffer meanwhile; no view that is given lies in the
-/// bytes of the peer's buffer that are copied.
+/// That of a [`Window`]: MPI's rules and the messages or stamps between the ranks order all
+/// accesses; the peer exposes the buffer meanwhile; no view that is passed overlaps the bytes of
+/// the peer's buffer that are copied.
 #[derive(Debug, Clone)]
 pub struct PeerBuffer {
     peer: u32,
@@ -415,15 +417,15 @@ pub struct PeerBuffer {
     address: u64,
     len: usize,
     window: Option<Window>,
-    /// For what the window does not reach.
+    /// For the bytes that the window does not reach.
     kernel: Option<PeerAccess>,
 }
 
 impl PeerBuffer {
-    /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on.
+    /// Copies `len` bytes at `position` of the peer's buffer to `view` from `view_position` on.
     ///
     /// # Errors
-    /// When the kernel refuses, where it must help: the peer has died, or its buffer is not there.
+    /// When the kernel has to copy and refuses: the peer has died, or its buffer is not mapped.
     ///
     /// # Panics
     /// If the peer's buffer or the view does not have these bytes.
@@ -438,8 +440,8 @@ impl PeerBuffer {
         self.copy::<true>(position, view, view_position, len)
     }
 
-    /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer.
-    /// The peer sees them once it sees a Release store that this thread makes afterwards.
+    /// Copies `len` bytes of `view` from `view_position` on to `position` of the peer's buffer. The
+    /// peer sees them once it sees a Release store that this thread makes afterwards.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
@@ -457,12 +459,12 @@ impl PeerBuffer {
         self.copy::<false>(position, view, view_position, len)
     }
 
-    /// `len` bytes at `position` of the peer's buffer, to be read (or written) where they are;
-    /// `None` unless a window reaches all of them. The region keeps the peer's memory mapped, but
-    /// for its content the peer must expose the buffer.
+    /// `len` bytes at `position` of the peer's buffer, to be read (or written) in place; `None`
+    /// unless a window reaches all of them. The region keeps the peer's memory mapped, but its
+    /// content is valid only while the peer exposes the buffer.
     ///
-    /// Typed shapes may be laid over it: of the peer's buffer, only bytes of these `len` are to be
-    /// touched.
+    /// Typed shapes may be laid over it, but only these `len` bytes of the peer's buffer may be
+    /// accessed.
     pub fn region(&self, position: usize, len: usize) -> Option<Region> {
         self.check(position, len);
         if len == 0 {
@@ -479,7 +481,7 @@ impl PeerBuffer {
         self.reachable() == (0..self.len)
     }
 
-    /// The bytes that are reached by load and store; the kernel copies the others.
+    /// The bytes reached by load and store; the kernel copies the others.
     pub fn reachable(&self) -> Range<usize> {
         self.window.as_ref().map_or(0..0, Window::reachable)
     }

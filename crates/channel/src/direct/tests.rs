@@ -1,4 +1,4 @@
-//! Direct copy from this very process: the kernel allows it wherever the call exists.
+//! Direct copy within this process, which the kernel allows wherever the call exists.
 
 use super::*;
 use crate::memory::{Block, Shape};
@@ -161,7 +161,8 @@ fn words_of_a_reach_name_the_address_and_the_ends() {
     assert_eq!(reach::read_words([0, 0], len, page as u64), None);
 }
 
-/// Also ranges that lie beside it, as the last piece of a buffer does whose last page is not shown.
+/// Also ranges outside the reachable part, such as the last piece of a buffer whose last page is
+/// not exposed.
 #[test]
 fn a_range_falls_into_what_a_window_reaches_and_the_rest() {
     for reachable in [0..0, 0..9, 2..6, 9..9] {

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use crate::memory::{Block, Region, Shape, View};
 
 /// A peer's buffer that this rank loads from and stores to. Cheap to clone; may outlive the
-/// [`Direct`](super::Direct) that made it, but not the peer's [`Exposed`](super::Exposed): bytes
-/// that are moved after that are lost, or a fault.
+/// [`Direct`](super::Direct) that made it, but not the peer's [`Exposed`](super::Exposed): a copy
+/// after that is lost, or faults.
 ///
 /// # Contract
 /// The bytes belong to another process. MPI's rules for buffers in use keep both sides from
 /// touching a byte at the same time: a byte is written by the one side only while the other neither
-/// reads nor writes it, and the messages by which the two agree about that order their accesses.
+/// reads nor writes it, and the messages by which the two sides agree on this order their accesses.
 /// Windows copy with raw addresses and never make references, so a program that breaks these rules
-/// gets wrong bytes, never undefined behaviour of this process beyond that.
+/// gets wrong bytes, but no undefined behaviour in this process.
 #[derive(Debug, Clone)]
 pub struct Window {
     /// Where the buffer's first byte is, or would be if it were reachable.
@@ -30,7 +30,7 @@ impl Window {
         self.reachable.clone()
     }
 
-    /// The part of `range` that `window` reaches, what lies before it and what lies behind it. Each
+    /// The part of `range` that `window` reaches, the part before it and the part behind it. Each
     /// may be empty.
     #[inline]
     pub fn parts(window: Option<&Window>, range: &Range<usize>) -> [Range<usize>; 3] {
@@ -55,7 +55,7 @@ impl Window {
         self.mapping.region_at(self.origin.wrapping_add(position))
     }
 
-    /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on.
+    /// Copies `len` bytes at `position` of the peer's buffer to `view` from `view_position` on.
     /// Does not block.
     ///
     /// # Panics
@@ -65,12 +65,13 @@ impl Window {
         let from = self.address(position, view, view_position, len);
         let from = std::ptr::with_exposed_provenance::<u8>(from);
         // SAFETY: 1. `address` has checked that the bytes lie in the mapping, which lives as long
-        // as `self`; 2. and that a view which lies in the same mapping lies elsewhere in it; no
-        // other does. That the peer leaves the bytes alone is the window's contract.
+        // as `self`; 2. `address` has also checked that a view in the same mapping does not overlap
+        // them; no other view lies in the mapping. That the peer leaves the bytes alone is the
+        // window's contract.
         unsafe { view.unpack_from(view_position, from, len) };
     }
 
-    /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer.
+    /// Copies `len` bytes of `view` from `view_position` on to `position` of the peer's buffer.
     /// Does not block.
     ///
     /// # Panics
@@ -111,7 +112,7 @@ impl Window {
     }
 }
 
-/// The part of `range` within `reachable`, what lies before it and what lies behind it.
+/// The part of `range` within `reachable`, the part before it and the part behind it.
 #[inline]
 pub(super) fn split(range: &Range<usize>, reachable: &Range<usize>) -> [Range<usize>; 3] {
     let start = reachable.start.clamp(range.start, range.end);

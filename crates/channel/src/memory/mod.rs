@@ -1,9 +1,9 @@
 //! Memory of this process as messages see it: where bytes lie and in which order they travel.
 //!
-//! A [`Region`] is a place in memory (the caller's, or a [`Block`] of our own, or of a peer's that
-//! is mapped here, which lives as long as somebody uses it). A [`View`] is a region with a
-//! [`Shape`]: the bytes of a message in their order. All other layers name memory by these two
-//! types; only this module turns them into loads and stores.
+//! A [`Region`] is a place in memory: the caller's, or in a [`Block`] of the library's or a mapped
+//! peer's memory, which lives as long as it is in use. A [`View`] is a region with a [`Shape`]: the
+//! bytes of a message in their order. All other layers name memory by these two types; only this
+//! module turns them into loads and stores.
 //!
 //! A region has bounds and a view has its shape, and no access leaves them: safe code cannot reach
 //! other memory.

@@ -1,4 +1,5 @@
-//! Places in memory: the caller's, by promise, and our own blocks, by reference count.
+//! Places in memory: in the caller's memory, which the caller keeps alive, and in the library's
+//! blocks, which are reference-counted.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc};
 use std::ffi::c_void;
@@ -13,8 +14,8 @@ use mica_node::area::{INLINE, Inline, RawArea, TURNS};
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here,
-/// or cells or lines of an [`RawArea`].
+/// Memory that regions keep alive: heap memory, aligned to a cache line; a peer's memory, mapped
+/// here; or cells or lines of a [`RawArea`].
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
@@ -41,20 +42,20 @@ unsafe impl Send for Block {}
 // SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through
 // regions, whose users order them as the operations of one message do.
 unsafe impl Sync for Block {}
-/// What a block is made of is only ever dropped: a panic cannot leave it half changed.
+/// A block's fields never change until they are dropped: a panic cannot leave it half changed.
 impl std::panic::RefUnwindSafe for Block {}
 
-/// Memory for a temporary buffer could not be had.
+/// Memory for a temporary buffer could not be allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot allocate {bytes} bytes of memory for a temporary buffer")]
 pub struct OutOfMemory {
-    /// What was asked for, in bytes.
+    /// The requested size in bytes.
     pub bytes: usize,
 }
 
 /// An address in a piece of memory whose bounds no access leaves, and what keeps that memory alive
-/// if it is ours. The address itself may lie outside the bounds: the origin of a datatype whose
-/// bytes lie elsewhere, or a step on the way to another address.
+/// if it is the library's. The address itself may lie outside the bounds: the origin of a datatype
+/// whose bytes lie elsewhere, or an intermediate result of address arithmetic.
 #[derive(Clone, Debug)]
 pub struct Region {
     address: usize,
@@ -66,7 +67,7 @@ pub struct Region {
 
 impl Block {
     /// Allocates `bytes` bytes and returns the region of its first byte; the block lives as long as
-    /// any region or view made from it. The content is initialised but means nothing.
+    /// any region or view made from it. The content is initialised but unspecified.
     pub fn allocate(bytes: usize) -> Result<Region, OutOfMemory> {
         let failed = OutOfMemory { bytes };
         // Alignment 16 and a manual round-up let large blocks come from the kernel as untouched
@@ -92,7 +93,7 @@ impl Block {
         Block::in_area(area, area.cell(0, 0), cells * area.cell_bytes())
     }
 
-    /// From the data of an area's first line to the end of that of its last.
+    /// The memory from the data of an area's first line to the end of the data of its last.
     pub(crate) fn lines_of(area: &Arc<RawArea>) -> Arc<Block> {
         let data = |turn, member| {
             let data = area.line(turn, member).with_data_mut(<*mut Inline>::cast);
@@ -139,8 +140,8 @@ impl Block {
         }
     }
 
-    /// The region of `bytes` bytes at `address` that no access leaves, though the block goes on: a
-    /// cell, or the data of a line.
+    /// The region of `bytes` bytes at `address`, with these as its bounds although the block is
+    /// longer: a cell, or the data of a line.
     ///
     /// # Panics
     /// If they do not lie in the block.
@@ -173,8 +174,8 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Memory::Heap { base, allocation } = self.memory {
-            // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a
-            // region of it any more.
+            // SAFETY: `base` came from `alloc_zeroed` with this allocation, and no region of it is
+            // left.
             unsafe { dealloc(base.as_ptr(), allocation) }
         }
     }
@@ -182,8 +183,8 @@ impl Drop for Block {
 
 impl Region {
     /// The caller's memory at `ptr`, which may be null (`MPI_BOTTOM`, or a buffer of no bytes);
-    /// `bounds`, relative to it, are what an operation may touch. No access through this region, or
-    /// one derived from it, leaves them.
+    /// `bounds`, relative to it, are the bytes that an operation may access. No access through this
+    /// region, or one derived from it, leaves them.
     ///
     /// # Safety
     /// 1. Of the bytes within `bounds`, those that the operation covers (the elements that its
@@ -191,9 +192,9 @@ impl Region {
     ///    unmapped) lie in live memory of this process from the operation's start until it
     ///    completes, and are readable;
     /// 2. they are writable if the operation receives, unpacks or reduces into them;
-    /// 3. until then nobody else writes the bytes that the operation reads, nor touches those that
-    ///    it writes, and buffers which the operation reads do not overlap those it writes, except
-    ///    where it says that they may.
+    /// 3. until then no other code writes the bytes that the operation reads, nor accesses those
+    ///    that it writes, and buffers which the operation reads do not overlap those it writes,
+    ///    except where it says that they may.
     #[inline]
     pub unsafe fn user(ptr: *const c_void, bounds: Range<isize>) -> Region {
         let address = ptr.expose_provenance();
@@ -202,7 +203,7 @@ impl Region {
             low: address.wrapping_add_signed(bounds.start),
             bytes: match bounds.is_empty() {
                 true => 0,
-                // More than half of all addresses, perhaps.
+                // The bounds may span more than half of the address space.
                 false => bounds.end.wrapping_sub(bounds.start) as usize,
             },
             owner: None,
@@ -276,8 +277,8 @@ impl Region {
         }
     }
 
-    /// The message of this shape here. The region's bounds must hold the whole shape: an internal
-    /// error otherwise, so it panics.
+    /// The message of this shape here. The region's bounds must hold the whole shape. Anything else
+    /// is an internal error, and it panics.
     #[inline]
     pub fn view(self, shape: Shape) -> View {
         View::new(self, shape)
@@ -293,7 +294,8 @@ impl Region {
     /// Copies `from` to the bytes from here on.
     pub fn write_bytes(&self, from: &[u8]) {
         self.check(0, from.len());
-        // SAFETY: as in `read_bytes`; by the promise nobody else holds the bytes written.
+        // SAFETY: as in `read_bytes`; by the caller's promise no other code accesses the bytes
+        // written.
         unsafe { copy_small(from.as_ptr(), self.ptr(), from.len()) }
     }
 
@@ -323,9 +325,8 @@ impl Region {
     }
 }
 
-/// A place so many bytes into a region. Counts no reference, where a region that lies in a block
-/// does: between stores to lines that other processors have, a locked instruction waits for all of
-/// them.
+/// A place at an offset in a region. Unlike a region in a block, it counts no reference: between
+/// stores to cache lines that other processors hold, a locked instruction waits for all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionOffset<'a> {
     region: &'a Region,
@@ -345,8 +346,8 @@ impl RegionOffset<'_> {
         let (from, to) = (self.checked(bytes), to.checked(bytes));
         match bytes {
             0 => {}
-            // SAFETY: both regions were checked to hold `bytes` bytes; so few are all read before
-            // any is written.
+            // SAFETY: both regions were checked to hold `bytes` bytes; up to 16 bytes are all read
+            // before any is written.
             1..=16 => unsafe { copy_small(from, to, bytes) },
             // SAFETY: as above.
             _ => unsafe { copy_any(from, to, bytes) },
@@ -366,8 +367,8 @@ impl RegionOffset<'_> {
             return f(&[], &mut []);
         }
         // SAFETY: both regions were checked to hold `bytes` initialised bytes. The mutable slice is
-        // the only access to its bytes: by the promise nobody else touches them, and the input is
-        // copied if it shares any.
+        // the only access to its bytes: by the caller's promise no other code accesses them, and
+        // the input is copied if it overlaps them.
         unsafe {
             let given = std::slice::from_raw_parts(input, bytes);
             if input.addr().abs_diff(inout.addr()) < bytes {
@@ -406,13 +407,13 @@ pub fn combine<R>(
     input.at(0).combine_into(inout, bytes, f)
 }
 
-/// `memcpy` for any number of bytes.
+/// `memcpy` for any number of bytes that avoids the slow case of `rep movsb`.
 ///
-/// AMD's Zen cores do `rep movsb`, which glibc's `memcpy` takes from 2 KiB on, thirty times slower
+/// glibc's `memcpy` uses `rep movsb` from 2 KiB on. On AMD's Zen cores it is thirty times slower
 /// than usual where the destination begins up to 63 bytes further into its page than the source: 16
-/// KiB take 6 us and not 0.2. This is what a receive buffer from `malloc` (16 bytes into a page, if
-/// it is large) meets when it is filled from memory that starts at a page. Shorter copies are done
-/// by other means, so there long ones go in short pieces.
+/// KiB take 6 us instead of 0.2. A large receive buffer from `malloc` (16 bytes into a page) has
+/// this offset when it is filled from memory that starts at a page. Shorter copies do not use `rep
+/// movsb`, so long copies are split into short pieces in this case.
 ///
 /// # Safety
 /// As `ptr::copy_nonoverlapping`.
@@ -428,13 +429,13 @@ pub(super) unsafe fn copy_long(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// The same for ranges that may overlap.
+/// As [`copy_long`], for ranges that may overlap.
 ///
 /// # Safety
 /// As `ptr::copy`.
 #[inline]
 pub(super) unsafe fn copy_any(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: by the contract above; in pieces only what does not overlap.
+    // SAFETY: by the contract above; only ranges that do not overlap are copied in pieces.
     unsafe {
         if bytes > SHORT && is_unlucky(from, to) && from.addr().abs_diff(to.addr()) >= bytes {
             copy_in_pieces(from, to, bytes);
@@ -444,7 +445,7 @@ pub(super) unsafe fn copy_any(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies up to this length do without `rep movsb`.
+/// Bytes up to which glibc's `memcpy` does not use `rep movsb`.
 const SHORT: usize = 2048;
 
 #[inline(always)]
@@ -458,12 +459,12 @@ fn is_unlucky(from: *const u8, to: *mut u8) -> bool {
 unsafe fn copy_in_pieces(from: *const u8, to: *mut u8, bytes: usize) {
     for at in (0..bytes).step_by(SHORT) {
         let piece = SHORT.min(bytes - at);
-        // SAFETY: a part of the ranges that the contract speaks of.
+        // SAFETY: a part of the ranges of the contract.
         unsafe { ptr::copy_nonoverlapping(from.wrapping_add(at), to.wrapping_add(at), piece) };
     }
 }
 
-/// `memcpy` that spends no call on a few bytes.
+/// `memcpy` that copies up to 16 bytes without a call.
 ///
 /// # Safety
 /// 1. `from` is readable and `to` writable for `bytes` bytes;
@@ -563,7 +564,7 @@ mod tests {
             assert_eq!(other.may_share(&middle), shares, "{other:?}");
         }
         assert!(!Region::null().may_share(&Region::null()));
-        // Nothing lies in the other, wherever that is.
+        // An empty region shares no byte, wherever it lies.
         assert!(!at(100, 100).may_share(&middle));
     }
 

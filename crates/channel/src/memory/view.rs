@@ -74,7 +74,7 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub struct View {
     address: usize,
-    /// Keeps the memory alive if it is ours.
+    /// Keeps the memory alive if it is the library's.
     owner: Option<Arc<Block>>,
     shape: Shape,
     len: usize,
@@ -162,7 +162,7 @@ impl View {
         &self.shape
     }
 
-    /// Address and length, if the bytes lie in memory as they travel.
+    /// Address and length, if the bytes lie in memory in message order without gaps.
     #[inline]
     pub fn as_contiguous(&self) -> Option<(usize, usize)> {
         match &self.shape {
@@ -181,8 +181,8 @@ impl View {
         (self.address.wrapping_add_signed(low), bytes)
     }
 
-    /// Whether the message shares `addresses` of `block`, or gaps between its bytes do. Only a
-    /// message in the same block can: by the region's promise others do not.
+    /// Whether the message, gaps between its bytes included, overlaps `addresses` of `block`. Only
+    /// a message in the same block can: by the region's promise others do not.
     #[inline]
     pub(crate) fn meets(&self, block: &Arc<Block>, addresses: Range<usize>) -> bool {
         let owner = self.owner.as_ref();
@@ -192,24 +192,24 @@ impl View {
         }
     }
 
-    /// Copies the message's bytes from `position` on into `to`; returns how many, fewer than `to`
-    /// holds only at the message's end.
+    /// Copies the message's bytes from `position` on into `to`; returns how many: as many as `to`
+    /// holds, or fewer at the message's end.
     #[inline(always)]
     pub fn pack(&self, position: usize, to: &mut [u8]) -> usize {
         // SAFETY: `to` is writable for its length and, being exclusive, disjoint from the message.
         unsafe { self.pack_into(position, to.as_mut_ptr(), to.len()) }
     }
 
-    /// Copies `from` to the message's bytes from `position` on; returns how many, fewer than `from`
-    /// holds only at the message's end.
+    /// Copies `from` to the message's bytes from `position` on; returns how many: as many as `from`
+    /// holds, or fewer at the message's end.
     #[inline(always)]
     pub fn unpack(&self, position: usize, from: &[u8]) -> usize {
-        // SAFETY: `from` is readable for its length; by the region's promise the message's bytes
-        // are nobody else's.
+        // SAFETY: `from` is readable for its length; by the region's promise no other code accesses
+        // the message's bytes.
         unsafe { self.unpack_from(position, from.as_ptr(), from.len()) }
     }
 
-    /// Copies `len` bytes of the message from `position` on to `to`, as they travel; returns how
+    /// Copies `len` bytes of the message from `position` on to `to`, in message order; returns how
     /// many, fewer only at the message's end. The two do not overlap.
     #[inline]
     pub fn pack_to(&self, position: usize, to: &Region, len: usize) -> usize {
@@ -285,8 +285,8 @@ impl View {
         }
     }
 
-    /// The message's bytes from `position` on as stretches of memory, in order; neighbours that
-    /// touch are one.
+    /// The message's bytes from `position` on as stretches of memory, in order; adjacent stretches
+    /// are merged.
     pub fn runs(&self, position: usize) -> ByteRuns<'_> {
         ByteRuns {
             view: self,
@@ -301,7 +301,7 @@ impl View {
         runs
     }
 
-    /// About how many runs the message has: never fewer.
+    /// An upper bound of the number of runs of the message.
     pub fn run_count_hint(&self) -> usize {
         match &self.shape {
             _ if self.len == 0 => 0,
@@ -351,8 +351,8 @@ impl View {
         if from.len / from.run_count_hint().max(1) >= LONG {
             for run in from.runs(0) {
                 let source = std::ptr::with_exposed_provenance(run.address);
-                // SAFETY: the run's bytes are promised by `from`, and disjoint from ours by the
-                // region's promise.
+                // SAFETY: the run's bytes are promised by `from`, and disjoint from this message's
+                // by the region's promise.
                 done += unsafe { self.unpack_from(done, source, run.len) };
                 if done == n {
                     break;

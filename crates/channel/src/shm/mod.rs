@@ -1,16 +1,16 @@
 //! The shared-memory channel, in the two designs of chai-2009, chapter 3.
 //!
 //! - [`advanced`]: rings for short messages, cells of the sender's pool for longer ones, doorbells
-//!   to find who has sent (3.2). The one to use.
-//! - [`basic`]: one large FIFO for each pair (3.1), to compare with (`MICA_SHM=basic`).
+//!   to find the senders (3.2). This is the default.
+//! - [`basic`]: one large FIFO for each pair (3.1), for comparison (`MICA_SHM=basic`).
 //!
-//! Where they are mixed (`MICA_SHM=mixed`), ranks of the same parity talk through FIFOs and all
-//! others through rings: two channels to be polled, as of chapter 7.
+//! Where they are mixed (`MICA_SHM=mixed`), ranks of the same parity communicate through FIFOs and
+//! all others through rings: two channels to be polled, as in chapter 7.
 //!
-//! The launcher chooses for the whole job and says so in the segment. A rank asks the advanced
-//! design first; for a peer who has a FIFO it never has an outlet or an inlet, and the branch that
-//! otherwise opens the first one, or finds that there is none, leads to the FIFOs. So that there is
-//! a choice costs the advanced design nothing.
+//! The launcher chooses for the whole job and records the choice in the segment. A rank asks the
+//! advanced design first. For a peer with a FIFO the advanced design never has an outlet or an
+//! inlet, and the branch that handles a missing one leads to the FIFOs. So the choice costs the
+//! advanced design nothing.
 //!
 //! Both carry packets in order from one rank to another, and wake a parked peer after each step
 //! that may unblock it.
@@ -31,7 +31,7 @@ use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
 use mica_node::segment::JobSegment;
 
-/// The packet whose payload, at most [`INLINE`] bytes, is all of `view` and lies in its head.
+/// The packet whose payload, at most [`INLINE`] bytes, is all of `view` and lies in its header.
 pub fn inline_packet(kind: u8, context: u64, tag: i32, view: &View) -> Packet {
     debug_assert!(view.len() <= INLINE);
     let mut packet = Packet {
@@ -44,17 +44,17 @@ pub fn inline_packet(kind: u8, context: u64, tag: i32, view: &View) -> Packet {
     packet
 }
 
-/// One rank's end of the shared-memory channel.
+/// One rank's endpoint of the shared-memory channel.
 #[derive(Debug)]
 pub struct Shm {
     advanced: AdvancedShm,
-    /// Set if any peers have FIFOs; `advanced` stays empty for those.
+    /// Present if any peers have FIFOs; `advanced` stays empty for those.
     basic: Option<Box<BasicShm>>,
-    /// Who has something for this rank: each sender knocks before its first message.
+    /// The senders that have knocked: each knocks before its first message.
     knocks: Knocks<'static>,
     segment: &'static JobSegment,
     me: u32,
-    /// Whether ranks of this node talk by this channel; if not, none does.
+    /// Whether the ranks of this node use this channel; the same for all of them.
     on: bool,
 }
 
@@ -69,11 +69,11 @@ impl Channel for Shm {
 }
 
 impl Shm {
-    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it, in the segment's design.
-    /// It reaches the others of the node, or nobody if it is not `on`.
+    /// The channel of rank `me`, which has [claimed](JobSegment::claim) it, in the segment's
+    /// design. It reaches the other ranks of the node, or none if it is not `on`.
     ///
     /// # Errors
-    /// Under the basic design, when the FIFOs to the other ranks cannot get their memory.
+    /// Under the basic design, when memory for the FIFOs to the other ranks cannot be allocated.
     pub fn new(
         segment: &'static JobSegment,
         me: u32,
@@ -118,16 +118,17 @@ impl Shm {
             .filter(|basic| basic.has_outlet(peer))
     }
 
-    /// Where there is a FIFO to `peer`, the largest payload of a packet: what fits it. `None` under
-    /// the advanced design, where it is [`PAYLOAD_MAX`] and longer messages go through cells.
+    /// Where there is a FIFO to `peer`, the largest payload of a packet that fits it. `None` under
+    /// the advanced design, where the largest payload is [`PAYLOAD_MAX`] and longer messages go
+    /// through cells.
     pub fn fifo_payload_max(&self, peer: u32) -> Option<usize> {
         let basic = self.basic.as_ref()?;
         basic.has_outlet(peer).then(|| basic.payload_max())
     }
 
     /// Where there is a FIFO to `peer`, how many bytes of a long message go into one packet: as
-    /// many as a cell holds, so that the two designs differ in where the bytes lie and not in how
-    /// they are cut. `None` under the advanced design.
+    /// many as a cell holds at most, so that the two designs differ in where the bytes lie and not
+    /// in how a message is split. `None` under the advanced design.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
         self.fifo_payload_max(peer)
             .map(|max| max.min(self.cell_bytes()))
@@ -138,7 +139,7 @@ impl Shm {
     /// [reached](Shm::reaches).
     ///
     /// # Errors
-    /// When the first message to `peer` cannot get its memory.
+    /// When memory for the first message to `peer` cannot be allocated.
     #[inline(always)]
     pub fn send_inline(
         &mut self,
@@ -180,7 +181,7 @@ impl Shm {
     /// when `peer` is not [reached](Shm::reaches).
     ///
     /// # Errors
-    /// When the first message to `peer` cannot get its memory.
+    /// When memory for the first message to `peer` cannot be allocated.
     #[inline]
     pub fn send(
         &mut self,
@@ -217,14 +218,14 @@ impl Shm {
     /// `peer`. False when there is no room.
     ///
     /// # Panics
-    /// If there is none: [cells](Shm::load_cell) carry the parts of a message then.
+    /// If there is no FIFO to `peer`: [cells](Shm::load_cell) carry the parts of a message then.
     pub fn send_chunk(&mut self, peer: u32, packet: &Packet, view: &View, position: usize) -> bool {
         let basic = self.fifo_to(peer).expect("chunks go through FIFOs");
         basic.send(peer, packet, Some(view), position)
     }
 
-    /// True when a packet with `payload` bytes beside its head can be sent to `peer` now, unless it
-    /// is a message that `peer` [holds back](Shm::is_held).
+    /// True when a packet with `payload` bytes beside its header can be sent to `peer` now, unless
+    /// it is a message that `peer` [holds back](Shm::is_held).
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         match self.fifo_to(peer) {
@@ -233,9 +234,9 @@ impl Shm {
         }
     }
 
-    /// Holds the messages of `source`, who has sent some, back, or not any more: what it has in its
-    /// ring or FIFO comes still, then only packets that are not messages. False when `source` is
-    /// not reached by this channel.
+    /// Starts (`on`) or stops holding back the messages of `source`, which has sent some. What is
+    /// already in its ring or FIFO still arrives; after that, only packets that are not messages.
+    /// False when `source` is not reached by this channel.
     pub fn hold(&mut self, source: u32, on: bool) -> bool {
         let basic = self.basic.as_ref();
         self.advanced.hold(source, on) || basic.is_some_and(|basic| basic.hold(source, on))
@@ -249,13 +250,13 @@ impl Shm {
         }
     }
 
-    /// True when [`Shm::load_cell`] would find a cell for `receiver`; always if it has a FIFO and
-    /// needs none.
+    /// True when [`Shm::load_cell`] would find a cell for `receiver`; always true if it has a FIFO
+    /// and needs no cell.
     pub fn has_cell(&mut self, receiver: u32) -> bool {
         self.fifo_to(receiver).is_some() || self.advanced.has_cell(receiver)
     }
 
-    /// The next packet from `source`, without a look at anybody else.
+    /// The next packet from `source`. Polls no other peer.
     #[inline(always)]
     pub fn peek_from(&self, source: u32) -> Option<Packet> {
         match self.advanced.inlet(source) {
@@ -269,15 +270,16 @@ impl Shm {
         self.basic.as_ref()?.peek_from(source)
     }
 
-    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does
-    /// not hold up the others. (The basic design changes turns with every packet.)
+    /// Makes polling start at the next sender. Call it after a number of packets from one sender,
+    /// so that a flood from it does not delay the others. (The basic design moves on after every
+    /// packet.)
     #[inline]
     pub fn next_turn(&mut self) {
         self.advanced.next_turn();
     }
 
-    /// The next packet that came through a ring: of the sender whose turn it is, or of the next one
-    /// who has something. Also hears who has knocked, for rings and FIFOs.
+    /// The next packet that came through a ring. Polls round-robin, beginning with the current
+    /// sender. Also takes in the knocks of new senders, for rings and FIFOs.
     #[inline]
     pub fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.knocks.is_heard() {
@@ -286,21 +288,21 @@ impl Shm {
         self.advanced.peek()
     }
 
-    /// True if any peers have FIFOs: then a look at the rings is not all.
+    /// True if any peers have FIFOs: then polling the rings is not enough.
     #[inline(always)]
     pub fn has_fifos(&self) -> bool {
         self.basic.is_some()
     }
 
-    /// The FIFOs of those who have knocked and were heard by [`Shm::peek`]; `None` under the
-    /// advanced design.
+    /// The FIFOs of the senders whose knock [`Shm::peek`] has taken in; `None` under the advanced
+    /// design.
     pub fn fifos(&mut self) -> Option<&mut dyn PacketSource> {
         self.basic
             .as_deref_mut()
             .map(|basic| basic as &mut dyn PacketSource)
     }
 
-    /// True when a look at the rings or at the FIFOs would find something. For the last look before
+    /// True when polling the rings or the FIFOs would find something. For the last check before
     /// parking.
     pub fn has_arrivals(&mut self) -> bool {
         self.knocks.is_heard()
@@ -357,10 +359,10 @@ impl Shm {
 
     /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on.
     /// Returns the cell and how many bytes it holds; `None` when no cell is free. Not for a
-    /// receiver who has a FIFO.
+    /// receiver with a FIFO.
     ///
     /// # Errors
-    /// When the pool cannot get its memory.
+    /// When memory for the pool cannot be allocated.
     pub fn load_cell(
         &mut self,
         receiver: u32,
@@ -371,8 +373,8 @@ impl Shm {
         self.advanced.load_cell(receiver, view, position)
     }
 
-    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it
-    /// has room, and gives the cell back. Not for a source that has a FIFO.
+    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as
+    /// the view has room, and gives the cell back. Not for a source with a FIFO.
     pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
         self.advanced
             .unload_cell(source, cell, bytes, view, position);

@@ -1,4 +1,4 @@
-//! The channel between ends in one process. What all designs promise is tested on all.
+//! The channel between endpoints in one process. Behaviour common to all designs is tested on all.
 
 use super::*;
 use crate::memory::{Block, Shape};
@@ -91,7 +91,7 @@ fn bytes(view: &View) -> Vec<u8> {
 
 fn inline_messages_arrive_in_order(shape: SegmentShape) {
     let (mut a, mut b) = pair(shape);
-    b.peek(); // opens the way in
+    b.peek(); // opens the inlet
     assert!(!b.has_arrivals() && any(&mut b).is_none());
     for i in 0..100u8 {
         assert!(
@@ -119,7 +119,7 @@ fn payloads_arrive_whole_and_no_room_is_said(shape: SegmentShape) {
     let max = a.fifo_payload_max(1).unwrap_or(PAYLOAD_MAX) / 3;
     let mut message = 0;
     let mut expected = 0;
-    // Many laps, so that payloads meet the end of the buffer at many places.
+    // Many laps, so that payloads wrap at the end of the buffer at many positions.
     for _ in 0..40 {
         loop {
             let len = max - message % 777;
@@ -152,7 +152,7 @@ fn pattern(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + seed * 13) as u8).collect()
 }
 
-/// Payload that lands behind others, of which the view holds but a part, or nothing.
+/// Payloads at a position behind others, of which the view holds only a part, or nothing.
 fn payloads_land_where_they_should(shape: SegmentShape) {
     let (mut a, mut b) = pair(shape);
     let data = pattern(5, 3000);

@@ -1,5 +1,5 @@
-//! What a program wants of memory that is migrated already: the part of [`hooks`](super::hooks)
-//! that knows where it lies.
+//! The program's advice on memory that is already migrated: the part of [`hooks`](super::hooks)
+//! that knows where the memory lies.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::owner::{MigratedBuffers, meet};
 use super::raw;
 use mica_node::procmap::MappedArea;
 
-/// How a part of the file shall come to a child. By its place in the file: when that is unmapped,
+/// How a child gets a part of the file. Keyed by offset in the file: when that part is unmapped,
 /// the advice is void.
 #[derive(Debug, Clone)]
 pub(super) struct ForkAdvice {
@@ -19,23 +19,24 @@ pub(super) struct ForkAdvice {
     kind: InChild,
 }
 
-/// Pages that the program has taken back by advice: it will do so again, and they are left alone.
+/// Pages that the program has taken back by advice. It is likely to do so again, so they are not
+/// migrated.
 #[derive(Debug, Clone)]
 pub(super) struct Advised {
     pages: Range<usize>,
-    /// Attempts to migrate them that are still refused. Each refusal doubles the uses before the
-    /// next attempt.
+    /// Attempts to migrate them that are still to be refused. Each refusal doubles the uses before
+    /// the next attempt.
     refusals: u32,
 }
 
-/// Such stretches that are remembered.
+/// Number of such stretches that are remembered.
 const REMEMBERED: usize = 64;
 
-/// Attempts that are refused: the sixteenth comes after a million uses.
+/// Number of attempts that are refused: the sixteenth comes after a million uses.
 const REFUSALS: u32 = 16;
 
 impl MigratedBuffers {
-    /// Whether some of `pages` may be migrated, as far as the last census knows.
+    /// Whether some of `pages` may be migrated, according to the last census.
     pub fn has_migrated(&self, pages: &Range<usize>) -> bool {
         let after = |address: usize| {
             let starts = |hint: &super::owner::Hint| hint.addresses.start < address;
@@ -45,7 +46,7 @@ impl MigratedBuffers {
         !self.is_off && next > 0 && self.hints[next - 1].addresses.end > pages.start
     }
 
-    /// The migrated areas in `pages`, as far as they lie in it.
+    /// The migrated areas in `pages`, clipped to `pages`.
     fn migrated(&self, pages: &Range<usize>) -> Result<Vec<(MappedArea, MigratedRange)>, i32> {
         let mut met = Vec::new();
         let complete = self.each_area_of(&self.maps, pages, |area| {
@@ -58,10 +59,10 @@ impl MigratedBuffers {
         complete.then_some(met).ok_or(libc::EAGAIN)
     }
 
-    /// Does what the program wishes of the migrated parts of `pages`, and says which these were.
+    /// Carries out the program's advice on the migrated parts of `pages`, and returns these parts.
     ///
     /// # Errors
-    /// What `madvise` shall answer.
+    /// The error number for `madvise` to return.
     pub fn advised(
         &mut self,
         pages: &Range<usize>,
@@ -75,7 +76,7 @@ impl MigratedBuffers {
                 AdviceKind::Child(kind, on) => self.advise_child(place.file(), kind, on),
                 AdviceKind::Fresh => {
                     let at = area.addresses.start;
-                    // SAFETY: the program says that it does not need what is there.
+                    // SAFETY: the program does not need the content, by its advice.
                     unsafe { raw::renew(at, area.addresses.len(), raw::protection(area))? };
                 }
             }
@@ -109,7 +110,7 @@ impl MigratedBuffers {
         }
     }
 
-    /// Forgets advice on parts of the file that are mapped no more.
+    /// Forgets advice on parts of the file that are no longer mapped.
     pub fn forget_advice(&mut self, census: &[MigratedRange]) {
         if self.in_child.is_empty() {
             return;
@@ -128,8 +129,8 @@ impl MigratedBuffers {
         }
     }
 
-    /// The memory that a child shall not have as it is, and how it shall: first what is to be
-    /// wiped, then what is to be absent.
+    /// The memory that a child does not get as a copy, and what it gets: first the parts to be
+    /// wiped, then those to be absent.
     pub fn for_child(&self) -> Vec<(Range<usize>, InChild)> {
         let mut parts = Vec::new();
         if self.in_child.is_empty() {
@@ -165,7 +166,7 @@ impl MigratedBuffers {
     /// elsewhere.
     ///
     /// # Errors
-    /// What `mremap` shall answer.
+    /// The error number for `mremap` to return.
     pub fn relocate(
         &self,
         pages: &Range<usize>,
@@ -190,11 +191,11 @@ impl MigratedBuffers {
         unsafe { copy_elsewhere(pages, new, flags, to, protection.unwrap_or(libc::PROT_NONE)) }
     }
 
-    /// Notes that the program has given `pages` away: memory is given back at once.
+    /// Notes that the program has given `pages` away, and gives their memory back at once.
     pub fn have_lost(&mut self, pages: &Range<usize>) {
         if self.has_migrated(pages) {
             self.heads.retain(|head| !pages.contains(head));
-            // Otherwise soon, by the helper.
+            // If this fails, the reclaim thread repeats it soon.
             let _ = self.sweep(false);
         }
     }

@@ -1,14 +1,14 @@
-//! What lies where, by the kernel's account, and giving memory back.
+//! Finding out from the kernel which parts of the slots are mapped where, and giving memory back.
 //!
 //! A *census* walks all file areas of the process and finds the parts of slots that are mapped,
-//! anywhere. What an earlier census had and this one lacks has been unmapped: its memory is punched
-//! out of the file. What was never seen mapped is never punched, so a census that misses an area
-//! which has just grown costs no bytes of it.
+//! anywhere. A part that an earlier census found and this one does not has been unmapped: its
+//! memory is punched out of the file. A part that was never seen mapped is never punched, so a
+//! census that misses an area which has just grown loses no bytes of it.
 //!
-//! An area that moves during the walk, from ahead of it to behind it, would be missed. Migrated
-//! memory does not move: `realloc` cannot move it (`migration::move_pages`, `apart`), and `mremap`
-//! by the program is watched (`hooks`). For a program that makes the system call by its own
-//! instruction, the walk is repeated until two in a row agree.
+//! The walk would miss an area that moves meanwhile from ahead of it to behind it. Migrated memory
+//! does not move: `realloc` cannot move it (`migration::move_pages`, `apart`), and `mremap` by the
+//! program is watched (`hooks`). For a program that makes the system call directly, the walk is
+//! repeated until two in a row agree.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ impl MigratedRange {
 }
 
 impl MigratedBuffers {
-    /// The area as a part of one of my slots, if it is one.
+    /// The area as a part of one of this rank's slots, if it is one.
     pub fn place(&self, area: &MappedArea) -> Option<MigratedRange> {
         if area.inode != self.inode || area.device != self.device || !area.shared {
             return None;
@@ -53,7 +53,7 @@ impl MigratedBuffers {
         })
     }
 
-    /// What lies at an address, if it is a part of my slots that can be loaded from and stored to.
+    /// The part of this rank's slots at an address, if there is one that can be read and written.
     pub fn place_at(&self, address: usize) -> Option<MigratedRange> {
         let area = self.maps.at(address).ok()??;
         if !(area.readable && area.writable) {
@@ -62,13 +62,13 @@ impl MigratedBuffers {
         self.place(&area)
     }
 
-    /// Calls `each` with every area of this process that is a part of my slots; false if the kernel
-    /// did not tell of all.
+    /// Calls `each` with every area of this process that is a part of this rank's slots; false if
+    /// the kernel did not report all areas.
     pub fn each_area(&self, maps: &ProcMap, each: impl FnMut(&MappedArea)) -> bool {
         self.each_area_of(maps, &(0..usize::MAX), each)
     }
 
-    /// As [`each_area`](Self::each_area), of those that meet `addresses`.
+    /// As [`each_area`](Self::each_area), for the areas that overlap `addresses`.
     pub fn each_area_of(
         &self,
         maps: &ProcMap,
@@ -96,8 +96,8 @@ impl MigratedBuffers {
         self.sweep(is_single)
     }
 
-    /// Finds out what lies in my slots, renews the hints, and gives memory back that is mapped no
-    /// more.
+    /// Takes a census of this rank's slots, renews the hints, and gives back memory that is no
+    /// longer mapped.
     pub fn sweep(&mut self, is_single: bool) -> Result<Vec<MigratedRange>, SkipReason> {
         let mut census = self.census()?;
         if !is_single {
@@ -118,12 +118,12 @@ impl MigratedBuffers {
         Ok(census)
     }
 
-    /// Takes a census for what is there.
+    /// Accepts a census as the current state.
     fn settle(&mut self, census: &[MigratedRange]) {
         self.renew_hints(census);
         let used = census.iter().map(|place| place.slot as usize + 1).max();
         if let Some(used) = used.filter(|&used| used > self.slots.len()) {
-            // A channel of this rank that was in this process before has left something.
+            // An earlier channel of this rank in this process has left migrated memory.
             self.slots.resize_with(used, FileSlot::default);
         }
         for slot in 0..self.slots.len() as u32 {
@@ -134,7 +134,7 @@ impl MigratedBuffers {
             }
             let lost = gone(&known.extents, &now);
             if !lost.is_empty() && !known.is_idle() {
-                // A peer may still be at it: the next time.
+                // A peer may still access the slot: the next census gives memory back.
                 known.extents = union(&known.extents, &now);
                 continue;
             }
@@ -177,8 +177,8 @@ impl MigratedBuffers {
         complete.then_some(census).ok_or(SkipReason::Kernel)
     }
 
-    /// Whether some of what the last census found is not there any more, or cannot be given back
-    /// yet: by a question for each area that was migrated, however many others there are.
+    /// Whether some of what the last census found is no longer there, or could not be given back
+    /// yet. Costs one query for each migrated area, however many other areas there are.
     pub fn has_lost_some(&self) -> bool {
         let is_gone = |hint: &Hint| {
             let mut at = hint.addresses.start;
@@ -201,8 +201,8 @@ impl MigratedBuffers {
         extents.map(|part| (part.end - part.start) as usize).sum()
     }
 
-    /// Gives the memory of a part of the file back, but for extents, which are in order. The kernel
-    /// looks at pages that exist only, however long the part.
+    /// Gives the memory of a part of the file back, except `extents`, which are in order. The
+    /// kernel only visits pages that exist, however long the part.
     pub fn punch(&self, part: &Range<u64>, extents: &[Range<u64>]) {
         for hole in without(part, extents) {
             // If the kernel refuses, the memory stays until the process ends.
@@ -211,7 +211,7 @@ impl MigratedBuffers {
     }
 }
 
-/// The parts of the file that are mapped of a slot, in order.
+/// The parts of a slot's file space that are mapped, in order.
 pub(super) fn extents(census: &[MigratedRange], slot: u32) -> Vec<Range<u64>> {
     let of_slot = census.iter().filter(|place| place.slot == slot);
     let all: Vec<Range<u64>> = of_slot.map(MigratedRange::file).collect();
@@ -267,7 +267,7 @@ mod tests {
         unsafe { &mut *std::ptr::with_exposed_provenance_mut(at) }
     }
 
-    /// A thread enlarges migrated memory, by a call that nobody sees, after a census that finds
+    /// A thread enlarges migrated memory, by an unobserved call, after a census that finds
     /// something else gone, and before memory is given back.
     #[test]
     fn growth_after_the_census_loses_no_bytes() {
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(owner.bytes(), 32 * PAGE);
         let again = map(&owner, 65);
         for page in 0..65 {
-            // One page before what moved.
+            // The page before the part that moved.
             let expected = if (1..33).contains(&page) {
                 page as u8
             } else {

@@ -1,4 +1,4 @@
-//! Whose memory may be moved: what is looked at before, and the reasons not to
+//! Which memory may be migrated: the checks before a migration, and the reasons to skip it
 //! (docs/design/mapped.md has the hazards).
 
 use std::collections::{BTreeSet, HashMap};
@@ -17,7 +17,7 @@ use mica_node::procmap::{MappedArea, ProcMap};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// Only private anonymous memory that can be read and written is moved.
+    /// Not private anonymous memory that can be read and written.
     #[error("not private memory of no file")]
     Kind,
     /// Pages of hugetlbfs.
@@ -41,13 +41,13 @@ pub enum SkipReason {
     /// All slots are taken.
     #[error("no slot is free")]
     NoSlot,
-    /// It overlaps other moved buffers which cannot be moved now.
+    /// It overlaps other migrated buffers, which cannot be moved now.
     #[error("overlaps buffers that were moved before")]
     Overlap,
     /// A peer may be writing to these pages.
     #[error("a transfer to the same pages is in progress")]
     Busy,
-    /// The pages lie on several NUMA nodes, as threads have touched them first.
+    /// The pages lie on several NUMA nodes, placed by the first touch of several threads.
     #[error("spread over several NUMA nodes")]
     Spread,
     /// No memory for the copy.
@@ -56,12 +56,11 @@ pub enum SkipReason {
     /// The kernel refused a step.
     #[error("the kernel refused to move it")]
     Kernel,
-    /// Neither malloc's nor static data: the program may do with it what it does with its own
-    /// mappings.
+    /// Neither malloc's nor static data: the program may treat it as it treats its own mappings.
     #[error("mapped by the program itself (MICA_MAPPED=all moves such memory, too)")]
     Foreign,
-    /// The program has advised the kernel on it (not in children, not in core dumps), or taken it
-    /// back before.
+    /// The program has given the kernel advice on it (not in children, not in core dumps), or has
+    /// released it by advice before.
     #[error("the program has advised the kernel on it (madvise)")]
     Advised,
     /// The program's calls of `madvise` and `mremap` would go unseen.
@@ -70,23 +69,23 @@ pub enum SkipReason {
     /// No thread could be started that gives freed memory back.
     #[error("no thread could be started that gives freed memory back (a limit on threads?)")]
     NoHelper,
-    /// A GPU's driver pins memory without the kernel's count.
+    /// A GPU driver pins memory, which the kernel does not count.
     #[error("a device that may have registered memory unseen is in use")]
     Device,
 }
 
-/// Threads of our own that touch users' memory only as part of a transfer.
+/// Number of the library's threads, which access users' memory only as part of a transfer.
 static HELPERS: AtomicU32 = AtomicU32::new(0);
 
-/// Marks the calling thread as one of the library, until it is dropped: a process whose other
-/// threads are all such counts as having one thread. Such a thread touches users' memory only in
-/// transfers, and writes only to buffers that are [exposed](crate::direct::Direct::expose)
-/// meanwhile: those are not moved under its hands.
+/// Marks the calling thread as one of the library, until it is dropped. A process whose other
+/// threads are all so marked counts as single-threaded. Such a thread accesses users' memory only
+/// in transfers, and writes only to buffers that are [exposed](crate::direct::Direct::expose)
+/// meanwhile, which are not migrated.
 #[derive(Debug)]
 pub struct HelperThread(());
 
 impl HelperThread {
-    /// Marks the calling thread; to be dropped by the same one, at its end.
+    /// Marks the calling thread, which must drop the value when it ends.
     #[allow(clippy::new_without_default)]
     pub fn new() -> HelperThread {
         HELPERS.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +97,7 @@ impl HelperThread {
         HELPERS.load(Ordering::Relaxed)
     }
 
-    /// In a child of `fork`: its parent's helpers are not there.
+    /// Resets the count in a child of `fork`, which has none of its parent's helpers.
     pub(super) fn none_in_child() {
         HELPERS.store(0, Ordering::Relaxed);
     }
@@ -110,10 +109,10 @@ impl Drop for HelperThread {
     }
 }
 
-/// What `/proc/self/status` says.
+/// The parsed content of `/proc/self/status`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProcessStatus {
-    /// No thread but the calling one touches users' memory.
+    /// No thread but the calling one accesses users' memory.
     pub is_single: bool,
     /// Memory is locked, or pinned by a driver.
     pub has_pinned: bool,
@@ -137,8 +136,8 @@ impl ProcessStatus {
     }
 }
 
-/// Whether `malloc` is glibc's, which gives memory back by unmapping it (but for threads' arenas),
-/// and nothing says that another allocator is there, too.
+/// Whether `malloc` is glibc's, which gives memory back by unmapping it (except in threads'
+/// arenas), with no sign of another allocator.
 pub(super) fn allocator_is_known() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
@@ -184,8 +183,8 @@ pub(super) fn object_of(symbol: *mut libc::c_void) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// Whether the calling thread is writing to these pages while it moves them: its frames, or its
-/// control data (errno, rseq).
+/// Whether these pages hold memory that the calling thread writes while it migrates them: its
+/// frames, or its control data (errno, rseq).
 pub(super) fn holds_own_memory(pages: &Range<usize>) -> bool {
     let local = 0u8;
     let frames = (&raw const local).addr();
@@ -202,7 +201,7 @@ pub(super) fn holds_own_memory(pages: &Range<usize>) -> bool {
         || meets(errno, errno + 4)
 }
 
-/// Whether an area that is not ours may be moved.
+/// Whether an area that is not migrated yet may be migrated.
 pub(super) fn check_area(area: &MappedArea, name: &[u8], page: usize) -> Result<(), SkipReason> {
     if name.starts_with(b"[stack") {
         return Err(SkipReason::Thread);
@@ -221,7 +220,7 @@ pub(super) fn check_area(area: &MappedArea, name: &[u8], page: usize) -> Result<
     }
 }
 
-/// What files that are mapped say of what the process does, by device and inode.
+/// What the mapped files reveal about the process, by device and inode.
 #[derive(Debug, Default)]
 pub(super) struct MappedFiles {
     known: HashMap<(u64, u64), Meaning>,
@@ -249,7 +248,7 @@ impl Meaning {
 }
 
 impl MappedFiles {
-    /// Whether the kernel may be writing to memory of the process by itself. Costs a question for
+    /// Whether the kernel may be writing to memory of the process by itself. Costs one query for
     /// each file area.
     pub fn has_async_reads(&mut self, maps: &ProcMap) -> Result<bool, SkipReason> {
         let mut at = 0;
@@ -260,10 +259,10 @@ impl MappedFiles {
                 Some(known) => *known,
                 None => {
                     let mut name = [0u8; 64];
-                    // One that is longer is none of these.
+                    // A name too long for the buffer is none of these.
                     let _ = maps.named(area.addresses.start, &mut name);
                     let meaning = Meaning::of(&name);
-                    // All files without a name of their own may share an inode.
+                    // All anonymous inodes may share one inode number.
                     if !name.starts_with(b"anon_inode:") {
                         self.known.insert(key, meaning);
                     }
@@ -281,13 +280,13 @@ impl MappedFiles {
     }
 }
 
-/// What undoes advice that changes what a fork or a core dump makes of memory.
+/// The advice that undoes advice on how fork and core dumps treat memory.
 const CLEARED: [i32; 3] = [libc::MADV_KEEPONFORK, libc::MADV_DOFORK, libc::MADV_DODUMP];
 
-/// Whether the program has given advice on an area that would be lost in moving. The kernel says so
-/// in `/proc/self/smaps` only, which takes as long as the process is large. So the advice is taken
-/// back for one page in the middle: where it was there, the page is an area of its own now. (One at
-/// an end may be joined to a neighbour.)
+/// Checks whether the program has given advice on an area that a migration would lose. The kernel
+/// reports advice in `/proc/self/smaps` only, whose cost grows with the size of the process.
+/// Instead, the advice is undone for one page in the middle: if it was in force, that page is an
+/// area of its own now. (A page at an end may be merged with a neighbour.)
 pub(super) fn check_advice(
     maps: &ProcMap,
     area: &MappedArea,
@@ -357,14 +356,14 @@ pub(super) fn in_arena(maps: &ProcMap, pages: &Range<usize>) -> bool {
 }
 
 /// Whether a `heap_info` seems to be at `base`: arena, previous heap, size, size that can be used.
-/// In doubt, yes: then a buffer stays where it is.
+/// In doubt, true: the buffer is not migrated then.
 fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
     const WORDS: usize = 4;
     let is_data = matches!(maps.at(base), Ok(Some(area)) if area.is_private_data());
     if !is_data {
         return false;
     }
-    // By the kernel, since another thread may unmap it meanwhile.
+    // The kernel reads, since another thread may unmap the memory meanwhile.
     let mut bytes = [0u8; WORDS * 8];
     if cma::read_exact(std::process::id(), base as u64, &mut bytes).is_err() {
         return true;
@@ -379,8 +378,8 @@ fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
     (first || later) && (1..=ARENA_HEAP).contains(&size) && size <= usable && usable <= ARENA_HEAP
 }
 
-/// The NUMA node that all of these pages lie on, as far as a sample tells; `None` where the machine
-/// has one node only, or none of the sample has been touched.
+/// The NUMA node that all of these pages lie on, judged by a sample; `None` where the machine has
+/// one node only, or no page of the sample has been touched.
 pub(super) fn common_node(pages: &Range<usize>, page: usize) -> Result<Option<u32>, SkipReason> {
     static NODES: OnceLock<bool> = OnceLock::new();
     let several = *NODES.get_or_init(|| {
@@ -454,8 +453,8 @@ mod tests {
         let Ok(maps) = ProcMap::open() else {
             return eprintln!("skipped: no PROCMAP_QUERY");
         };
-        // Tests run in threads of their own, so small blocks come from such an arena; the heap of
-        // the main one is not.
+        // Tests run in threads of their own, so small blocks come from such an arena, not from the
+        // heap of the main one.
         let block = Box::new([1u8; 100]);
         let at = block.as_ptr().addr() & !4095;
         let mut name = [0u8; 64];

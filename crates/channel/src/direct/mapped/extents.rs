@@ -1,8 +1,8 @@
-//! Sets of stretches, as lists of ranges that do not meet.
+//! Sets of stretches, as lists of disjoint ranges.
 
 use std::ops::Range;
 
-/// What `part` has beside `holes`, which are in order.
+/// The parts of `part` outside `holes`, which are in order.
 pub(super) fn without<T: Copy + Ord>(part: &Range<T>, holes: &[Range<T>]) -> Vec<Range<T>> {
     let mut rest = Vec::new();
     let mut at = part.start;
@@ -21,12 +21,12 @@ pub(super) fn without<T: Copy + Ord>(part: &Range<T>, holes: &[Range<T>]) -> Vec
     rest
 }
 
-/// What `before` has and `now` lacks. Both are in order.
+/// The parts of `before` that `now` lacks. Both are in order.
 pub(super) fn gone<T: Copy + Ord>(before: &[Range<T>], now: &[Range<T>]) -> Vec<Range<T>> {
     before.iter().flat_map(|part| without(part, now)).collect()
 }
 
-/// What is in either, in order.
+/// The union of both, in order.
 pub(super) fn union<T: Copy + Ord>(a: &[Range<T>], b: &[Range<T>]) -> Vec<Range<T>> {
     let mut all: Vec<Range<T>> = a.iter().chain(b).cloned().collect();
     all.sort_by_key(|part| part.start);

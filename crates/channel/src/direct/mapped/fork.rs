@@ -1,18 +1,18 @@
-//! `fork` while buffers are moved: the child gets private copies, as it would have got of memory
-//! that never moved.
+//! `fork` while buffers are migrated: the child gets private copies, as it would of memory that was
+//! never migrated.
 //!
 //! The child makes the copies itself, in its fork handler, and the parent's handler waits for it.
-//! So the parent's buffers stay as they are, transfers in progress go on, and other threads of the
-//! parent never meet a page that is being replaced. Before the fork the registry is locked, so that
-//! the child finds it consistent; it is of no use there but to know that.
+//! So the parent's buffers stay as they are, transfers in progress continue, and other threads of
+//! the parent never access a page that is being replaced. The registry is locked before the fork,
+//! so that the child finds it consistent; the child only uses it to make the copies.
 //!
-//! Migrated memory is marked MADV_DONTFORK, but for the time of a fork with handlers. So a child
-//! made without them (`_Fork`, `clone` without CLONE_VM, `fork` in a signal handler that has
-//! interrupted the registry) does not share it with its parent, but faults where it uses it. The
-//! child's handler must not write to memory of malloc before all is private, since that may be on a
-//! migrated page: it allocates nothing until then. Handlers that others have set up earlier run
-//! before it: so these are set up when the library is loaded. `vfork` and `posix_spawn` share all
-//! memory anyway, until they exec.
+//! Migrated memory is marked MADV_DONTFORK, except during a fork with handlers. So a child made
+//! without them (`_Fork`, `clone` without CLONE_VM, `fork` in a signal handler that has interrupted
+//! the registry) does not share it with its parent, but faults where it uses it. The child's
+//! handler must not write to memory of malloc before all migrated memory is private, since it may
+//! be on a migrated page: the handler allocates nothing until then. Handlers that other code has
+//! registered earlier run before it, so these are registered when the library is loaded. `vfork`
+//! and `posix_spawn` share all memory anyway, until they exec.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -23,11 +23,11 @@ use super::owner::MigratedBuffers;
 use super::{OWNERS, eligibility, raw};
 use mica_node::procmap::ProcMap;
 
-/// What the handlers of one fork tell each other; behind the lock that they hold.
+/// State shared by the handlers of one fork, behind the lock that they hold.
 #[derive(Debug)]
 pub(super) struct Forking {
-    /// Read and write end of the pipe whose end tells the parent that the child has its copies.
-    /// None: nothing was migrated, or there was no pipe to be had.
+    /// Read and write end of the pipe by whose end of file the parent learns that the child has its
+    /// copies. `None`: nothing was migrated, or no pipe could be created.
     pipe: Option<[i32; 2]>,
     /// What the program has advised for its child.
     advised: Vec<(Range<usize>, InChild)>,
@@ -44,7 +44,7 @@ thread_local! {
     static SKIPPED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets the handlers up, once.
+/// Registers the handlers, once.
 pub(super) fn watch() -> Result<(), i32> {
     static ONCE: Once = Once::new();
     static RESULT: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
@@ -62,7 +62,8 @@ pub(super) fn watch() -> Result<(), i32> {
 
 extern "C" fn prepare() {
     if OWNERS.is_mine() {
-        // A signal handler forks in the middle of our own work: nothing can be done for its child.
+        // A signal handler forks while this thread is in the registry: nothing can be done for its
+        // child.
         SKIPPED.set(true);
         return;
     }
@@ -84,7 +85,7 @@ extern "C" fn prepare() {
             .collect();
         advise(&owners.list, libc::MADV_DOFORK);
     }
-    // Otherwise the child does without.
+    // Without a pipe, the child does not get the migrated memory.
 }
 
 fn advise(owners: &[MigratedBuffers], advice: i32) {
@@ -105,11 +106,11 @@ extern "C" fn parent() {
     let owners = unsafe { OWNERS.value() };
     let forking = std::mem::replace(&mut owners.forking, Forking::NONE);
     if let Some([read, write]) = forking.pipe {
-        // SAFETY: both descriptors are ours; `read` writes one byte at most.
+        // SAFETY: this process owns both descriptors; `read` writes one byte at most.
         unsafe {
             libc::close(write);
             let mut byte = 0u8;
-            // Ends when the child is done, or dead, or was never made.
+            // Returns when the child is done, has died, or was never created.
             while libc::read(read, (&raw mut byte).cast(), 1) < 0
                 && *libc::__errno_location() == libc::EINTR
             {}
@@ -117,7 +118,7 @@ extern "C" fn parent() {
         }
         advise(&owners.list, libc::MADV_DONTFORK);
     }
-    // SAFETY: 1. acquired in `prepare`; 2. `owners` is used no more.
+    // SAFETY: 1. acquired in `prepare`; 2. `owners` is not used any more.
     unsafe { OWNERS.release() };
 }
 
@@ -147,24 +148,25 @@ extern "C" fn child() {
         owner.is_off = true;
     }
     eligibility::HelperThread::none_in_child();
-    // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. `owners` is
-    // used no more.
+    // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. `owners` is not
+    // used any more.
     unsafe { OWNERS.release() };
 }
 
-/// Makes all migrated memory the child's own, without a write to any memory but the stack.
+/// Makes all migrated memory private to the child, without writing to any memory except the stack.
 fn make_own(owners: &[MigratedBuffers]) {
-    // The parent's map would tell of the parent.
+    // The parent's map describes the parent, so the child opens its own.
     match ProcMap::open() {
         Ok(maps) => {
             for owner in owners {
-                // SAFETY: 1. a child of fork has one thread; 2. the kernel has just said so.
+                // SAFETY: 1. a child of fork has one thread; 2. the kernel has just reported the
+                // area.
                 owner.each_area(&maps, |area| unsafe {
                     super::migration::make_private(area)
                 });
             }
         }
-        // By what the parent knew: another thread may have moved something since, at worst.
+        // Go by the parent's hints: at worst, another thread has moved something since.
         Err(_) => {
             for hint in owners.iter().flat_map(|owner| &owner.hints) {
                 let at = std::ptr::with_exposed_provenance_mut(hint.addresses.start);
@@ -175,10 +177,10 @@ fn make_own(owners: &[MigratedBuffers]) {
     }
 }
 
-/// Does what the parent has advised for its child.
+/// Carries out what the parent has advised for its child.
 fn carry_out(part: &Range<usize>, kind: InChild) {
     let (at, len) = (part.start, part.len());
-    // SAFETY: the parent has said that its child shall have it so.
+    // SAFETY: the parent has requested this for its child.
     unsafe {
         match kind {
             InChild::Absent => {
@@ -192,13 +194,13 @@ fn carry_out(part: &Range<usize>, kind: InChild) {
     }
 }
 
-/// Sets the handlers up when the library is loaded, before whatever uses it: the child's handlers
-/// run in the order in which they were set up.
+/// Registers the handlers when the library is loaded, before the code that uses it does: the
+/// child's handlers run in the order in which they were registered.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
-        // Asked for again, and reported, by the first registry.
+        // The first registry calls it again, and reports an error.
         let _ = watch();
     }
     at_load

@@ -1,22 +1,23 @@
-//! What a program does to migrated memory by `madvise`, `mremap` and their like must do what it
-//! does to plain memory.
+//! Hooks that make `madvise`, `mremap` and similar calls of the program have the same effect on
+//! migrated memory as on plain memory.
 //!
-//! Calls of these functions in all loaded objects come here ([`loader`]) once the first buffer is
-//! to be migrated. Memory that was not migrated goes straight to the kernel. For what was:
+//! From the first migration on, [`loader`] redirects the calls of these functions in all loaded
+//! objects to this module. Calls on memory that is not migrated go straight to the kernel. Calls on
+//! migrated memory:
 //!
 //! | call | here |
 //! |---|---|
 //! | `madvise`: MADV_DONTNEED, MADV_FREE | fresh private pages, then the call: they read as zeros |
-//! | MADV_DONTFORK, MADV_WIPEONFORK and their reverse | noted, and done by the fork handler in the child |
+//! | MADV_DONTFORK, MADV_WIPEONFORK and their reverse | noted, for the child's fork handler |
 //! | MADV_REMOVE | EINVAL, as for private memory |
 //! | MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL | nothing: there is nothing to be read ahead |
 //! | other advice that is known | the call |
-//! | MADV_GUARD_INSTALL, unknown advice; `process_madvise` that is more than a hint | EINVAL, as on a kernel that lacks it |
-//! | `mremap` that enlarges or moves | a private copy at another place; without MREMAP_MAYMOVE ENOMEM: no room |
+//! | MADV_GUARD_INSTALL, unknown advice; `process_madvise` beyond a hint | EINVAL, as without it |
+//! | `mremap` that enlarges or moves | a private copy elsewhere; ENOMEM without MREMAP_MAYMOVE |
 //! | `mremap` that shrinks | the call |
 //!
-//! `syscall` with the number of one of these calls counts as the call. The system calls are made by
-//! their instruction, so that it does not matter through which words the library's own calls go.
+//! `syscall` with the number of one of these calls counts as the call. This module makes system
+//! calls by the instruction, so it does not depend on which words of the library itself are hooked.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::ops::Range;
@@ -36,25 +37,25 @@ const MADV_GUARD_REMOVE: i32 = 103;
 const MREMAP_DONTUNMAP: i32 = 4;
 const SYS_PROCESS_MADVISE: c_long = 440;
 
-/// What becomes of migrated memory in the child of a fork, if it is not a copy.
+/// What the child of a fork gets of migrated memory, if not a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InChild {
-    /// Not there (MADV_DONTFORK).
+    /// Nothing is mapped (MADV_DONTFORK).
     Absent,
     /// Zeros (MADV_WIPEONFORK).
     Wiped,
 }
 
-/// What an advice asks for, seen from migrated memory.
+/// What an advice requires for migrated memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AdviceKind {
     /// The kernel's answer is the same as for plain memory.
     Plain,
-    /// Contents may go, or must.
+    /// The contents may or must be discarded.
     Fresh,
-    /// Nothing that matters here.
+    /// Nothing to do.
     Nothing,
-    /// A child shall have it this way, or as a copy again.
+    /// A child gets the memory this way (true), or as a copy again (false).
     Child(InChild, bool),
     /// An error number.
     Refused(i32),
@@ -87,7 +88,7 @@ fn wish(advice: i32) -> AdviceKind {
     }
 }
 
-/// Has the program's calls come here; to be called without the owners' lock.
+/// Installs the hooks; call it without the owners' lock.
 ///
 /// # Errors
 /// When some calls cannot be watched: then nothing may be migrated.
@@ -108,10 +109,10 @@ pub(super) fn watch() -> Result<Arc<LoadCounts>, SkipReason> {
     ])
 }
 
-/// What is loaded; to be called without the owners' lock.
+/// What is loaded; call it without the owners' lock.
 ///
 /// # Errors
-/// When it cannot be found out.
+/// When it cannot be determined.
 pub(super) fn survey() -> Result<Arc<LoadCounts>, SkipReason> {
     loader::visit_all(&[])
 }
@@ -119,8 +120,8 @@ pub(super) fn survey() -> Result<Arc<LoadCounts>, SkipReason> {
 /// The C library's `syscall`.
 static REAL_SYSCALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Stands for `syscall`. Only the calls that are watched go to Rust: all others (some of which
-/// return on another stack) jump to the C library with every register as it was.
+/// Replaces `syscall`. Only the watched calls go to Rust; all others (some of which return on
+/// another stack) jump to the C library with every register as it was.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 extern "C" fn syscall_hook() {
@@ -188,7 +189,7 @@ extern "C" fn madvise(address: *mut c_void, len: usize, advice: c_int) -> c_int 
     answer(on_madvise(address.addr(), len, advice)) as c_int
 }
 
-/// As glibc's: an error number, and MADV_DONTNEED is nothing.
+/// As in glibc: returns an error number, and POSIX_MADV_DONTNEED has no effect.
 extern "C" fn posix_madvise(address: *mut c_void, len: usize, advice: c_int) -> c_int {
     if advice == libc::POSIX_MADV_DONTNEED {
         return 0;
@@ -213,8 +214,8 @@ extern "C" fn process_madvise(
     answer(on_process_madvise(arguments))
 }
 
-/// The fifth argument is there with MREMAP_FIXED or MREMAP_DONTUNMAP only; a register holds it in
-/// any case.
+/// The fifth argument is passed with MREMAP_FIXED or MREMAP_DONTUNMAP only; its register can be
+/// read in any case.
 extern "C" fn mremap(
     address: *mut c_void,
     old: usize,
@@ -226,7 +227,7 @@ extern "C" fn mremap(
     ptr::with_exposed_provenance_mut(result as usize)
 }
 
-/// As the C library answers: -1 and `errno`.
+/// Returns errors as the C library does: -1 and `errno`.
 fn answer(result: Result<usize, i32>) -> isize {
     match result {
         Ok(value) => value as isize,
@@ -238,7 +239,7 @@ fn answer(result: Result<usize, i32>) -> isize {
     }
 }
 
-/// Does `body` with errno as it was afterwards: a call that succeeds does not change it.
+/// Runs `body` and restores `errno`, which a call that succeeds must not change.
 fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: this thread's own.
     let errno = unsafe { libc::__errno_location() };
@@ -251,7 +252,7 @@ fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
 }
 
 fn kernel(number: c_long, [a, b, c, d, e]: [usize; 5]) -> Result<usize, i32> {
-    // SAFETY: what the program has asked for.
+    // SAFETY: the program has requested this call.
     raw::check(unsafe { raw::call(number, [a, b, c, d, e, 0]) })
 }
 
@@ -263,8 +264,8 @@ fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
     }
     keeping_errno(|| {
         if OWNERS.is_mine() {
-            // From a signal handler that has interrupted the library's own work: what is migrated
-            // cannot be told.
+            // A signal handler has interrupted the library in the registry: what is migrated cannot
+            // be determined.
             return Err(libc::EAGAIN);
         }
         let mut owners = OWNERS.lock();
@@ -309,7 +310,7 @@ fn on_process_madvise(arguments: [usize; 5]) -> Result<usize, i32> {
     if !is_hint && !OWNERS.is_mine() && pieces != 0 && count <= 1024 {
         let owners = OWNERS.lock();
         for i in 0..count {
-            // SAFETY: the caller's array of so many pieces, which the kernel would read as well.
+            // SAFETY: the caller's array of `count` pieces, which the kernel would read as well.
             let piece = unsafe { *ptr::with_exposed_provenance::<libc::iovec>(pieces).add(i) };
             let pages = whole_pages(piece.iov_base.addr(), piece.iov_len);
             if pages.is_some_and(|pages| owners.list.iter().any(|o| o.has_migrated(&pages))) {
@@ -342,7 +343,7 @@ fn on_mremap(address: usize, old: usize, new: usize, flags: i32, to: usize) -> R
             return Err(libc::EINVAL);
         }
         if flags & libc::MREMAP_MAYMOVE == 0 {
-            // In place there is never room.
+            // There is never room to grow in place.
             return Err(if is_moved { libc::EINVAL } else { libc::ENOMEM });
         }
         let copy = owners.list[0].relocate(&pages, new, flags, to)?;
@@ -366,7 +367,7 @@ pub(super) unsafe fn copy_elsewhere(
 ) -> Result<usize, i32> {
     let is_fixed = flags & libc::MREMAP_FIXED != 0;
     if is_fixed {
-        // As the kernel checks it.
+        // The same check as in the kernel.
         let target = whole_pages(to, new).ok_or(libc::EINVAL)?;
         if target.start < pages.end && pages.start < target.end {
             return Err(libc::EINVAL);
@@ -374,7 +375,7 @@ pub(super) unsafe fn copy_elsewhere(
     }
     let fixed = if is_fixed { libc::MAP_FIXED } else { 0 };
     let hint = ptr::without_provenance_mut(if is_fixed { to } else { 0 });
-    // SAFETY: fresh memory, or where the program wants it.
+    // SAFETY: fresh memory, or at the address that the program requests.
     let made = unsafe {
         libc::mmap(
             hint,
@@ -389,8 +390,8 @@ pub(super) unsafe fn copy_elsewhere(
         return Err(libc::ENOMEM);
     }
     let made = made.expose_provenance();
-    // SAFETY: the new pages are ours; the old ones are the caller's, who changes none of them
-    // during the call.
+    // SAFETY: the new pages are this function's; the old ones are the caller's, who changes none of
+    // them during the call.
     unsafe {
         if protection & libc::PROT_READ == 0 {
             let old = ptr::without_provenance_mut(pages.start);

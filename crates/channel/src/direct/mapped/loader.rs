@@ -1,18 +1,18 @@
-//! What is loaded: where objects have their static data, and through which words they call the
-//! functions that are watched.
+//! The loaded objects: where their static data lies, and through which words they call the watched
+//! functions.
 //!
 //! A call from one object to a function of another goes through a word of the caller's global
-//! offset table (GOT) that the loader fills in. Where such a word is for a [watched](Watched)
-//! function, the address of the library's own version is put there, as UCX and Open MPI do for
-//! their registration caches. Objects that are loaded later, lazy binding and `dlsym` take the
-//! address from the symbol table of the C library: there it is replaced, too (a word of data in
+//! offset table (GOT) that the loader fills in. If the word is for a [watched](Watched) function,
+//! it is set to the address of the library's own version, as UCX and Open MPI do for their
+//! registration caches. Objects that are loaded later, lazy binding and `dlsym` take the address
+//! from the symbol table of the C library: the address is replaced there, too (a word of data in
 //! this process's private copy of a page; no code is changed). The C library's own calls are not
 //! affected.
 //!
-//! Not seen: calls by the system call's instruction, and pointers that a program has fetched by
-//! `dlsym` and put aside before.
+//! Not covered: calls by the system call instruction, and pointers that a program has obtained by
+//! `dlsym` and stored before.
 //!
-//! All of it is done under the loader's lock (`dl_iterate_phdr`), so that no object is unloaded
+//! All of this is done under the loader's lock (`dl_iterate_phdr`), so that no object is unloaded
 //! meanwhile.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -32,20 +32,20 @@ pub(super) struct Watched {
     pub hook: usize,
 }
 
-/// What was loaded at some time.
+/// The objects loaded at one point in time.
 #[derive(Debug, Default)]
 pub(super) struct LoadCounts {
-    /// Objects loaded and unloaded until then.
+    /// Number of objects loaded and unloaded until then.
     stamp: (u64, u64),
     /// Their writable segments: static data.
     pub data: Vec<Range<usize>>,
 }
 
-/// What is known from the last time.
+/// The result of the last walk.
 #[derive(Debug)]
 struct LoaderSnapshot {
     objects: Option<Arc<LoadCounts>>,
-    /// The functions that are watched, as they were found before.
+    /// The watched functions, resolved.
     functions: Vec<Resolved>,
 }
 
@@ -54,11 +54,11 @@ static KNOWN: Mutex<LoaderSnapshot> = Mutex::new(LoaderSnapshot {
     functions: Vec::new(),
 });
 
-/// Says what is loaded, and has calls of `functions` watched there (none: only says it). Quick if
-/// nothing has changed since the last time.
+/// Returns what is loaded, and hooks the calls of `functions` in all loaded objects (without
+/// functions: only returns it). Fast if nothing has changed since the last call.
 ///
 /// # Errors
-/// [`SkipReason::Unwatched`] where another object than the C library defines one of the functions,
+/// [`SkipReason::Unwatched`] where an object other than the C library defines one of the functions,
 /// or the kernel refuses.
 pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipReason> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipRe
     let mut resolved = known.functions.clone();
     if is_new {
         for function in functions {
-            // A C library that lacks one has no callers of it.
+            // A function that the C library lacks has no callers.
             resolved.extend(Resolved::of(*function)?);
         }
     }
@@ -84,15 +84,15 @@ pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipRe
         is_new,
         result: Ok(()),
     };
-    // No other calls of the loader (dladdr, dlsym) from within: it takes its locks in another order
-    // elsewhere.
+    // The callbacks must not call the loader (dladdr, dlsym), which takes its locks in another
+    // order elsewhere.
     for each in [find_libc, visit] {
         // SAFETY: the callbacks have the type that is wanted, and the survey outlives the calls.
         unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut survey).cast()) };
     }
     if survey.result.is_err() && is_new {
-        // What has been replaced stays so: the hooks do no harm where nothing is migrated. But it
-        // is not to be looked up again.
+        // The words that have been replaced stay so: the hooks do no harm where nothing is
+        // migrated. But the functions must not be resolved again.
         known.functions = survey.functions;
         known.objects = None;
         return Err(SkipReason::Unwatched);
@@ -104,7 +104,7 @@ pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipRe
     Ok(objects)
 }
 
-/// Objects loaded and unloaded since the program started.
+/// Number of objects loaded and unloaded since the program started.
 fn stamp() -> (u64, u64) {
     extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, to: *mut c_void) -> c_int {
         // SAFETY: the loader's description of an object, and the pair that `stamp` passes.
@@ -112,7 +112,7 @@ fn stamp() -> (u64, u64) {
         1
     }
     let mut stamp = (0, 0);
-    // SAFETY: as in `watch`.
+    // SAFETY: as in `visit_all`.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut stamp).cast()) };
     stamp
 }
@@ -140,7 +140,7 @@ impl Resolved {
     }
 }
 
-/// What is passed from object to object.
+/// The state that is passed from object to object.
 struct ObjectWalk {
     objects: LoadCounts,
     /// The C library's segments.
@@ -255,7 +255,7 @@ impl LoadedObject {
         };
         let mut dynamic = ptr::null();
         for i in 0..usize::from(info.dlpi_phnum) {
-            // SAFETY: the obligation: the loader's array has so many headers.
+            // SAFETY: the obligation: the loader's array has `dlpi_phnum` headers.
             let header = unsafe { &*info.dlpi_phdr.add(i) };
             let start = base.wrapping_add(header.p_vaddr as usize);
             match header.p_type {
@@ -279,7 +279,7 @@ impl LoadedObject {
         let mut leading = 0;
         // SAFETY: the obligation.
         while let Some(&Dynamic { tag, value }) = unsafe { entry.as_ref() } {
-            // The loader has added the base, but for sections that it cannot write to.
+            // The loader has added the base, except in sections that it cannot write to.
             let at = if value < self.base {
                 value + self.base
             } else {
@@ -298,10 +298,10 @@ impl LoadedObject {
                 DT_RELACOUNT => leading = value,
                 _ => {}
             }
-            // SAFETY: not the last.
+            // SAFETY: this entry is not the last.
             entry = unsafe { entry.add(1) };
         }
-        // The first ones name no symbol.
+        // The first entries name no symbol.
         let (at, count) = &mut self.relocations[1];
         let leading = leading.min(*count);
         *at += leading * size_of::<Rela>();
@@ -329,7 +329,7 @@ impl LoadedObject {
         }
     }
 
-    /// Puts hooks in the object's tables.
+    /// Installs the hooks in the object's tables.
     ///
     /// # Safety
     /// The object is loaded.
@@ -385,8 +385,8 @@ impl LoadedObject {
         if now == found.function.hook {
             return Ok(());
         }
-        // Not bound yet, or bound to the C library's. What another tool has put there is another
-        // tool's.
+        // Not bound yet, or bound to the C library's. A word that another tool has set is left
+        // alone.
         let is_libcs = survey.libc.iter().any(|part| part.contains(&now));
         if !self.contains(now) && !is_libcs {
             return Err(SkipReason::Unwatched);
@@ -395,7 +395,7 @@ impl LoadedObject {
         unsafe { write(slot, found.function.hook, &survey.maps) }
     }
 
-    /// Has the symbol table of the object that defines a function name the hook instead.
+    /// Sets the function's entry in the symbol table of the object that defines it to the hook.
     ///
     /// # Safety
     /// The object is loaded and defines it.
@@ -405,11 +405,11 @@ impl LoadedObject {
         // SAFETY: a symbol of this object.
         let value = unsafe { &raw mut (*symbol).value };
         let hook = resolved.function.hook.wrapping_sub(self.base);
-        // SAFETY: the loader reads the word when it looks a symbol up.
+        // SAFETY: the symbol's value is a word, which the loader reads when it resolves the symbol.
         unsafe { write(value.expose_provenance(), hook, maps) }
     }
 
-    /// A symbol that the object defines, by its table of hashes (DT_GNU_HASH).
+    /// A symbol that the object defines, found in its hash table (DT_GNU_HASH).
     ///
     /// # Safety
     /// The object is loaded.
@@ -419,8 +419,9 @@ impl LoadedObject {
         }
         let step = |h: u32, &c: &u8| h.wrapping_mul(33).wrapping_add(u32::from(c));
         let hash = name.to_bytes().iter().fold(5381u32, step);
-        // SAFETY: number of buckets, first symbol, words of the filter, shift; then filter,
-        // buckets, and chains, of which each ends with an odd entry.
+        // SAFETY: the table's header is the number of buckets, the first symbol, the filter's
+        // number of words, and the shift; then follow filter, buckets, and chains, each of which
+        // ends with an odd entry.
         unsafe {
             let head = ptr::with_exposed_provenance::<u32>(self.hash);
             let (buckets, first, filter) = (*head, *head.add(1), *head.add(2));
@@ -452,7 +453,7 @@ unsafe fn word<'a>(at: usize) -> &'a AtomicUsize {
     unsafe { AtomicUsize::from_ptr(ptr::with_exposed_provenance_mut(at)) }
 }
 
-/// Writes a word of an object's tables, which may be read-only since the object was relocated.
+/// Writes a word of an object's tables, which may be read-only after relocation.
 ///
 /// # Safety
 /// As [`word`].
@@ -464,15 +465,15 @@ unsafe fn write(at: usize, value: usize, maps: &ProcMap) -> Result<(), SkipReaso
     let page = at & !(area.page_bytes - 1);
     let protect = |protection: i32| {
         let at = ptr::without_provenance_mut(page);
-        // SAFETY: the page of a table that nobody but the loader and we write to.
+        // SAFETY: the page of a table that only the loader and this module write.
         unsafe { libc::mprotect(at, area.page_bytes, protection) == 0 }
     };
     let before = raw::protection(&area);
     if !area.writable && !protect(before | libc::PROT_WRITE) {
         return Err(SkipReason::Unwatched);
     }
-    // SAFETY: the obligation, and writable now. Whoever reads the word reads the old address or the
-    // new one.
+    // SAFETY: the obligation, and writable now. A concurrent reader sees the old address or the new
+    // one.
     unsafe { word(at) }.store(value, Ordering::Release);
     if !area.writable {
         protect(before);

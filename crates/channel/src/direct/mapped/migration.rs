@@ -1,9 +1,9 @@
-//! Moving pages: to the job segment's file, and, in the child of a fork, to private memory again.
-//! All system calls that change what lies at a user's addresses are here.
+//! Moving pages: to the job segment's file and, in the child of a fork, back to private memory. All
+//! system calls that change what lies at a user's addresses are in this module.
 //!
-//! A piece is copied to a mapping beside it, which `mremap` then puts in the old one's place. The
-//! kernel does that under its lock of the address space: another thread that reads meanwhile sees
-//! the old page or the new one, which hold the same.
+//! A piece is copied to a separate mapping, which `mremap` then puts in the place of the old one.
+//! The kernel does that under its lock of the address space: another thread that reads meanwhile
+//! sees the old page or the new one, which have the same content.
 
 use std::ops::Range;
 use std::ptr;
@@ -14,10 +14,10 @@ use super::raw;
 /// The size of a huge page: file offsets and addresses are congruent modulo this.
 pub(super) const HUGE: usize = 2 << 20;
 
-/// Bytes that are moved at a time: so much memory is needed twice for a moment.
+/// Bytes that are moved at a time, which need memory twice while they are copied.
 const PIECE: usize = 64 << 20;
 
-/// What a stretch of addresses shall be backed by.
+/// The memory that backs a stretch of addresses after the move.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Backing {
     /// The file `fd`, where address `a` is at offset `a + anchor` (wrapping).
@@ -26,8 +26,7 @@ pub(super) enum Backing {
     Private,
 }
 
-/// Blocks all signals for as long as it lives: a handler must not write to a page that is being
-/// moved.
+/// Blocks all signals as long as it lives: a handler must not write to a page that is being moved.
 pub(super) struct SignalsBlocked(libc::sigset_t);
 
 impl SignalsBlocked {
@@ -45,29 +44,28 @@ impl SignalsBlocked {
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        // SAFETY: the set is what `new` was given.
+        // SAFETY: the set is the one that `new` has saved.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
     }
 }
 
-/// Puts one mapping in the place of another: `mremap` with MREMAP_FIXED, or in tests something that
-/// fails as the kernel may.
+/// Puts one mapping in the place of another: `mremap` with MREMAP_FIXED, or in tests a function
+/// that fails as the kernel may.
 type PutInPlace = unsafe fn(from: usize, len: usize, to: usize) -> Result<(), i32>;
 
-/// Moves the pages at `pages` to new memory as `backing` says, contents kept, on NUMA node `node`
-/// if one is given. After an error part of them may have been moved, each page wholly or not at
-/// all.
+/// Moves the pages at `pages`, with their contents, to new memory as `backing` says, on NUMA node
+/// `node` if one is given. After an error some of the pages may have been moved, each as a whole.
 ///
-/// Pages of the file are left out of what unprepared children get (MADV_DONTFORK): see
-/// [`fork`](super::fork). Those listed in `apart` become areas of their own: the kernel then
+/// Children that are created without fork handlers do not get pages of the file (MADV_DONTFORK):
+/// see [`fork`](super::fork). Those listed in `apart` become areas of their own: the kernel then
 /// refuses (EFAULT) to resize or move what begins with one and goes on behind it, such as a whole
 /// block of malloc by the `mremap` of `realloc`.
 ///
 /// # Safety
 /// 1. `pages` are whole pages, mapped and readable, of data that no reference in Rust relies on
 ///    staying the same memory;
-/// 2. nobody writes to them until this returns;
-/// 3. the part of a file that is to be behind them is mapped nowhere else for writing.
+/// 2. no thread writes to them until this returns;
+/// 3. the part of a file that will back them is mapped nowhere else for writing.
 pub(super) unsafe fn move_pages(
     pages: Range<usize>,
     backing: Backing,
@@ -93,8 +91,8 @@ pub(super) unsafe fn move_pages(
             node,
             is_apart,
         };
-        // SAFETY: the obligations for all pages hold for a part of them; `mremap` does what is
-        // asked of it.
+        // SAFETY: the obligations for all pages hold for a part of them; `raw::move_to` is
+        // `mremap`.
         unsafe { move_piece(&piece, raw::move_to)? };
         at = end;
     }
@@ -111,7 +109,7 @@ struct MigrationPiece {
 }
 
 impl MigrationPiece {
-    /// Maps fresh memory as the piece shall have it at `to`, in place of what is there.
+    /// Maps fresh memory with the piece's backing at `to`, in place of what is mapped there.
     ///
     /// # Safety
     /// `len` bytes at `to` are the caller's to replace.
@@ -140,7 +138,7 @@ impl MigrationPiece {
         // SAFETY: advice on the mapping just made.
         unsafe {
             if self.len >= HUGE {
-                // Only advice: fails where the kernel has no huge pages.
+                // Only advice: ignore failure, as on a kernel without huge pages.
                 let _ = raw::advise(to, self.len, libc::MADV_HUGEPAGE);
             }
             if let Backing::File { .. } = self.backing {
@@ -178,16 +176,17 @@ unsafe fn move_piece(piece: &MigrationPiece, put: PutInPlace) -> Result<(), Skip
     // Congruent with `at` modulo a huge page, so that huge pages can be moved as such.
     let skip = at.wrapping_sub(reserved) & (HUGE - 1);
     let beside = reserved + skip;
-    // SAFETY: the new mapping lies in the reservation, which nobody else knows of; copying reads
-    // `len` bytes that are readable (obligation 1) and nobody writes (2) to memory just made. `put`
-    // then replaces exactly the pages that were copied; their contents stay as they were.
+    // SAFETY: the new mapping lies in the reservation, which no other code knows of; copying reads
+    // `len` bytes that are readable (obligation 1) and not written by others (2), and writes to
+    // memory just mapped. `put` then replaces exactly the pages that were copied; their contents
+    // stay as they were.
     let result = unsafe {
         (|| {
             piece.map(beside)?;
             if let Some(node) = piece.node {
                 prefer_node(beside, len, node);
             }
-            // An error here, where touching the pages would be a signal.
+            // Out of memory is an error here, but would raise a signal when the pages are touched.
             raw::advise(beside, len, libc::MADV_POPULATE_WRITE)
                 .map_err(|_| SkipReason::NoMemory)?;
             let from = ptr::with_exposed_provenance::<u8>(at);
@@ -201,7 +200,7 @@ unsafe fn move_piece(piece: &MigrationPiece, put: PutInPlace) -> Result<(), Skip
     };
     let unmap = |from: usize, to: usize| {
         if from < to {
-            // SAFETY: this part of the reservation is still ours alone.
+            // SAFETY: this part of the reservation is still used by this function only.
             unsafe { libc::munmap(ptr::without_provenance_mut(from), to - from) };
         }
     };
@@ -213,21 +212,21 @@ unsafe fn move_piece(piece: &MigrationPiece, put: PutInPlace) -> Result<(), Skip
     result.map(|_| ())
 }
 
-/// How a piece's copy came to its place.
+/// How a piece's copy was put in place.
 #[derive(Debug, PartialEq, Eq)]
 enum CopyPlacement {
-    /// The mapping beside has become it.
+    /// The mapping that holds the copy was moved there.
     Moved,
-    /// Another mapping of the same memory, or of a second copy.
+    /// The same memory, or a second copy, was mapped there.
     Mapped,
 }
 
-/// Times that a vanished piece is mapped again before the process ends.
+/// Attempts to map a vanished piece again before the process aborts.
 const ATTEMPTS: u32 = 1000;
 
-/// After a refused `mremap`: the kernel unmaps what lies at the destination first, and may fail
-/// after that. Then the copy at `beside` is all there is of the program's data, and is put in place
-/// another way.
+/// Recovers from a refused `mremap`: the kernel unmaps what lies at the destination first, and may
+/// fail after that. Then the copy at `beside` is the only copy of the program's data, and is put in
+/// place by other means.
 ///
 /// # Safety
 /// As [`move_pages`]; `beside` holds the copy.
@@ -239,8 +238,8 @@ unsafe fn recover(piece: &MigrationPiece, beside: usize) -> Result<CopyPlacement
     }
     for _ in 0..ATTEMPTS {
         // SAFETY: the addresses are the program's own piece, which is gone; file pages hold the
-        // copy already, and private ones get it before anybody can look: a process that moves to
-        // private memory has one thread.
+        // copy already, and private ones get it before any other thread can read them: a process
+        // that moves to private memory has one thread.
         unsafe {
             if piece.map(piece.at).is_ok() {
                 if let Backing::Private = piece.backing {
@@ -256,7 +255,7 @@ unsafe fn recover(piece: &MigrationPiece, beside: usize) -> Result<CopyPlacement
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    // Going on would be going on without the program's data.
+    // The process cannot continue without the program's data.
     eprintln!(
         "mica: the kernel has unmapped {} bytes of this program at {:#x} and refuses to map them again \
          (out of memory, or vm.max_map_count reached); MICA_MAPPED=off avoids this",
@@ -265,7 +264,7 @@ unsafe fn recover(piece: &MigrationPiece, beside: usize) -> Result<CopyPlacement
     std::process::abort();
 }
 
-/// Asks for memory of a NUMA node; without it, that of the calling thread's node is taken.
+/// Requests memory of a NUMA node; without this, memory of the calling thread's node is taken.
 ///
 /// # Safety
 /// `len` bytes at `at` are a mapping of the caller's.
@@ -274,7 +273,8 @@ unsafe fn prefer_node(at: usize, len: usize, node: u32) {
     let mut mask = [0u64; 16];
     if let Some(word) = mask.get_mut(node as usize / 64) {
         *word = 1 << (node % 64);
-        // SAFETY: the mask has the 1,024 bits that the call is told of (it takes one off).
+        // SAFETY: the mask has the 1,024 bits that the call reads (the kernel subtracts one from
+        // the number passed).
         unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -290,7 +290,7 @@ unsafe fn prefer_node(at: usize, len: usize, node: u32) {
 }
 
 /// Makes an area of the file private in the child of a fork, with the protection it has. Where that
-/// fails, the area is unmapped: better a fault in the child than writes to its parent's memory.
+/// fails, the area is unmapped: a fault in the child is better than writes to its parent's memory.
 ///
 /// # Safety
 /// 1. The calling process has one thread;
@@ -300,9 +300,9 @@ pub(super) unsafe fn make_private(area: &mica_node::procmap::MappedArea) {
     let at = ptr::with_exposed_provenance_mut::<libc::c_void>(start);
     let len = end - start;
     // SAFETY: plain system calls on an area that exists (2); the copy's source is made readable
-    // first, and with one thread (1) nobody in this process writes to it. That the parent's threads
-    // may, is a race that they have with `fork` itself: the bytes are copied while `fork` has not
-    // returned there.
+    // first, and with one thread (1) no other thread of this process writes to it. The parent's
+    // threads may write to it, but that race exists with `fork` itself: the bytes are copied before
+    // `fork` returns in the parent.
     unsafe {
         if !area.readable {
             libc::mprotect(at, len, libc::PROT_READ);
@@ -325,7 +325,7 @@ mod tests {
     const PAGE: usize = 4096;
     const LEN: usize = 8 * PAGE;
 
-    /// As the kernel does it where it fails late: the destination is unmapped by then.
+    /// Fails as the kernel does when it fails late: the destination is already unmapped.
     unsafe fn fails_late(_: usize, len: usize, to: usize) -> Result<(), i32> {
         // SAFETY: the test's own memory.
         let result = unsafe { libc::munmap(ptr::without_provenance_mut(to), len) };
@@ -333,7 +333,7 @@ mod tests {
         Err(libc::ENOMEM)
     }
 
-    /// Where it fails early, nothing has happened.
+    /// Fails as the kernel does when it fails early: nothing has changed.
     unsafe fn fails_early(_: usize, _: usize, _: usize) -> Result<(), i32> {
         Err(libc::EPERM)
     }
@@ -397,7 +397,7 @@ mod tests {
         // SAFETY: the test's own memory, in one thread.
         unsafe { move_piece(&to_file, fails_late) }.expect("mapped another way");
         check(at);
-        // It is the file's memory: what is written there is seen here.
+        // The pages are the file's memory: what is written to the file is seen here.
         let byte = [77u8];
         // SAFETY: one byte from a variable.
         let written = unsafe { libc::pwrite(fd, byte.as_ptr().cast(), 1, 64 << 20) };

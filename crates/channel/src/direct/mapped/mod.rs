@@ -1,18 +1,19 @@
-//! The back end `mapped`: buffers in reuse have their pages moved to the job segment's file
+//! The back end `mapped`: the pages of buffers in reuse are migrated to the job segment's file
 //! (docs/design/mapped.md).
 //!
-//! Each rank has slots of the file to itself. A buffer's pages lie in one slot; `anchor` is what is
-//! added to an address to get its offset in the file, the same for all pages of an area. What a
-//! slot holds, and where, is asked of the kernel (PROCMAP_QUERY) at every use and never remembered
-//! as a fact: the program may unmap, move, enlarge or replace its memory at any time without
-//! telling us. What is remembered are hints (where to ask) and pins (what is in use).
+//! Each rank owns slots of the file. A buffer's pages lie in one slot; `anchor` is what is added to
+//! an address to get its offset in the file, the same for all pages of an area. What a slot holds,
+//! and where, is queried from the kernel (PROCMAP_QUERY) at every use and never cached as a fact:
+//! the program may unmap, move, enlarge or replace its memory at any time, unseen by the library.
+//! Only hints (where to query) and pins (what is in use) are stored.
 //!
-//! - `checks`, `origin`: whose memory may be moved;
-//! - `motion`: the moving (`raw`: its system calls);
-//! - `owner`, `census`, `extents`: counting and finding, what lies where, giving back;
-//! - `reclaim`: the thread that looks for what can be given back;
+//! - `eligibility`, `origin`: which memory may be migrated;
+//! - `migration`: moving pages (`raw`: its system calls);
+//! - `owner`, `census`, `extents`: counting uses and finding buffers, what lies where, giving
+//!   memory back;
+//! - `reclaim`: the thread that finds memory to give back;
 //! - `loader`, `hooks`, `advice`: what the program does to its memory;
-//! - `fork`: what becomes of it in a child (`node::fork_lock`: what it holds meanwhile);
+//! - `fork`: migrated memory in a child (`node::fork_lock`: the lock held meanwhile);
 //! - `peers`: other ranks' slots, mapped here.
 
 mod advice;
@@ -38,7 +39,7 @@ use mica_node::fork_lock::ForkLock;
 use mica_node::segment::{JobSegment, Limit};
 use owner::{Answer, Attempt, MigratedBuffers};
 
-/// All owners of this process (one, but for tests), and what fork handlers need.
+/// All owners of this process (one, except in tests), and the state of the fork handlers.
 #[derive(Debug)]
 struct Owners {
     list: Vec<MigratedBuffers>,
@@ -50,7 +51,7 @@ static OWNERS: ForkLock<Owners> = ForkLock::new(Owners {
     forking: Forking::NONE,
 });
 
-/// Why no buffer of this process can be moved.
+/// Why no buffer of this process can be migrated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
@@ -77,7 +78,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// The same for the other ranks.
+    /// The reason in the form that is announced to the other ranks.
     pub(super) fn limit(&self) -> Limit {
         match *self {
             Unavailable::NoSlots => Limit::NoSlots,
@@ -92,14 +93,14 @@ impl Unavailable {
     }
 }
 
-/// What has been moved, and what has not.
+/// What has been migrated, and what has not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of memory that lie in slots.
     pub bytes: usize,
     /// Slots in use.
     pub slots: usize,
-    /// Moves so far.
+    /// Migrations so far.
     pub moves: u64,
     /// How often buffers in reuse were left where they are, by reason.
     pub kept: Vec<(SkipReason, u64)>,
@@ -126,7 +127,7 @@ impl Registry {
         })
     }
 
-    /// Exposes a buffer for loads and stores if it is moved, otherwise for CMA.
+    /// Exposes a buffer for loads and stores if it is migrated, otherwise for CMA.
     pub fn expose(&self, address: usize, len: usize) -> Exposed {
         {
             let mut owners = OWNERS.lock();
@@ -140,7 +141,7 @@ impl Registry {
         self.migrate(address, len)
     }
 
-    /// Migrates a buffer, if nothing is in the way, and exposes it in any case.
+    /// Migrates a buffer if it is eligible, and exposes it in any case.
     #[cold]
     fn migrate(&self, address: usize, len: usize) -> Exposed {
         let mut is_watched = reclaim::is_running();
@@ -157,7 +158,8 @@ impl Registry {
             let exposed = match owner.migrate(address, len, ready, is_watched) {
                 Attempt::Done(exposed) => exposed,
                 Attempt::Possible => {
-                    // Only now is it worth a thread, and hooks.
+                    // Start the thread and install the hooks only now that a buffer can be
+                    // migrated.
                     drop(owners);
                     let started = reclaim::start();
                     is_watched = true;

@@ -1,16 +1,16 @@
 //! Where memory comes from: which blocks of glibc's malloc have pages of their own.
 //!
 //! glibc maps a block of 128 KiB or more (M_MMAP_THRESHOLD, which grows to 32 MiB as such blocks
-//! are freed) by itself. The mapping begins with the block's header (malloc/malloc.c,
-//! `struct malloc_chunk`): two words, the offset of the header in the mapping, which is 0, and the
-//! size with the flag IS_MMAPPED. An aligned block has its header just before a page boundary, with
-//! the offset as its first word. Such a header is looked for at page boundaries from a buffer
-//! backwards. Memory that looks like a block but is none, because the program has such numbers
-//! there, is only treated as one: nothing is written to a header, and what a program does with
-//! memory of its own is watched as well (`hooks`).
+//! are freed) by itself. The mapping begins with the block's header (malloc/malloc.c, `struct
+//! malloc_chunk`): two words, the offset of the header in the mapping, which is 0, and the size
+//! with the flag IS_MMAPPED. An aligned block has its header just before a page boundary, with the
+//! offset as its first word. The search for a header goes from page boundary to page boundary,
+//! backwards from a buffer. Memory that looks like a block but is none, because the program has
+//! stored such numbers there, does no harm: nothing is written to a header, and the program's calls
+//! on memory of its own are watched as well (`hooks`).
 //!
-//! Reading is left to the kernel (`process_vm_readv` on this process), since another thread may
-//! unmap what is looked at.
+//! The kernel does the reading (`process_vm_readv` on this process), since another thread may unmap
+//! the memory meanwhile.
 
 use std::fs::File;
 use std::ops::Range;
@@ -27,17 +27,17 @@ const HEADER: usize = 16;
 const IS_MMAPPED: usize = 2;
 const FLAGS: usize = 7;
 
-/// Bytes looked through from a buffer backwards (0.15 us a page: 40 ms). A block that begins
-/// farther away is found if the mappings below it are blocks, too.
+/// Bytes searched backwards from a buffer (0.15 us a page: 40 ms). A block that begins further away
+/// is found if the mappings below it are blocks, too.
 const WALK: usize = 1 << 30;
 
 /// Boundaries read by one system call at most.
 const BATCH: usize = 512;
 
-/// Blocks remembered, and stretches without one.
+/// Number of blocks remembered, and of stretches without a block.
 const REMEMBERED: usize = 64;
 
-/// How often a stretch that had no block is taken to have none without a look.
+/// How often a stretch without a block is assumed to have none before it is searched again.
 const TRUSTED: u32 = 64;
 
 /// Blocks of malloc found so far.
@@ -45,7 +45,7 @@ const TRUSTED: u32 = 64;
 pub(super) struct MallocBlocks {
     /// The mappings of blocks, each to be confirmed by its header.
     known: Vec<Range<usize>>,
-    /// Where no header was, and how often to believe that.
+    /// Stretches where no header was found, and how often that is still assumed.
     fruitless: Vec<(Range<usize>, u32)>,
     /// `/proc/self/mem`, where `process_vm_readv` is refused.
     memory: Option<File>,
@@ -56,7 +56,7 @@ fn mapping_of(boundary: usize, words: &[usize; 4]) -> [Option<Range<usize>>; 2] 
     let whole = |start: usize, header: usize, size: usize| {
         let is_mapped = size & FLAGS == IS_MMAPPED && start.is_multiple_of(PAGE);
         let end = header.checked_add(size & !FLAGS)?;
-        // Newer versions leave the size of a word or two out.
+        // Newer versions exclude one or two words from the size.
         let last = end.checked_next_multiple_of(PAGE)?;
         (is_mapped && last - end <= HEADER && last >= start + 2 * PAGE).then_some(start..last)
     };
@@ -120,7 +120,7 @@ impl MallocBlocks {
         found
     }
 
-    /// Looks at each page boundary from `first` down to `low`.
+    /// Searches the page boundaries from `first` down to `low`.
     fn walk_back(
         &mut self,
         first: usize,
@@ -178,8 +178,8 @@ impl MallocBlocks {
             .is_some_and(|words| mapping_of(block.start, words)[1].as_ref() == Some(block))
     }
 
-    /// The two words before each boundary (zeros where that is below `low`) and the two behind it,
-    /// up to the first that cannot be read.
+    /// The two words before each boundary (zeros where that is below `low`) and the two words
+    /// behind it, up to the first boundary that cannot be read.
     fn peek(&mut self, boundaries: &[usize], low: usize) -> Vec<[usize; 4]> {
         let mut bytes = vec![0u8; boundaries.len() * 2 * HEADER];
         let mut local = Vec::with_capacity(boundaries.len());
@@ -295,7 +295,7 @@ mod tests {
         for part in [100, 4096, 70_000, 20 << 20, (64 << 20) - 5000] {
             assert_eq!(block_of(at + part, 4000), Some(whole.clone()), "at {part}");
         }
-        // Not beyond its end.
+        // A range beyond its end has no block.
         assert_eq!(block_of(whole.end - PAGE, 2 * PAGE), None);
     }
 

@@ -1,6 +1,6 @@
-//! A rank's own buffers: counting their uses, moving them, finding them again. What lies where, and
-//! giving memory back, is in [`census`](super::census); what the program wants of migrated memory
-//! in [`advice`](super::advice).
+//! A rank's own buffers: counts their uses, migrates them, finds them again.
+//! [`census`](super::census) finds out what lies where and gives memory back;
+//! [`advice`](super::advice) handles the program's advice on migrated memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,7 +20,8 @@ use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 /// Entries of the table that counts uses.
 const COUNTS: usize = 1024;
 
-/// Bytes of buffers moved before that are moved a second time, to lie in one slot with another.
+/// Bytes of migrated buffers that are moved a second time at most, to lie in one slot with another
+/// buffer.
 const UNION_MAX: usize = 256 << 20;
 
 /// One slot of this rank.
@@ -28,7 +29,7 @@ const UNION_MAX: usize = 256 << 20;
 pub(super) struct FileSlot {
     /// Cloned by every exposure.
     pin: Arc<()>,
-    /// Parts of the file that were mapped when last looked, in order; memory may be behind them.
+    /// Parts of the file that the last census found mapped, in order; they may have memory.
     pub extents: Vec<Range<u64>>,
 }
 
@@ -41,7 +42,7 @@ impl FileSlot {
     }
 }
 
-/// Addresses that belonged to a slot when last looked, in one piece.
+/// Contiguous addresses that belonged to a slot at the last census.
 #[derive(Debug)]
 pub(super) struct Hint {
     pub addresses: Range<usize>,
@@ -49,7 +50,7 @@ pub(super) struct Hint {
     pub anchor: u64,
 }
 
-/// Where a buffer lay when the kernel was asked last.
+/// Where a buffer lay at the last query of the kernel.
 #[derive(Debug, Clone)]
 struct Recalled {
     address: usize,
@@ -65,12 +66,12 @@ fn recalled_index(address: usize, len: usize) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % RECALLED
 }
 
-/// Uses of one buffer that is not moved yet.
+/// Uses of one buffer that is not migrated yet.
 #[derive(Debug, Default, Clone)]
 struct Count {
     pages: Range<usize>,
     uses: u32,
-    /// Uses after which it is to be moved; grows with each refusal.
+    /// Uses after which it is migrated; grows with each refusal.
     limit: u32,
 }
 
@@ -81,24 +82,23 @@ struct Lent {
     pin: Arc<()>,
 }
 
-/// What becomes of an exposure.
+/// Outcome of an exposure.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// The buffer lies in a slot.
     Migrated(Exposed),
-    /// It does not.
+    /// The buffer does not lie in a slot.
     Plain,
-    /// It does not, and has been used often enough: [`MigratedBuffers::migrate`].
+    /// It does not, and has been used often enough to call [`MigratedBuffers::migrate`].
     Due,
 }
 
-/// What becomes of an attempt to migrate a buffer.
+/// Outcome of an attempt to migrate a buffer.
 #[derive(Debug)]
 pub(super) enum Attempt {
-    /// It lies in a slot, or cannot.
+    /// The buffer lies in a slot, or cannot be migrated (`None`).
     Done(Option<Exposed>),
-    /// Nothing is in the way, as soon as the program's calls are watched and somebody looks for
-    /// memory to give back.
+    /// The buffer can be migrated once the hooks are installed and the reclaim thread runs.
     Possible,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct MigratedBuffers {
     pub inode: u64,
     pub device: u64,
     pub maps: ProcMap,
-    /// The first so many: as many as were ever used.
+    /// The slots that were ever used: the first ones of the file.
     pub slots: Vec<FileSlot>,
     /// Ordered by address.
     pub hints: Vec<Hint>,
@@ -119,19 +119,19 @@ pub(super) struct MigratedBuffers {
     counts: Vec<Count>,
     recalled: Vec<Option<Recalled>>,
     lent: Vec<Lent>,
-    /// Length of `lent` at which it is looked through.
+    /// Length of `lent` at which released entries are removed.
     lent_limit: usize,
     pub moves: u64,
     kept: BTreeMap<SkipReason, u64>,
     blocks: MallocBlocks,
     files: MappedFiles,
-    /// First pages of blocks of malloc, where migrated: areas of their own.
+    /// First pages of migrated malloc blocks, which are areas of their own.
     pub heads: BTreeSet<usize>,
     /// What the program has advised for children.
     pub in_child: Vec<ForkAdvice>,
-    /// Where it has taken memory back.
+    /// Where the program has taken memory back.
     pub taken_back: Vec<Advised>,
-    /// In a child of fork.
+    /// Set in a child of fork.
     pub is_off: bool,
 }
 
@@ -186,7 +186,7 @@ impl MigratedBuffers {
             taken_back: Vec::new(),
             is_off: false,
         };
-        // A channel of this rank that was in this process before may have left something.
+        // An earlier channel of this rank in this process may have left migrated memory.
         let _ = owner.sweep(false);
         Ok(owner)
     }
@@ -204,7 +204,7 @@ impl MigratedBuffers {
         }
     }
 
-    /// Exposes a buffer for CMA: as long as that lasts, its pages are not moved.
+    /// Exposes a buffer for CMA: its pages are not migrated as long as the exposure lives.
     pub fn lend(&mut self, address: usize, len: usize) -> Exposed {
         Exposed {
             exposure: Exposure::by_address(Backend::Cma, address),
@@ -212,7 +212,7 @@ impl MigratedBuffers {
         }
     }
 
-    /// Keeps the pages of a buffer where they are as long as the answer lives.
+    /// Pins the pages of a buffer as long as the result lives.
     fn lend_pages(&mut self, address: usize, len: usize) -> Arc<()> {
         let pin = Arc::new(());
         if self.lent.len() >= self.lent_limit {
@@ -228,7 +228,7 @@ impl MigratedBuffers {
         pin
     }
 
-    /// Exposes a buffer that lies in a slot; counts its use, if it does not.
+    /// Exposes a buffer that lies in a slot; otherwise counts its use.
     pub fn expose(&mut self, address: usize, len: usize) -> Answer {
         let Some(whole) = self.whole(address, len).filter(|_| !self.is_off) else {
             return Answer::Plain;
@@ -237,7 +237,8 @@ impl MigratedBuffers {
             if let Some(exposed) = self.reach(address, len, &whole) {
                 return Answer::Migrated(exposed);
             }
-            // The program has given the memory back, or replaced it, or the buffer reaches further.
+            // The program has given the memory back, or replaced it, or the buffer extends beyond
+            // it.
             if self.place_at(whole.start).is_none() {
                 let _ = self.sweep_in_process();
             }
@@ -249,7 +250,8 @@ impl MigratedBuffers {
     }
 
     /// Migrates a buffer that is [due](Answer::Due), and exposes it. `ready` are the stretches of
-    /// static data, or what is in the way; `is_watched` says that all is prepared.
+    /// static data, or the reason to skip; `is_watched` is true if the hooks are installed and the
+    /// reclaim thread runs.
     pub fn migrate(
         &mut self,
         address: usize,
@@ -260,7 +262,7 @@ impl MigratedBuffers {
         let Some(whole) = self.whole(address, len) else {
             return Attempt::Done(None);
         };
-        // The program may have moved it (mremap) since we looked, or another thread may have
+        // The program may have moved it (mremap) since the last query, or another thread may have
         // migrated it.
         if let Some(exposed) = self.reach(address, len, &whole) {
             let _ = self.sweep_in_process();
@@ -276,16 +278,16 @@ impl MigratedBuffers {
         Attempt::Done(result.ok().and_then(|()| self.reach(address, len, &whole)))
     }
 
-    /// Counts a reason that keeps a buffer where it is.
+    /// Counts a reason for which a buffer was not migrated.
     pub fn keep(&mut self, address: usize, len: usize, why: SkipReason) {
         if let Some(whole) = self.whole(address, len) {
             self.note(&whole, Err(why));
         }
     }
 
-    /// A buffer where it was when it was exposed last, without a look whether it still is: only
-    /// what [`confirm`](Self::confirm) confirms afterwards may be read. `None` if that is not
-    /// known, or some of it is out of reach.
+    /// The exposure of a buffer as it was last, without a check that it still lies there: its bytes
+    /// may be read only after [`confirm`](Self::confirm) has returned true. `None` if the last
+    /// exposure is not known, or a part of the buffer is out of a window's reach.
     pub fn recall(&mut self, address: usize, len: usize) -> Option<Exposed> {
         let recalled = self.recalled[recalled_index(address, len)].as_ref()?;
         if self.is_off || recalled.address != address || recalled.len != len {
@@ -301,7 +303,7 @@ impl MigratedBuffers {
         })
     }
 
-    /// Whether a buffer that was recalled lies where it was.
+    /// Whether a buffer that was recalled still lies where it was.
     pub fn confirm(&mut self, address: usize, len: usize, exposure: &Exposure) -> bool {
         let found = self
             .whole(address, len)
@@ -344,7 +346,7 @@ impl MigratedBuffers {
         let place = self.place_at(whole.start)?;
         let mut end = place.addresses.end;
         while end < whole.end {
-            // Parts of a slot that the kernel keeps apart, for want of the same advice.
+            // Parts of a slot that the kernel keeps as separate areas because their advice differs.
             let next = self.place_at(end)?;
             if next.anchor() != place.anchor() || next.slot != place.slot {
                 return None;
@@ -354,7 +356,7 @@ impl MigratedBuffers {
         let start = address.max(self.first_of(&place));
         let end = (address + len).min(end);
         let slot = self.segment.slot_offset(self.me, place.slot);
-        // What no window reaches, goes by address.
+        // The bytes that no window reaches are accessed by address.
         let is_whole = start == address && end == address + len;
         let lent = (!is_whole).then(|| self.lend_pages(address, len));
         let exposure = Exposure {
@@ -377,9 +379,9 @@ impl MigratedBuffers {
         })
     }
 
-    /// Where a part of a slot begins: the first page of a block of malloc is an area of its own,
-    /// which is mapped and unmapped together with the next one, and not asked for. It may lie in
-    /// another slot, where the rest was moved without it.
+    /// Where a part of a slot begins. The first page of a malloc block is an area of its own, which
+    /// is mapped and unmapped together with the next one, so it is not queried. It may lie in
+    /// another slot if the rest was moved without it.
     fn first_of(&self, place: &MigratedRange) -> usize {
         let first = place.addresses.start;
         match first.checked_sub(self.page) {
@@ -426,7 +428,7 @@ impl MigratedBuffers {
                 *count = Count::default();
                 self.moves += 1;
             }
-            // Soon again, but not with each use.
+            // Retry soon, but not at each use.
             Err(SkipReason::Busy) => count.uses = count.limit.saturating_sub(4),
             Err(_) => {
                 count.uses = 0;
@@ -445,7 +447,7 @@ impl MigratedBuffers {
         })
     }
 
-    /// Finds out what is to be moved where, so that all of a buffer's pages lie in a slot.
+    /// Determines which pages to move where, so that all of a buffer's pages lie in one slot.
     fn prepare(
         &mut self,
         address: usize,
@@ -472,7 +474,7 @@ impl MigratedBuffers {
         let census = self.sweep(process.is_single)?;
         let mut planned = self.plan(&mut pages, alone, &census, data);
         if planned == Err(SkipReason::Kind) {
-            // At an end, static data share a page with the file that they are loaded from.
+            // At its ends, static data shares a page with the file that it is loaded from.
             pages = whole.clone();
             planned = self.plan(&mut pages, alone, &census, data);
         }
@@ -512,19 +514,19 @@ impl MigratedBuffers {
         let apart: Vec<Range<usize>> = self.heads.iter().map(|&at| at..at + page).collect();
         let blocked = plan.is_single.then(SignalsBlocked::new);
         let result = moving.iter().cloned().try_for_each(|run| {
-            // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by us,
-            // or around one; Rust code reaches them by raw addresses only, and their contents stay;
-            // 2. by MPI's rules nobody writes to a buffer in use, and beyond one we move pages only
-            // if there is no other thread, with signals blocked, and no transfer by a peer in
-            // progress (`lent`, and pins); 3. `plan` has looked for other mappings of the same
-            // part.
+            // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by the
+            // library, or around one; Rust code reaches them by raw addresses only, and their
+            // contents stay; 2. by MPI's rules no thread writes to a buffer in use, and pages
+            // beyond one are moved only if there is no other thread, with signals blocked, and no
+            // transfer by a peer in progress (`lent`, and pins); 3. `plan` has checked for other
+            // mappings of the same part.
             unsafe { migration::move_pages(run, backing, plan.node, &apart) }
         });
         drop(blocked);
-        // Whatever has been moved is in the census now.
+        // The census now includes all pages that have been moved.
         let census = self.sweep(plan.is_single)?;
         if result.is_err() {
-            // Memory that was made for pages which then could not be moved.
+            // Give back memory that was allocated for pages which then could not be moved.
             let extents = extents(&census, target.slot);
             for run in moving {
                 let file = |address: usize| (address as u64).wrapping_add(target.anchor);
@@ -534,8 +536,8 @@ impl MigratedBuffers {
         result
     }
 
-    /// Where pages shall go, and which of them must be moved for that. `pages` grows by the areas
-    /// of other slots that it meets: buffers there shall still lie in one slot each.
+    /// The target of the pages, and which of them must be moved to it. `pages` grows by the areas
+    /// of other slots that it overlaps, so that buffers there still lie in one slot each.
     fn plan(
         &mut self,
         pages: &mut Range<usize>,
@@ -551,7 +553,7 @@ impl MigratedBuffers {
         while at < pages.end {
             let area = match self.maps.named(at, &mut name) {
                 Ok(Some(area)) => area,
-                // A name that is too long is a path.
+                // A name that does not fit is a path.
                 Ok(None) | Err(_) => return Err(SkipReason::Kind),
             };
             at = area.addresses.end;
@@ -580,7 +582,7 @@ impl MigratedBuffers {
                 .iter()
                 .filter(move |place| meet(&place.addresses, &pages))
         };
-        // The slot with the largest part keeps it; others come to it.
+        // The slot with the largest part keeps it; the other parts are moved to it.
         let target = met(pages)
             .filter(|place| self.can_hold(place.slot, place.anchor(), pages, census))
             .max_by_key(|place| place.addresses.len())
@@ -595,8 +597,8 @@ impl MigratedBuffers {
         let donors: Vec<&MigratedRange> = met(pages)
             .filter(|place| place.anchor() != target.anchor)
             .collect();
-        // With threads a block's first page stays where it is: what is before the buffer may be
-        // another's.
+        // If there are other threads, a block's first page stays where it is: the bytes before the
+        // buffer may be in use by another thread.
         let heads = donors.iter().filter_map(|donor| {
             let head = donor.addresses.start.checked_sub(self.page)?;
             let is_head = |place: &&MigratedRange| place.addresses.start == head;
@@ -628,7 +630,7 @@ impl MigratedBuffers {
         Ok((target, moving))
     }
 
-    /// Whether it is known where these pages, which are not of the main heap, come from.
+    /// Checks that the origin of these pages, which are not of the main heap, is known.
     fn check_origin(
         &mut self,
         pages: &Range<usize>,
@@ -641,7 +643,7 @@ impl MigratedBuffers {
         if data.iter().any(holds) {
             return Ok(());
         }
-        // Taken out, so that `place` can be asked meanwhile.
+        // Taken out, so that `place` can be called meanwhile.
         let mut blocks = std::mem::take(&mut self.blocks);
         let block = blocks.find(&self.maps, pages, |area| self.place(area).is_some());
         self.blocks = blocks;
@@ -656,7 +658,7 @@ impl MigratedBuffers {
         }
     }
 
-    /// Whether a slot has room for `pages` at their place, and nothing else of the process lies
+    /// Whether a slot has room for `pages` at their offset, and nothing else of the process lies
     /// there.
     fn can_hold(
         &self,
@@ -677,7 +679,7 @@ impl MigratedBuffers {
             })
     }
 
-    /// A slot that nothing lies in; with room on both sides of what comes first.
+    /// An empty slot, with room on both sides of the first pages.
     fn fresh(&mut self, start: usize) -> Result<MigrationTarget, SkipReason> {
         let free = |slot: &mut FileSlot| slot.extents.is_empty() && slot.is_idle();
         let slot = match self.slots.iter_mut().position(free) {
@@ -697,7 +699,7 @@ impl MigratedBuffers {
     }
 }
 
-/// What is to be moved.
+/// Which pages to move, and where to.
 #[derive(Debug)]
 struct MigrationPlan {
     target: MigrationTarget,

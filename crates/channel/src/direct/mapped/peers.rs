@@ -1,5 +1,5 @@
-//! Other ranks' slots, mapped here. The same part of the file is the same memory, whatever buffer
-//! lies in it: so a mapping is good for every buffer that its owner ever puts there, and is kept.
+//! Other ranks' slots, mapped here. A part of the file is the same memory whichever buffer lies in
+//! it, so a mapping is valid for every buffer that its owner ever puts there, and is kept.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,12 +11,12 @@ use crate::direct::{Exposure, Window};
 use crate::memory::Block;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
-/// Mappings reach so far around what is asked for (addresses cost nothing), that neighbours find it
-/// mapped, too.
+/// Alignment of mappings in bytes: they extend beyond the requested part (address space costs
+/// nothing), so that neighbouring buffers are mapped, too.
 const GRAIN: u64 = 64 << 20;
 
-/// Mappings kept; beyond, all are forgotten and made anew as they are needed. The kernel's limit is
-/// 65,530 for all of a process.
+/// Mappings kept; beyond that, all are dropped and mapped again on demand. The kernel's limit is
+/// 65,530 mappings per process.
 const KEPT: usize = 4096;
 
 /// A part of a slot, mapped.
@@ -44,7 +44,8 @@ impl Drop for Unmap {
 
 #[derive(Debug, Default)]
 pub(in crate::direct) struct PeerSlots {
-    /// By owner and slot. Few, and looked up for every copy: finding one by hash takes longer.
+    /// By owner and slot. An ordered map: there are few entries, looked up for every copy, and
+    /// hashing takes longer.
     parts: BTreeMap<(u32, u32), MappedSlotPart>,
 }
 
@@ -125,8 +126,9 @@ fn map(
     let unmap = Unmap {
         addresses: addresses.clone(),
     };
-    // The owner has given these pages memory: this only enters them in our tables, and fails where
-    // a limit is in force. SAFETY: sysconf has no obligations.
+    // The owner has allocated these pages: the call only enters them in this process's page tables,
+    // and fails where a limit is in force.
+    // SAFETY: sysconf has no obligations.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let first = wanted.start / page * page;
     let last = wanted.end.next_multiple_of(page);

@@ -1,13 +1,13 @@
-//! System calls by their instruction, not through the C library: the library's own calls of
-//! `madvise` and `mremap` must not go through the [hooks](super::hooks), which take a lock that the
-//! caller may hold.
+//! System calls by the instruction, not through the C library: the library's own calls of `madvise`
+//! and `mremap` must not go through the [hooks](super::hooks), which take a lock that the caller
+//! may hold.
 
 use std::ptr;
 
 /// One system call with up to six arguments; negative numbers are error numbers.
 ///
 /// # Safety
-/// As the system call's own.
+/// The obligations of the system call.
 pub(super) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
@@ -46,7 +46,7 @@ pub(super) unsafe fn advise(at: usize, len: usize, advice: i32) -> Result<(), i3
 /// `mremap` of `len` bytes at `from`, to `to` (MREMAP_FIXED).
 ///
 /// # Errors
-/// The kernel's error number. What was mapped at `to` may be unmapped all the same.
+/// The kernel's error number. What was mapped at `to` may be unmapped even then.
 ///
 /// # Safety
 /// Both stretches are the caller's to replace.

@@ -1,18 +1,18 @@
-//! The thread that gives memory back soon after the program has freed it, whatever the program does
-//! then.
+//! The thread that gives memory back soon after the program has freed it, even if the program makes
+//! no further MPI calls.
 //!
-//! `free` unmaps a block without telling anybody. So, from the first migration on, a thread of the
-//! library asks the kernel now and then whether what was migrated is still mapped (0.35 us an
-//! area), and has a census made if not. It has no arrivals to wait for, takes no time from messages
-//! but for the registry's lock, and touches no memory of the program.
+//! `free` unmaps a block without notice to the library. So, from the first migration on, a thread
+//! of the library periodically asks the kernel whether the migrated memory is still mapped (0.35 us
+//! an area), and takes a census if it is not. The thread waits for no messages, delays them only by
+//! holding the registry's lock, and accesses no memory of the program.
 //!
-//! How often it looks bounds what may linger: while at most [`BOUND`] is migrated, less and less
-//! often, down to twice a second; above that, every 20 ms, in which a program can hardly fill more
-//! than that much new memory.
+//! The interval bounds the freed memory that has not been given back: while at most [`BOUND`] is
+//! migrated, the interval doubles up to 500 ms; above that, it is 20 ms, in which a program can
+//! hardly fill more than [`BOUND`] of new memory.
 //!
-//! It counts as a thread that does not touch the program's memory: so it uses memory of malloc,
-//! which may share a page with a buffer that is being migrated, under the registry's lock only, and
-//! waits on a word of the library's static data.
+//! It counts as a thread that does not access the program's memory. So it uses memory of malloc,
+//! which may share a page with a buffer that is being migrated, only under the registry's lock, and
+//! it waits on a word of the library's static data.
 //!
 //! A child of `fork` has no such thread, and no migrated memory. The thread holds nothing that
 //! `exit` would have to wait for, ends when no thread of the program is left (`pthread_exit` by
@@ -30,29 +30,29 @@ use super::eligibility::{HelperThread, SkipReason};
 use super::migration::SignalsBlocked;
 use mica_node::futex::{self, FutexScope};
 
-/// Bytes that are looked after at leisure.
+/// Bytes of migrated memory up to which the long interval applies.
 const BOUND: usize = 64 << 20;
 
-/// Between two looks: after a change, and while more than [`BOUND`] is migrated.
+/// Interval between two checks after a change, and while more than [`BOUND`] is migrated.
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Between two looks at most.
+/// Longest interval between two checks.
 const LONG: Duration = Duration::from_millis(500);
 
-/// While nothing is migrated: only for the end of the process.
+/// Interval while nothing is migrated: only to detect the end of the process.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The stack: it only calls the kernel. Thread-local data of all loaded objects comes out of it,
-/// too.
+/// Bytes of the thread's stack. The thread only makes system calls, but the stack also holds the
+/// thread-local data of all loaded objects.
 const STACK: usize = 256 << 10;
 
 /// Held while the thread is being started.
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// The process that the thread is in.
+/// Process number of the process that has the thread.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts what the thread is to be woken for.
+/// Counts the events that wake the thread.
 static NUDGES: AtomicU32 = AtomicU32::new(0);
 
 /// Whether this process has the thread.
@@ -61,10 +61,10 @@ pub(super) fn is_running() -> bool {
     PROCESS.load(Ordering::Acquire) == std::process::id()
 }
 
-/// Starts the thread, once a process; to be called without the owners' lock.
+/// Starts the thread, once per process; call it without the owners' lock.
 ///
 /// # Errors
-/// When there can be no thread (limits).
+/// When the thread cannot be started (limits).
 pub(super) fn start() -> Result<(), SkipReason> {
     let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if is_running() {
@@ -74,28 +74,28 @@ pub(super) fn start() -> Result<(), SkipReason> {
     let blocked = SignalsBlocked::new();
     let spawned = builder.stack_size(STACK).spawn(|| {
         let _helper = HelperThread::new();
-        // SYNC running: whoever sees this sees the count of helpers.
+        // SYNC running: a thread that sees this store sees the count of helpers.
         PROCESS.store(std::process::id(), Ordering::Release);
         look_after()
     });
     drop(blocked);
     spawned.map_err(|_| SkipReason::NoHelper)?;
-    // Until it counts as a helper, and has done what a thread does at its start: a process with one
-    // thread of its own is treated as such from the first migration on.
+    // Wait until it counts as a helper and its start-up is over, so that a process with one thread
+    // of its own is treated as single-threaded from the first migration on.
     while !is_running() {
         thread::yield_now();
     }
     Ok(())
 }
 
-/// Has the thread look more often again: something has been migrated.
+/// Wakes the thread and resets its interval, since something has been migrated.
 pub(super) fn nudge() {
-    // Nothing else is published by it.
+    // Relaxed: it publishes no other data.
     NUDGES.fetch_add(1, Ordering::Relaxed);
     futex::wake_one(&NUDGES, FutexScope::Process);
 }
 
-/// Looks for what can be given back, until no other thread is left.
+/// Checks for memory to give back, until no other thread is left.
 fn look_after() {
     let mut known = None;
     let mut pause = SHORT;
@@ -128,29 +128,29 @@ fn is_left_alone() -> bool {
     let Ok(stat) = read.map(|len| str::from_utf8(&text[..len]).unwrap_or_default()) else {
         return false;
     };
-    // After the name, which may have anything in it: the first thread's state, and 17 fields on the
-    // number of threads.
+    // Skip the name, which may contain any character. Then come the first thread's state, and 17
+    // fields later the number of threads.
     let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     let has_ended = fields.next() == Some("Z");
     let threads = fields.nth(16).and_then(|count| count.parse().ok());
     has_ended && threads.is_some_and(|count: u32| count <= 1 + HelperThread::count())
 }
 
-/// What there was at a look.
+/// What one check found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Seen {
     bytes: usize,
     moves: u64,
 }
 
-/// Gives back what is mapped no more.
+/// Gives back memory that is no longer mapped.
 fn look() -> Seen {
     let mut owners = OWNERS.lock();
     let mut seen = Seen { bytes: 0, moves: 0 };
     for owner in &mut owners.list {
         if owner.has_migrated_any() && owner.has_lost_some() {
-            // The program's threads may change what is mapped meanwhile. Where that keeps the
-            // census from ending, the next time.
+            // The program's threads may change what is mapped meanwhile. If that keeps the census
+            // from completing, the next check repeats it.
             let _ = owner.sweep(false);
         }
         seen.bytes += if owner.is_off { 0 } else { owner.bytes() };

@@ -5,8 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// What the module does. A trait, so that the code around it is tested where the module cannot be
-/// loaded.
+/// What the module does. It is a trait, so that the code around it can be tested where the module
+/// cannot be loaded.
 ///
 /// # Safety
 /// What [`attach`](Device::attach) returns is mapped, readable and writable for the length asked
@@ -28,9 +28,9 @@ pub unsafe trait Device: std::fmt::Debug + Send + Sync {
     /// Gives a permit back.
     fn release(&self, permit: i64);
 
-    /// Maps `bytes` bytes at `address` of the other process here; both multiples of a page. Nothing
-    /// need be mapped there: pages are looked for when they are touched, and a touch where there
-    /// are none is a SIGBUS.
+    /// Maps `bytes` bytes at `address` of the other process here; both multiples of the page size.
+    /// Nothing need be mapped there: pages are looked up when they are accessed, and an access
+    /// where there are none raises SIGBUS.
     ///
     /// # Errors
     /// The module's.
@@ -63,7 +63,7 @@ const READ_WRITE: i32 = 2;
 /// XPMEM_PERMIT_MODE: the permit value is a file mode, checked as for a file of the segment's
 /// owner.
 const BY_MODE: i32 = 1;
-/// XPMEM_MAXADDR_SIZE, from address 0: all there is.
+/// XPMEM_MAXADDR_SIZE, from address 0: the whole address space.
 const ALL: usize = usize::MAX;
 
 #[derive(Default)]
@@ -105,7 +105,7 @@ impl Module {
     /// Opens the device (close-on-exec).
     ///
     /// # Errors
-    /// When it is not there, or not for this user.
+    /// When the device does not exist, or this user may not open it.
     pub fn open() -> io::Result<Module> {
         let file = OpenOptions::new()
             .read(true)
@@ -157,7 +157,7 @@ unsafe impl Device for Module {
     }
 
     fn release(&self, mut permit: i64) {
-        // Of a permit that is not ours there is nothing to give back.
+        // Fails only for a permit that this process does not hold.
         let _ = self.call(RELEASE, &mut permit);
     }
 

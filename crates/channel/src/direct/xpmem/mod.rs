@@ -3,10 +3,11 @@
 //! Each rank makes one segment of its whole address space and publishes its number in its block.
 //! Peers get a permit for it once, and attach parts as messages name them. An attachment is by
 //! address: the module follows the owner's page tables (an mmu notifier empties the attachment
-//! where the owner unmaps or moves pages, and the next touch looks them up anew), so an attachment
-//! stays good for whatever the owner has there, and is kept. A touch where the owner has nothing is
-//! a SIGBUS; a message's buffer is there by MPI's rules, and nothing else is touched. This is what
-//! Open MPI and MPICH rely on when they keep attachments without watching the owner's `munmap`.
+//! where the owner unmaps or moves pages, and the next access looks them up again), so an
+//! attachment stays valid for whatever the owner has mapped there, and is kept. An access where the
+//! owner has nothing mapped raises SIGBUS; MPI's rules keep a message's buffer mapped, and nothing
+//! else is accessed. This is what Open MPI and MPICH rely on when they keep attachments without
+//! watching the owner's `munmap`.
 
 mod device;
 
@@ -22,7 +23,7 @@ use crate::memory::Block;
 /// Attachments are aligned to this, so that neighbouring buffers share one.
 const GRAIN: usize = 4 << 20;
 
-/// Attachments kept for a peer; beyond, the oldest is forgotten.
+/// Attachments kept for a peer; beyond that, the oldest is dropped.
 const KEPT: usize = 64;
 
 /// A permit for a peer's segment.
@@ -65,7 +66,7 @@ struct XpmemPeer {
     attachments: Vec<Attachment>,
 }
 
-/// This rank's end.
+/// This rank's side of XPMEM: its own segment and its attachments of peers' memory.
 #[derive(Debug)]
 pub(super) struct Xpmem {
     device: Arc<dyn Device>,
@@ -158,7 +159,7 @@ impl XpmemPeer {
             remote: start..end,
             mapping,
         };
-        // Parts of the new one are of no use any more.
+        // Attachments that are part of the new one are no longer needed.
         self.attachments
             .retain(|a| !(start <= a.remote.start && a.remote.end <= end));
         if self.attachments.len() >= KEPT {

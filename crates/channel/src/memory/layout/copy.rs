@@ -4,7 +4,7 @@
 //! One set of loops serves both directions: `PACK` copies from memory to the packed bytes, `!PACK`
 //! back. Whole nodes take [`full`] and [`repeat`], whose innermost loops work on blocks of a
 //! constant length; a range within a node is found by arithmetic ([`range`]) and split into a
-//! partial head, whole nodes, and a partial tail.
+//! partial first node, whole nodes, and a partial last node.
 
 use super::super::region::copy_small;
 use super::TypeLayout;
@@ -211,7 +211,7 @@ unsafe fn nest_by(
         for _ in 0..inner.0 {
             copy(memory, packed);
             memory = memory.wrapping_offset(inner.1 as isize);
-            // SAFETY: P: at most the end of the packed bytes.
+            // SAFETY: P: the result is at most the end of the packed bytes.
             packed = unsafe { packed.add(len) };
         }
         row = row.wrapping_offset(outer.1 as isize);
@@ -337,8 +337,8 @@ unsafe fn repeat_range<const PACK: bool>(
     }
 }
 
-/// Splits `n` bytes from `start` on, in pieces of `size`: (bytes of the first piece if it is not
-/// taken whole, where in it they start, number of whole pieces, bytes of the last).
+/// Splits `n` bytes from `start` on, in pieces of `size`: (bytes of a partial first piece, their
+/// offset in it, number of whole pieces, bytes of a partial last piece).
 fn split(size: u64, start: u64, n: u64) -> (u64, u64, u64, u64) {
     let first = start % size;
     let head = if first == 0 { 0 } else { n.min(size - first) };
@@ -346,7 +346,7 @@ fn split(size: u64, start: u64, n: u64) -> (u64, u64, u64, u64) {
 }
 
 /// Calls `part(index, start within it, bytes before it, bytes)` for each part that `n` bytes from
-/// `start` on meet.
+/// `start` on overlap.
 fn parts_range(starts: &[u64], start: u64, n: u64, mut part: impl FnMut(usize, u64, u64, u64)) {
     let (mut index, mut within) = part_at(starts, start);
     let mut done = 0;

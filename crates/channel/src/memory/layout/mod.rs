@@ -1,11 +1,11 @@
 //! A datatype compiled to loops over blocks of bytes (MPI 5.0, chapter 5).
 //!
-//! A [`TypeLayout`] is what remains of a datatype once the kinds of its entries no longer matter:
-//! where its bytes lie relative to a buffer's address, in the order in which they travel, and its
-//! bounds. Construction normalises: blocks that touch are one block, a vector without gaps is a
-//! block, evenly spaced parts are a loop, nested loops that step alike are one. So the innermost
-//! copy loop is as long and as regular as the datatype allows, and a position in the packed bytes
-//! is found by division and binary search, never by walking.
+//! A [`TypeLayout`] describes a datatype without the types of its entries: where its bytes lie
+//! relative to a buffer's address, in message order, and its bounds. Construction normalises:
+//! adjacent blocks become one block, a vector without gaps a block, evenly spaced parts a loop, and
+//! nested loops with matching strides one loop. So the innermost copy loop is as long and as
+//! regular as the datatype allows, and a position in the packed bytes is found by division and
+//! binary search, never by a walk.
 
 pub(super) mod copy;
 mod node;
@@ -18,8 +18,8 @@ pub struct TypeLayout {
     root: PlacedNode,
     lb: i64,
     ub: i64,
-    /// Whether the bounds come from [`resized`](Self::resized), here or in a part: such bounds win
-    /// over computed ones.
+    /// Whether the bounds come from [`resized`](Self::resized), here or in a part: such bounds
+    /// override computed ones.
     marked: bool,
     /// Alignment of the most demanding entry.
     align: u64,
@@ -56,7 +56,7 @@ fn span(low: i64, high: i64, count: u64, stride: i64) -> Result<(i64, i64)> {
     Ok((low, high))
 }
 
-/// From the lowest lower bound to the highest upper bound of the parts of a layout.
+/// The lowest lower bound and the highest upper bound of the parts of a layout.
 #[derive(Default)]
 struct Bounds {
     /// Of the parts whose bounds come from [`TypeLayout::resized`].
@@ -138,8 +138,8 @@ impl TypeLayout {
             if length == 0 || layout.is_void() {
                 continue;
             }
-            // Like blocks share one node: that saves memory, and lets the sequence see that they
-            // are alike.
+            // Equal blocks share one node: that saves memory, and the sequence can detect that they
+            // are equal.
             let block = match last.take() {
                 Some((n, same, block)) if n == length && std::ptr::eq(same, layout) => block,
                 _ => layout.root.repeat(length, layout.extent())?,
@@ -171,14 +171,14 @@ impl TypeLayout {
         })
     }
 
-    /// A layout with the bounds that its parts were given; without such, from the first byte to
-    /// where the last part ends, the extent rounded up to the alignment.
+    /// A layout with the explicit bounds of its parts. If no part has any, from the first byte to
+    /// the end of the last part, the extent rounded up to the alignment.
     ///
     /// The rounding is the epsilon of MPI 5.0, 5.1.6. The standard takes it from the bytes alone;
     /// here a part ends at its own upper bound, its own epsilon included. The two differ only where
     /// parts lie at displacements that do not fit their alignment: then by the standard's formula a
-    /// datatype can be shorter than its parts laid end to end, which MPICH, Intel MPI and Open MPI
-    /// avoid, and programs that compute sizes from the parts' extents rely on.
+    /// datatype can be shorter than its parts laid end to end. MPICH, Intel MPI and Open MPI avoid
+    /// that, and programs that compute sizes from the parts' extents rely on it.
     fn bounded(root: PlacedNode, bounds: Bounds, align: u64) -> Result<TypeLayout> {
         const ERROR: TypeLayoutError = TypeLayoutError::overflow("extent");
         let (lb, ub) = match bounds.given {
@@ -203,7 +203,7 @@ impl TypeLayout {
         })
     }
 
-    /// Neither bytes nor bounds: such parts count for nothing.
+    /// Whether the layout has neither bytes nor explicit bounds: such parts are ignored.
     fn is_void(&self) -> bool {
         self.root.size() == 0 && !self.marked
     }
@@ -271,7 +271,8 @@ impl TypeLayout {
         span(self.true_lb(), self.true_ub(), count as u64, self.extent())
     }
 
-    /// Where `count` elements start, if their bytes lie in memory as they travel.
+    /// Displacement of the first byte of `count` elements, if their bytes lie in memory in message
+    /// order without gaps.
     #[inline]
     pub fn dense_at(&self, count: usize) -> Option<i64> {
         if count == 0 || self.size() == 0 {
@@ -281,8 +282,8 @@ impl TypeLayout {
         block.then_some(self.root.offset)
     }
 
-    /// Displacement of the byte at `position` in a message of such elements, and how many bytes
-    /// follow it without a gap, at least.
+    /// Displacement of the byte at `position` in a message of such elements, and a lower bound of
+    /// the number of bytes that follow it without a gap.
     pub(super) fn seek(&self, position: u64) -> (i64, u64) {
         let size = self.size();
         let element = position / size;
@@ -340,7 +341,7 @@ mod tests {
             (wide.lb(), wide.ub(), wide.true_lb(), wide.true_ub()),
             (-4, 12, 0, 4)
         );
-        // A resized part's bounds are sticky: the other parts no longer count.
+        // A resized part's bounds are sticky: the other parts are ignored.
         let sticky = TypeLayout::structure([(1, 0, &wide), (1, 20, &int)]).unwrap();
         assert_eq!((sticky.lb(), sticky.ub()), (-4, 12));
         let backwards = int.hvector(3, 2, -8).unwrap();
@@ -354,8 +355,8 @@ mod tests {
         // 2 x 25 + 16 = 66 bytes, rounded up to the alignment.
         let inner = int.hvector(3, 4, 25).unwrap();
         assert_eq!((inner.extent(), inner.true_ub()), (68, 66));
-        // The second block begins at 273, which no alignment fits, and its three parts end at 273 +
-        // 204 = 477.
+        // The second block begins at 273, which is not a multiple of the alignment, and its three
+        // parts end at 273 + 204 = 477.
         let outer = inner.hvector(2, 3, 4 * 68 + 1).unwrap();
         assert_eq!((outer.extent(), outer.true_ub()), (480, 273 + 2 * 68 + 66));
         let indexed = inner.hindexed([(3, 0), (3, 273)]).unwrap();
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!(fields.extent(), 480);
         // Parts that fit their alignment need no more than their bytes do.
         assert_eq!(inner.contiguous(3).unwrap().extent(), 3 * 68);
-        // Given bounds win over all this.
+        // Explicit bounds override all this.
         let cut = inner.resized(0, 60).unwrap();
         assert_eq!(cut.hvector(2, 1, 100).unwrap().extent(), 160);
     }

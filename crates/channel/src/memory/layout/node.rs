@@ -10,14 +10,14 @@ const DISPLACEMENT: TypeLayoutError = TypeLayoutError::overflow("displacement");
 /// Parts of at most this many pieces are spliced into the sequence they belong to.
 const SPLICE: usize = 32;
 
-/// Bytes relative to an origin, in the order in which they travel.
+/// Bytes relative to an origin, in message order.
 #[derive(Debug)]
 pub(super) struct LayoutNode {
     /// Number of bytes.
     pub size: u64,
     /// Displacement of the lowest byte.
     pub low: i64,
-    /// One past that of the highest.
+    /// One past the displacement of the highest byte.
     pub high: i64,
     /// Number of blocks, saturating.
     pub blocks: u64,
@@ -28,7 +28,7 @@ pub(super) struct LayoutNode {
 pub(super) enum LayoutNodeKind {
     /// `size` bytes at 0.
     Block,
-    /// `count` bodies, `stride` apart; at least two, and not one block.
+    /// `count` bodies, `stride` apart; at least two, and never equal to one block.
     Loop {
         count: u64,
         stride: i64,
@@ -36,20 +36,20 @@ pub(super) enum LayoutNodeKind {
     },
     /// Blocks of one length.
     Scatter { len: u64, offsets: Box<[i64]> },
-    /// Blocks of different lengths; `starts` are their packed positions, and the whole length at
-    /// the end.
+    /// Blocks of different lengths; `starts` are their packed positions, followed by the total
+    /// length.
     Blocks {
         starts: Box<[u64]>,
         offsets: Box<[i64]>,
     },
-    /// Different things; `starts` as for `Blocks`.
+    /// Parts of different kinds; `starts` as for `Blocks`.
     Sequence {
         starts: Box<[u64]>,
         parts: Box<[PlacedNode]>,
     },
 }
 
-/// A node moved to a displacement.
+/// A node at a displacement.
 #[derive(Clone, Debug)]
 pub(super) struct PlacedNode {
     pub offset: i64,
@@ -94,7 +94,7 @@ impl PlacedNode {
         matches!(self.node.kind, LayoutNodeKind::Block)
     }
 
-    /// This, `by` bytes further on.
+    /// This node, `by` bytes further on.
     pub fn moved(self, by: i64) -> Result<PlacedNode> {
         let bound = |bound: i64| bound.checked_add(by).ok_or(DISPLACEMENT);
         let (_, _, offset) = (bound(self.low())?, bound(self.high())?, bound(self.offset)?);
@@ -104,7 +104,7 @@ impl PlacedNode {
         })
     }
 
-    /// `count` of this, `stride` apart.
+    /// `count` copies of this node, `stride` apart.
     pub fn repeat(&self, count: u64, stride: i64) -> Result<PlacedNode> {
         let node = &self.node;
         if count == 0 || node.size == 0 {
@@ -157,7 +157,7 @@ impl PlacedNode {
     }
 }
 
-/// Parts one after the other, being merged into a node.
+/// Consecutive parts, to be merged into a node.
 #[derive(Default)]
 pub(super) struct Sequence {
     pieces: Vec<LayoutPiece>,
@@ -314,7 +314,7 @@ impl Sequence {
     }
 }
 
-/// The stride of two or more like pieces that are evenly spaced.
+/// The stride of two or more equal pieces, if they are evenly spaced.
 fn even_stride(pieces: &[LayoutPiece]) -> Option<i64> {
     let stride = pieces[1].offset().checked_sub(pieces[0].offset())?;
     pieces

@@ -1,4 +1,4 @@
-//! The way in from one peer.
+//! The inlet: the ring from one peer, with its doorbell and the marks of the peer's cells.
 
 use super::Packet;
 use crate::memory::View;
@@ -30,7 +30,7 @@ impl Inlet {
         }
     }
 
-    /// True when the sender has reached a position that this end has not.
+    /// True when the sender has reached a position that the receiver has not.
     #[inline(always)]
     pub fn has_rung(&self) -> bool {
         self.doorbell.has_rung(self.ring.position())

@@ -3,8 +3,8 @@
 //! Small messages go straight into the receiver's ring. Larger ones go through cells of the
 //! sender's pool, which control messages in the ring announce, several cells by one message; so all
 //! messages of a pair arrive in order through one queue, and the receiver polls nothing else. A
-//! receiver finds who has sent by doorbells: an array of counters in its own memory, each written
-//! by one sender with a plain store.
+//! receiver finds the senders by doorbells: an array of counters in its own memory, each written by
+//! one sender with a plain store.
 
 mod inlet;
 mod outlet;
@@ -24,25 +24,25 @@ const CLOSED: u32 = u32::MAX;
 /// Cells that one receiver may hold where ranks share cores.
 const CELLS_SHARED: usize = 4;
 
-/// Cells that come into use before it is looked whether others are back.
+/// Cells that come into use before the pool checks for returned cells.
 const CELLS_READY: usize = 16;
 
 /// Cells that are allocated at a time, as a pool comes into use.
 const POOL_STEP: u32 = 4;
 
-/// One rank's end of the rings and cells.
+/// One rank's endpoint of the rings and cells.
 #[derive(Debug)]
 pub(super) struct AdvancedShm {
     segment: &'static JobSegment,
     me: u32,
     fencing: Fencing,
-    /// Rings to those this rank has sent to.
+    /// Rings to the ranks that this rank has sent to.
     outlets: Vec<Option<Box<RingOutlet>>>,
-    /// Rings from those who have knocked.
+    /// Rings from the ranks that have knocked.
     inlets: Vec<Inlet>,
     /// Index into `inlets` by rank.
     inlet_of: Vec<u32>,
-    /// The inlet to look at next.
+    /// The inlet to poll next.
     cursor: usize,
     pool: CellPool<'static>,
     pool_allocated: u32,
@@ -52,13 +52,13 @@ pub(super) struct AdvancedShm {
 }
 
 impl AdvancedShm {
-    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it.
+    /// The channel of rank `me`, which has [claimed](JobSegment::claim) it.
     pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> AdvancedShm {
         let ranks = segment.job_size() as usize;
         let cells = segment.geometry().cells as usize;
         let (cells_each, ready) = if segment.is_oversubscribed() {
-            // The receiver may not run before this rank waits: what is loaded beyond a few cells
-            // only grows old.
+            // The receiver may not run before this rank waits: more than a few loaded cells only
+            // leave the cache.
             (CELLS_SHARED.min(cells), 0)
         } else {
             ((cells / 2).max(1), CELLS_READY)
@@ -111,18 +111,18 @@ impl AdvancedShm {
         Some(sent)
     }
 
-    /// True once the way to `peer` is open.
+    /// True once the outlet to `peer` is open.
     #[inline(always)]
     pub fn has_outlet(&self, peer: u32) -> bool {
         self.outlets[peer as usize].is_some()
     }
 
-    /// Sends `packet` to `peer`, who has an outlet; its `payload` bytes are those of `view` from
+    /// Sends `packet` to `peer`, which has an outlet; its `payload` bytes are those of `view` from
     /// the start on. False when the ring is full, or it is a message, with a view, and `peer` holds
     /// messages back.
     ///
     /// # Errors
-    /// When the ring's arena cannot get its memory.
+    /// When memory for the ring's arena cannot be allocated.
     #[inline]
     pub fn send(
         &mut self,
@@ -175,7 +175,7 @@ impl AdvancedShm {
         outlet.is_some_and(|outlet| outlet.ring.is_held())
     }
 
-    /// Holds `source`'s messages back, or not any more. False when `source` has no inlet.
+    /// Starts (`on`) or stops holding back `source`'s messages. False when `source` has no inlet.
     pub fn hold(&self, source: u32, on: bool) -> bool {
         self.inlet(source)
             .map(|inlet| inlet.ring.hold(on))
@@ -187,15 +187,15 @@ impl AdvancedShm {
         self.pool.can_take(receiver, self.cells_each())
     }
 
-    /// One slow receiver must not starve the others of cells.
+    /// Cells that one receiver may hold: a slow receiver must not starve the others of cells.
     fn cells_each(&self) -> usize {
         self.cells_each
     }
 
-    /// Opens the way to `peer`, or gives it the memory it wants.
+    /// Opens the outlet to `peer`, or allocates the memory that an open outlet needs.
     ///
     /// # Errors
-    /// When its ring cannot get its memory.
+    /// When memory for its ring cannot be allocated.
     #[cold]
     pub fn open_outlet(&mut self, peer: u32) -> Result<(), ChannelError> {
         let (segment, me) = (self.segment, self.me);
@@ -208,15 +208,15 @@ impl AdvancedShm {
         Ok(())
     }
 
-    /// The way in from `source`, if it has knocked and been heard.
+    /// The inlet from `source`, if its knock has been taken in.
     #[inline(always)]
     pub fn inlet(&self, source: u32) -> Option<&Inlet> {
-        // `CLOSED` is no index: one check serves both.
+        // `CLOSED` is not a valid index: one bounds check covers both cases.
         self.inlets.get(self.inlet_of[source as usize] as usize)
     }
 
-    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does
-    /// not hold up the others.
+    /// Makes polling start at the next sender. Call it after a number of packets from one sender,
+    /// so that a flood from it does not delay the others.
     #[inline]
     pub fn next_turn(&mut self) {
         self.cursor += 1;
@@ -225,7 +225,7 @@ impl AdvancedShm {
         }
     }
 
-    /// Opens the way in from `source`, who has knocked.
+    /// Opens the inlet from `source`, which has knocked.
     #[cold]
     pub fn open_inlet(&mut self, source: u32) {
         self.inlet_of[source as usize] = self.inlets.len() as u32;
@@ -250,7 +250,7 @@ impl AdvancedShm {
     /// Returns the cell and how many bytes it holds; `None` when no cell is free.
     ///
     /// # Errors
-    /// When the pool cannot get its memory.
+    /// When memory for the pool cannot be allocated.
     pub fn load_cell(
         &mut self,
         receiver: u32,
@@ -265,8 +265,8 @@ impl AdvancedShm {
             self.grow_pool()?;
         }
         let to = self.segment.cell(self.me, cell);
-        // SAFETY: 1. the pool gave us the cell, its memory is allocated; 2. no view of a caller
-        // lies in it.
+        // SAFETY: 1. the pool has handed out the cell, its memory is allocated; 2. no view of a
+        // caller lies in it.
         let bytes = unsafe { view.pack_into(position, to, self.cell_bytes) };
         Ok(Some((cell, bytes)))
     }
@@ -282,8 +282,8 @@ impl AdvancedShm {
         Ok(())
     }
 
-    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it
-    /// has room, and gives the cell back.
+    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as
+    /// the view has room, and gives the cell back.
     pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
         debug_assert!(bytes <= self.cell_bytes);
         let from = self.segment.cell(source, cell);
@@ -303,7 +303,7 @@ impl AdvancedShm {
 }
 
 impl PacketSource for AdvancedShm {
-    /// The next packet: of the sender whose turn it is, or of the next one who has something.
+    /// The next packet. Polls round-robin, beginning with the current sender.
     #[inline]
     fn peek(&mut self) -> Option<(u32, Packet)> {
         for _ in 0..self.inlets.len() {

@@ -1,4 +1,4 @@
-//! The way out to one peer.
+//! The outlet: the ring to one peer, with its doorbell.
 
 use crate::ChannelError;
 use mica_node::doorbell::Doorbell;
@@ -6,7 +6,7 @@ use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::ring::{ARENA, RingProducer, RingStorage};
 use mica_node::segment::{JobSegment, PAGE};
 
-/// Slots of the first page of a ring: all that a pair which hardly talks ever touches.
+/// Slots in the first page of a ring, which suffices for a pair that exchanges few messages.
 pub(super) const FIRST_SLOTS: usize =
     (PAGE - RingStorage::bytes_before(0)) / RingStorage::SLOT_BYTES;
 
@@ -31,8 +31,8 @@ impl RingOutlet {
         outlet
     }
 
-    /// True when the ring has room for a message, or for another packet, with so many bytes in the
-    /// arena.
+    /// True when the ring has room for a message, or for another packet, with `payload` bytes in
+    /// the arena.
     #[inline]
     pub fn has_room(&mut self, payload: usize, is_message: bool) -> bool {
         match is_message {
@@ -41,7 +41,7 @@ impl RingOutlet {
         }
     }
 
-    /// Allocates all of the ring's head.
+    /// Allocates the memory of all slots of the ring.
     #[cold]
     pub fn allocate_slots(
         &mut self,
@@ -68,7 +68,7 @@ impl RingOutlet {
         Ok(())
     }
 
-    /// Tells the peer that the ring holds something new.
+    /// Rings the peer's doorbell and wakes the peer: the ring holds something new.
     #[inline(always)]
     pub fn ring_doorbell(&mut self, fencing: Fencing) {
         self.doorbell.ring(self.ring.position());

@@ -1,11 +1,11 @@
-//! The basic design of chai-2009, 3.1, kept to compare the advanced one with.
+//! The basic design of chai-2009, 3.1, kept for comparison with the advanced one.
 //!
 //! Each ordered pair of ranks has one large FIFO, and everything goes through it: short messages
-//! and long ones, whole if they fit it and in chunks otherwise; the bytes are copied in, and when
-//! the sender has done so the receiver copies them out. As in the paper, a rank allocates and
-//! touches its FIFOs to *all* others when it starts, so that they lie in the sender's memory
-//! (3.1.2) and the job's memory grows with the square of its ranks (3.2.3); and a receiver finds
-//! messages by a look at every FIFO in turn, whose counters lie with their buffers.
+//! and long ones, whole if they fit it and in chunks otherwise. The sender copies the bytes in;
+//! then the receiver copies them out. As in the paper, a rank allocates and touches its FIFOs to
+//! *all* others when it starts, so that they lie in the sender's memory (3.1.2) and the job's
+//! memory grows with the square of its ranks (3.2.3); and a receiver finds messages by polling
+//! every FIFO in turn, whose counters lie next to their buffers.
 
 use super::{Packet, inline_packet};
 use crate::memory::View;
@@ -17,19 +17,19 @@ use mica_node::segment::JobSegment;
 /// Marks a rank that has not started yet.
 const CLOSED: u32 = u32::MAX;
 
-/// One rank's end of the FIFOs.
+/// One rank's endpoint of the FIFOs.
 #[derive(Debug)]
 pub(super) struct BasicShm {
     segment: &'static JobSegment,
     me: u32,
     fencing: Fencing,
-    /// By rank; none to this rank itself, nor to those who are reached by the other design.
+    /// By rank; none to this rank itself, nor to ranks that are reached by the other design.
     outlets: Vec<Option<FifoOutlet>>,
-    /// FIFOs from those who have started.
+    /// FIFOs from the ranks that have started.
     inlets: Vec<FifoInlet>,
     /// Index into `inlets` by rank.
     inlet_of: Vec<u32>,
-    /// The inlet to look at next.
+    /// The inlet to poll next.
     cursor: usize,
     payload_max: usize,
 }
@@ -50,11 +50,11 @@ struct FifoInlet {
 }
 
 impl BasicShm {
-    /// Allocates the FIFOs from `me` to all others that have one, touches them, and tells the
-    /// others that they are there.
+    /// Allocates the FIFOs from `me` to all other ranks that have one, touches them, and announces
+    /// them by a knock at each of these ranks.
     ///
     /// # Errors
-    /// When there is no memory for one.
+    /// When memory for a FIFO cannot be allocated.
     pub fn open(
         segment: &'static JobSegment,
         me: u32,
@@ -108,7 +108,7 @@ impl BasicShm {
     }
 
     /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes,
-    /// beside its head. False when there is no room, or `peer` holds messages back.
+    /// beside its header. False when there is no room, or `peer` holds messages back.
     pub fn send_inline(
         &mut self,
         peer: u32,
@@ -150,8 +150,8 @@ impl BasicShm {
         self.outlet(peer).fifo.has_room_for_control(payload)
     }
 
-    /// True when there is room for a message with `payload` bytes beside its head, and `peer` does
-    /// not hold messages back.
+    /// True when there is room for a message with `payload` bytes beside its header, and `peer`
+    /// does not hold messages back.
     pub fn takes_message(&mut self, peer: u32, payload: usize) -> bool {
         self.outlet(peer).fifo.has_room(payload)
     }
@@ -162,14 +162,14 @@ impl BasicShm {
         outlet.is_some_and(|outlet| outlet.fifo.is_held())
     }
 
-    /// Holds `source`'s messages back, or not any more. False when `source` has no inlet.
+    /// Starts (`on`) or stops holding back `source`'s messages. False when `source` has no inlet.
     pub fn hold(&self, source: u32, on: bool) -> bool {
         self.inlet(source)
             .map(|inlet| inlet.fifo.hold(on))
             .is_some()
     }
 
-    /// The next packet from `source`, without a look at anybody else.
+    /// The next packet from `source`. Polls no other peer.
     pub fn peek_from(&self, source: u32) -> Option<Packet> {
         self.inlet(source)?.fifo.peek()
     }
@@ -181,7 +181,7 @@ impl BasicShm {
         }
     }
 
-    /// Opens the way in from `source`, who has knocked: its FIFO is there.
+    /// Opens the inlet from `source`, which has knocked: its FIFO is allocated.
     pub fn open_inlet(&mut self, source: u32) {
         self.inlet_of[source as usize] = self.inlets.len() as u32;
         self.inlets.push(FifoInlet {
@@ -210,7 +210,8 @@ impl BasicShm {
         copied
     }
 
-    /// Removes `packet`, the one just peeked from `source`, and gives the next sender its turn.
+    /// Removes `packet`, the one just peeked from `source`, and makes polling start at the next
+    /// sender.
     pub fn consume(&mut self, source: u32, packet: &Packet) {
         let fencing = self.fencing;
         self.cursor = self.inlet_of[source as usize] as usize;
@@ -223,7 +224,7 @@ impl BasicShm {
 }
 
 impl PacketSource for BasicShm {
-    /// The next packet: of the sender whose turn it is, or of the next one who has something.
+    /// The next packet. Polls round-robin, beginning with the current sender.
     fn peek(&mut self) -> Option<(u32, Packet)> {
         for _ in 0..self.inlets.len() {
             let inlet = &self.inlets[self.cursor];
