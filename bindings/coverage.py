@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import api
 from api import Function
+from exports import Shims
 
 
-def text(functions: list[Function], shims: dict[str, str], note: str) -> str:
+def text(functions: list[Function], shims: Shims, note: str) -> str:
     out = [
         "# Coverage of MPI 5.0",
         "",
         f"{note}",
         "",
-        "A function counts as implemented when it has a shim in `crates/abi/src/shims/`; one shim serves a function and",
-        "its large-count form. What is not implemented raises `MPI_ERR_UNSUPPORTED_OPERATION` (tools: returns",
-        "`MPI_T_ERR_NOT_SUPPORTED`). The numbers count the names of the standard ABI, large-count forms included.",
+        "A function counts as implemented when it has a shim in `crates/abi/src/shims/`, or when `crates/abi/src/collective/`",
+        "prepares its call; one shim serves a function and its large-count form. What is not implemented raises",
+        "`MPI_ERR_UNSUPPORTED_OPERATION` (tools: returns `MPI_T_ERR_NOT_SUPPORTED`). The numbers count the names of the",
+        "standard ABI, large-count forms included.",
         "",
         "| chapter | functions | implemented |",
         "|---|---:|---:|",

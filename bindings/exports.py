@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
 import api
@@ -13,10 +14,50 @@ from api import Function, Param
 TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "Session"}
 
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
+PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<Call> \{", re.MULTILINE)
+FAST_PATH = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)", re.MULTILINE)
 
 
-def find_shims(folder: Path, functions: list[Function]) -> dict[str, str]:
-    """Module of each shim, by the shim's name."""
+@dataclass
+class Shims:
+    """What the exports call."""
+
+    module: dict[str, str]
+    """Module of each hand-written shim, by the shim's name."""
+    collectives: set[str]
+    """The collective calls whose arguments `collective` converts: the shims of their three forms are generated."""
+    fast_paths: set[str]
+    """Those of them whose blocking form tries a fast path first."""
+
+    def __contains__(self, shim: str) -> bool:
+        return shim in self.module or self._form(shim) is not None
+
+    def call(self, shim: str, arguments: list[str]) -> str | None:
+        """The call of `shim`, if there is one."""
+        if module := self.module.get(shim):
+            return f"{module}::{shim}({', '.join(arguments)})"
+        if (form := self._form(shim)) is None:
+            return None
+        base, kind = form
+        # The last arguments are the request, and before it the hints of a persistent call.
+        own = {"blocking": 0, "nonblocking": 1, "persistent": 2}[kind]
+        arguments, last = arguments[: len(arguments) - own], arguments[len(arguments) - own :]
+        prepare = f"{base}({', '.join(arguments)})"
+        if kind != "blocking":
+            start = "start" if kind == "nonblocking" else "make_persistent"
+            return f"collective::{start}({', '.join(reversed(last))}, || collective::{prepare})"
+        run = f"collective::{prepare}.and_then(Call::run)"
+        return f"fast_path::{prepare}.unwrap_or_else(|| {run})" if base in self.fast_paths else run
+
+    def _form(self, shim: str) -> tuple[str, str] | None:
+        name = shim.removeprefix("mpi_")
+        forms = {"blocking": name, "nonblocking": name.removeprefix("i"), "persistent": name.removesuffix("_init")}
+        return next(((base, kind) for kind, base in forms.items() if base in self.collectives), None)
+
+
+def find_shims(source: Path, functions: list[Function]) -> Shims:
+    """The shims of the crate whose sources are in `source`."""
+    folder, collective = source / "shims", source / "collective"
     wanted = {f.shim for f in functions}
     shims: dict[str, str] = {}
     for module in _modules(folder):
@@ -29,7 +70,12 @@ def find_shims(folder: Path, functions: list[Function]) -> dict[str, str]:
     for function in functions:
         if not function.errors and function.shim not in shims:
             raise SystemExit(f"{function.name} returns a value and needs a shim: {shim_signature(functions, function.name)}")
-    return shims
+    prepared = {name for file in collective.glob("*.rs") for name in PREPARES_CALL.findall(file.read_text())}
+    fast_paths = set(FAST_PATH.findall((collective / "fast_path.rs").read_text()))
+    for name in sorted(prepared | fast_paths):
+        if f"mpi_{name}" not in wanted or name not in prepared:
+            raise SystemExit(f"collective: {name}: no collective call of the ABI has this name, or nothing prepares it")
+    return Shims(shims, prepared, fast_paths)
 
 
 def shims_mod(folder: Path, note: str) -> str:
@@ -45,7 +91,7 @@ def shims_mod(folder: Path, note: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def files(functions: list[Function], shims: dict[str, str], note: str) -> dict[str, str]:
+def files(functions: list[Function], shims: Shims, note: str) -> dict[str, str]:
     """The files of `generated/`."""
     forms: dict[str, dict[bool, Function]] = {}
     for function in functions:
@@ -116,20 +162,15 @@ def _argument(plain: Param | None, large: Param, own: Param | None) -> str:
     return f"{'PolyArray' if large.const else 'PolyOut'}::new({own.rust_name})"
 
 
-def _export(function: Function, forms: dict[bool, Function], shims: dict[str, str]) -> str:
+def _export(function: Function, forms: dict[bool, Function], shims: Shims) -> str:
     params = [p for p in function.params if not p.variadic]
     plain = forms.get(False, function)
     large = forms.get(True, plain)
     signature = f"{function.name} P{function.name}({', '.join(_declaration(p) for p in params)})"
-    module = shims.get(function.shim)
-    call = "unsupported"
-    if module:
-        arguments = [
-            _argument(_of(plain, p.name), p, _of(function, p.name)) for p in large.params if not p.variadic
-        ]
-        if _wants_wide(plain, large):
-            arguments.append("true" if function.large else "false")
-        call = f"{module}::{function.shim}({', '.join(arguments)})"
+    arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in large.params if not p.variadic]
+    if _wants_wide(plain, large):
+        arguments.append("true" if function.large else "false")
+    call = shims.call(function.shim, arguments) or "unsupported"
     if not function.errors:
         returns = api.RUST.get(function.returns, function.returns)
         return _macro("value!", f"{signature}{api.GLUE}->{api.GLUE}{returns}", call)
@@ -164,12 +205,15 @@ def _uses(body: str) -> str:
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"PolyArray", "PolyOut"})
     modules = sorted(set(re.findall(r"(?:=>)\s+(\w+)::mpi_", body)))
+    collective = [name for name, use in (("self", "collective::"), ("Call", "Call::"), ("fast_path", "fast_path::")) if use in body]
     lines = []
     if ffi:
         lines.append(f"use std::ffi::{{{', '.join(ffi)}}};")
     if "null_mut" in words:
         lines.append("use std::ptr::null_mut;")
     lines.append("")
+    if collective:
+        lines.append(f"use crate::collective::{{{', '.join(collective)}}};")
     lines.append(f"use crate::export::{{{', '.join(macros)}}};")
     if poly:
         lines.append(f"use crate::poly::{{{', '.join(poly)}}};")

@@ -30,7 +30,7 @@ GENERATED = Path("crates/abi/src/generated")
 
 def outputs(functions: list[api.Function], callbacks: list[api.Callback]) -> dict[Path, str]:
     """Every generated file and its text."""
-    shims = exports.find_shims(ROOT / "crates/abi/src/shims", functions)
+    shims = exports.find_shims(ROOT / "crates/abi/src", functions)
     files = {
         Path("include/mpi.h"): header.text(functions, callbacks, NOTE),
         Path("crates/mpi/src/constants.rs"): constants.rust(NOTE),

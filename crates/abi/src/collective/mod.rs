@@ -67,7 +67,7 @@ pub unsafe fn start(
 ///
 /// # Safety
 /// `request` is null or writable; the buffers of the call stay as MPI asks whenever it is active.
-pub unsafe fn keep(
+pub unsafe fn make_persistent(
     request: *mut MPI_Request,
     info: MPI_Info,
     prepare: impl FnOnce() -> Result<Call>,

@@ -4,56 +4,61 @@
 
 use std::ffi::{c_int, c_void};
 
+use crate::collective::{self, Call, fast_path};
 use crate::export::call;
 use crate::poly::PolyArray;
-use crate::shims::{collective, collective_nonblocking, collective_persistent, op};
+use crate::shims::op;
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
 call! {
     MPI_Allgather PMPI_Allgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm)
+    => fast_path::allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm).unwrap_or_else(|| collective::allgather(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype,
+        comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allgather_c PMPI_Allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    => fast_path::allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm).unwrap_or_else(|| collective::allgather(sendbuf, sendcount, sendtype, recvbuf,
+        recvcount, recvtype, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allgather_init PMPI_Allgather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_allgather_init(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, MPI_Count::from(recvcount), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::allgather(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
     MPI_Allgather_init_c PMPI_Allgather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::allgather(sendbuf, sendcount,
+        sendtype, recvbuf, recvcount, recvtype, comm))
 }
 
 call! {
     MPI_Allgatherv PMPI_Allgatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm)
+    => collective::allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm).and_then(Call::run)
 }
 
 call! {
     MPI_Allgatherv_c PMPI_Allgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_allgatherv(sendbuf, sendcount, sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, comm)
+    => collective::allgatherv(sendbuf, sendcount, sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype, comm).and_then(Call::run)
 }
 
 call! {
@@ -61,8 +66,9 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_allgatherv_init(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::allgatherv(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype, comm))
 }
 
 call! {
@@ -70,67 +76,74 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_allgatherv_init(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::allgatherv(sendbuf, sendcount,
+        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
 }
 
 call! {
     MPI_Allreduce PMPI_Allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_allreduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op, comm)
+    => fast_path::allreduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+        comm).unwrap_or_else(|| collective::allreduce(sendbuf, recvbuf, MPI_Count::from(count),
+        datatype, op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allreduce_c PMPI_Allreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_allreduce(sendbuf, recvbuf, count, datatype, op, comm)
+    => fast_path::allreduce(sendbuf, recvbuf, count, datatype, op, comm).unwrap_or_else(||
+        collective::allreduce(sendbuf, recvbuf, count, datatype, op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allreduce_init PMPI_Allreduce_init(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_allreduce_init(sendbuf, recvbuf, MPI_Count::from(count), datatype,
-        op, comm, info, request)
+    => collective::make_persistent(request, info, || collective::allreduce(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype, op, comm))
 }
 
 call! {
     MPI_Allreduce_init_c PMPI_Allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_allreduce_init(sendbuf, recvbuf, count, datatype, op, comm, info,
-        request)
+    => collective::make_persistent(request, info, || collective::allreduce(sendbuf, recvbuf, count,
+        datatype, op, comm))
 }
 
 call! {
     MPI_Alltoall PMPI_Alltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm)
+    => fast_path::alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm).unwrap_or_else(|| collective::alltoall(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype,
+        comm).and_then(Call::run))
 }
 
 call! {
     MPI_Alltoall_c PMPI_Alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    => fast_path::alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm).unwrap_or_else(|| collective::alltoall(sendbuf, sendcount, sendtype, recvbuf,
+        recvcount, recvtype, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Alltoall_init PMPI_Alltoall_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_alltoall_init(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, MPI_Count::from(recvcount), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::alltoall(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
     MPI_Alltoall_init_c PMPI_Alltoall_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_alltoall_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::alltoall(sendbuf, sendcount,
+        sendtype, recvbuf, recvcount, recvtype, comm))
 }
 
 call! {
@@ -138,8 +151,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm)
+    => collective::alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype,
+        recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
+        comm).and_then(Call::run)
 }
 
 call! {
@@ -147,8 +161,9 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm)
+    => collective::alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype,
+        recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
+        comm).and_then(Call::run)
 }
 
 call! {
@@ -156,9 +171,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::alltoallv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -166,9 +181,9 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::alltoallv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -176,8 +191,9 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_alltoallw(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtypes, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes, comm)
+    => collective::alltoallw(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
+        sendtypes, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes,
+        comm).and_then(Call::run)
 }
 
 call! {
@@ -185,8 +201,9 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_alltoallw(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtypes, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes, comm)
+    => collective::alltoallw(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
+        sendtypes, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes,
+        comm).and_then(Call::run)
 }
 
 call! {
@@ -194,9 +211,9 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_alltoallw_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtypes, comm, info, request)
+    => collective::make_persistent(request, info, || collective::alltoallw(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes, comm))
 }
 
 call! {
@@ -204,119 +221,131 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_alltoallw_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtypes, comm, info, request)
+    => collective::make_persistent(request, info, || collective::alltoallw(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes, comm))
 }
 
-call! { MPI_Barrier PMPI_Barrier(comm: MPI_Comm) on Comm(comm) => collective::mpi_barrier(comm) }
+call! {
+    MPI_Barrier PMPI_Barrier(comm: MPI_Comm) on Comm(comm)
+    => fast_path::barrier(comm).unwrap_or_else(|| collective::barrier(comm).and_then(Call::run))
+}
 
 call! {
     MPI_Barrier_init PMPI_Barrier_init(comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_barrier_init(comm, info, request)
+    => collective::make_persistent(request, info, || collective::barrier(comm))
 }
 
 call! {
     MPI_Bcast PMPI_Bcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_bcast(buffer, MPI_Count::from(count), datatype, root, comm)
+    => fast_path::bcast(buffer, MPI_Count::from(count), datatype, root, comm).unwrap_or_else(||
+        collective::bcast(buffer, MPI_Count::from(count), datatype, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Bcast_c PMPI_Bcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_bcast(buffer, count, datatype, root, comm)
+    => fast_path::bcast(buffer, count, datatype, root, comm).unwrap_or_else(||
+        collective::bcast(buffer, count, datatype, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Bcast_init PMPI_Bcast_init(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_bcast_init(buffer, MPI_Count::from(count), datatype, root, comm,
-        info, request)
+    => collective::make_persistent(request, info, || collective::bcast(buffer,
+        MPI_Count::from(count), datatype, root, comm))
 }
 
 call! {
     MPI_Bcast_init_c PMPI_Bcast_init_c(buffer: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_bcast_init(buffer, count, datatype, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::bcast(buffer, count, datatype,
+        root, comm))
 }
 
 call! {
     MPI_Exscan PMPI_Exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_exscan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op, comm)
+    => collective::exscan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+        comm).and_then(Call::run)
 }
 
 call! {
     MPI_Exscan_c PMPI_Exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_exscan(sendbuf, recvbuf, count, datatype, op, comm)
+    => collective::exscan(sendbuf, recvbuf, count, datatype, op, comm).and_then(Call::run)
 }
 
 call! {
     MPI_Exscan_init PMPI_Exscan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_exscan_init(sendbuf, recvbuf, MPI_Count::from(count), datatype,
-        op, comm, info, request)
+    => collective::make_persistent(request, info, || collective::exscan(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype, op, comm))
 }
 
 call! {
     MPI_Exscan_init_c PMPI_Exscan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_exscan_init(sendbuf, recvbuf, count, datatype, op, comm, info,
-        request)
+    => collective::make_persistent(request, info, || collective::exscan(sendbuf, recvbuf, count,
+        datatype, op, comm))
 }
 
 call! {
     MPI_Gather PMPI_Gather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_gather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm)
+    => fast_path::gather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, root, comm).unwrap_or_else(||
+        collective::gather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Gather_c PMPI_Gather_c(sendbuf: *const c_void, sendcount: MPI_Count, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-        comm)
+    => fast_path::gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
+        comm).unwrap_or_else(|| collective::gather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Gather_init PMPI_Gather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_gather_init(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, MPI_Count::from(recvcount), recvtype, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::gather(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root,
+        comm))
 }
 
 call! {
     MPI_Gather_init_c PMPI_Gather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_gather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::gather(sendbuf, sendcount,
+        sendtype, recvbuf, recvcount, recvtype, root, comm))
 }
 
 call! {
     MPI_Gatherv PMPI_Gatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_gatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm)
+    => collective::gatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root,
+        comm).and_then(Call::run)
 }
 
 call! {
     MPI_Gatherv_c PMPI_Gatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_gatherv(sendbuf, sendcount, sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, root, comm)
+    => collective::gatherv(sendbuf, sendcount, sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype, root, comm).and_then(Call::run)
 }
 
 call! {
@@ -324,9 +353,9 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_gatherv_init(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, info,
-        request)
+    => collective::make_persistent(request, info, || collective::gatherv(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype, root, comm))
 }
 
 call! {
@@ -334,24 +363,25 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_gatherv_init(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::gatherv(sendbuf, sendcount,
+        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root,
+        comm))
 }
 
 call! {
     MPI_Iallgather PMPI_Iallgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iallgather(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, MPI_Count::from(recvcount), recvtype, comm, request)
+    => collective::start(request, || collective::allgather(sendbuf, MPI_Count::from(sendcount),
+        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
     MPI_Iallgather_c PMPI_Iallgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, comm, request)
+    => collective::start(request, || collective::allgather(sendbuf, sendcount, sendtype, recvbuf,
+        recvcount, recvtype, comm))
 }
 
 call! {
@@ -359,8 +389,8 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iallgatherv(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
+    => collective::start(request, || collective::allgatherv(sendbuf, MPI_Count::from(sendcount),
+        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
 }
 
 call! {
@@ -368,38 +398,39 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iallgatherv(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
+    => collective::start(request, || collective::allgatherv(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
 }
 
 call! {
     MPI_Iallreduce PMPI_Iallreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iallreduce(sendbuf, recvbuf, MPI_Count::from(count), datatype,
-        op, comm, request)
+    => collective::start(request, || collective::allreduce(sendbuf, recvbuf, MPI_Count::from(count),
+        datatype, op, comm))
 }
 
 call! {
     MPI_Iallreduce_c PMPI_Iallreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iallreduce(sendbuf, recvbuf, count, datatype, op, comm, request)
+    => collective::start(request, || collective::allreduce(sendbuf, recvbuf, count, datatype, op,
+        comm))
 }
 
 call! {
     MPI_Ialltoall PMPI_Ialltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ialltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm, request)
+    => collective::start(request, || collective::alltoall(sendbuf, MPI_Count::from(sendcount),
+        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
     MPI_Ialltoall_c PMPI_Ialltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, comm, request)
+    => collective::start(request, || collective::alltoall(sendbuf, sendcount, sendtype, recvbuf,
+        recvcount, recvtype, comm))
 }
 
 call! {
@@ -407,9 +438,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ialltoallv(sendbuf, PolyArray::new(sendcounts),
+    => collective::start(request, || collective::alltoallv(sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, request)
+        PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -417,9 +448,9 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ialltoallv(sendbuf, PolyArray::new(sendcounts),
+    => collective::start(request, || collective::alltoallv(sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, request)
+        PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -427,9 +458,9 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ialltoallw(sendbuf, PolyArray::new(sendcounts),
+    => collective::start(request, || collective::alltoallw(sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtypes, comm, request)
+        PolyArray::new(rdispls), recvtypes, comm))
 }
 
 call! {
@@ -437,56 +468,57 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ialltoallw(sendbuf, PolyArray::new(sendcounts),
+    => collective::start(request, || collective::alltoallw(sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtypes, comm, request)
+        PolyArray::new(rdispls), recvtypes, comm))
 }
 
 call! {
     MPI_Ibarrier PMPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ibarrier(comm, request)
+    => collective::start(request, || collective::barrier(comm))
 }
 
 call! {
     MPI_Ibcast PMPI_Ibcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ibcast(buffer, MPI_Count::from(count), datatype, root, comm,
-        request)
+    => collective::start(request, || collective::bcast(buffer, MPI_Count::from(count), datatype,
+        root, comm))
 }
 
 call! {
     MPI_Ibcast_c PMPI_Ibcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ibcast(buffer, count, datatype, root, comm, request)
+    => collective::start(request, || collective::bcast(buffer, count, datatype, root, comm))
 }
 
 call! {
     MPI_Iexscan PMPI_Iexscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iexscan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
-        comm, request)
+    => collective::start(request, || collective::exscan(sendbuf, recvbuf, MPI_Count::from(count),
+        datatype, op, comm))
 }
 
 call! {
     MPI_Iexscan_c PMPI_Iexscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iexscan(sendbuf, recvbuf, count, datatype, op, comm, request)
+    => collective::start(request, || collective::exscan(sendbuf, recvbuf, count, datatype, op,
+        comm))
 }
 
 call! {
     MPI_Igather PMPI_Igather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_igather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm, request)
+    => collective::start(request, || collective::gather(sendbuf, MPI_Count::from(sendcount),
+        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm))
 }
 
 call! {
     MPI_Igather_c PMPI_Igather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_igather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, root, comm, request)
+    => collective::start(request, || collective::gather(sendbuf, sendcount, sendtype, recvbuf,
+        recvcount, recvtype, root, comm))
 }
 
 call! {
@@ -494,8 +526,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_igatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, request)
+    => collective::start(request, || collective::gatherv(sendbuf, MPI_Count::from(sendcount),
+        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root,
+        comm))
 }
 
 call! {
@@ -503,85 +536,85 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_igatherv(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, request)
+    => collective::start(request, || collective::gatherv(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm))
 }
 
 call! {
     MPI_Ireduce PMPI_Ireduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ireduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
-        root, comm, request)
+    => collective::start(request, || collective::reduce(sendbuf, recvbuf, MPI_Count::from(count),
+        datatype, op, root, comm))
 }
 
 call! {
     MPI_Ireduce_c PMPI_Ireduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ireduce(sendbuf, recvbuf, count, datatype, op, root, comm,
-        request)
+    => collective::start(request, || collective::reduce(sendbuf, recvbuf, count, datatype, op, root,
+        comm))
 }
 
 call! {
     MPI_Ireduce_scatter PMPI_Ireduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ireduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts),
-        datatype, op, comm, request)
+    => collective::start(request, || collective::reduce_scatter(sendbuf, recvbuf,
+        PolyArray::new(recvcounts), datatype, op, comm))
 }
 
 call! {
     MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ireduce_scatter_block(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype, op, comm, request)
+    => collective::start(request, || collective::reduce_scatter_block(sendbuf, recvbuf,
+        MPI_Count::from(recvcount), datatype, op, comm))
 }
 
 call! {
     MPI_Ireduce_scatter_block_c PMPI_Ireduce_scatter_block_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ireduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op,
-        comm, request)
+    => collective::start(request, || collective::reduce_scatter_block(sendbuf, recvbuf, recvcount,
+        datatype, op, comm))
 }
 
 call! {
     MPI_Ireduce_scatter_c PMPI_Ireduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_ireduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts),
-        datatype, op, comm, request)
+    => collective::start(request, || collective::reduce_scatter(sendbuf, recvbuf,
+        PolyArray::new(recvcounts), datatype, op, comm))
 }
 
 call! {
     MPI_Iscan PMPI_Iscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iscan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
-        comm, request)
+    => collective::start(request, || collective::scan(sendbuf, recvbuf, MPI_Count::from(count),
+        datatype, op, comm))
 }
 
 call! {
     MPI_Iscan_c PMPI_Iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iscan(sendbuf, recvbuf, count, datatype, op, comm, request)
+    => collective::start(request, || collective::scan(sendbuf, recvbuf, count, datatype, op, comm))
 }
 
 call! {
     MPI_Iscatter PMPI_Iscatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iscatter(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm, request)
+    => collective::start(request, || collective::scatter(sendbuf, MPI_Count::from(sendcount),
+        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm))
 }
 
 call! {
     MPI_Iscatter_c PMPI_Iscatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iscatter(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, root, comm, request)
+    => collective::start(request, || collective::scatter(sendbuf, sendcount, sendtype, recvbuf,
+        recvcount, recvtype, root, comm))
 }
 
 call! {
@@ -589,9 +622,9 @@ call! {
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iscatterv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm,
-        request)
+    => collective::start(request, || collective::scatterv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root,
+        comm))
 }
 
 call! {
@@ -599,8 +632,8 @@ call! {
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_nonblocking::mpi_iscatterv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype, root, comm, request)
+    => collective::start(request, || collective::scatterv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype, root, comm))
 }
 
 call! {
@@ -623,29 +656,32 @@ call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => op::mpi_op_free(
 call! {
     MPI_Reduce PMPI_Reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_reduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op, root, comm)
+    => fast_path::reduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op, root,
+        comm).unwrap_or_else(|| collective::reduce(sendbuf, recvbuf, MPI_Count::from(count),
+        datatype, op, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_c PMPI_Reduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_reduce(sendbuf, recvbuf, count, datatype, op, root, comm)
+    => fast_path::reduce(sendbuf, recvbuf, count, datatype, op, root, comm).unwrap_or_else(||
+        collective::reduce(sendbuf, recvbuf, count, datatype, op, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_init PMPI_Reduce_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_reduce_init(sendbuf, recvbuf, MPI_Count::from(count), datatype,
-        op, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::reduce(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype, op, root, comm))
 }
 
 call! {
     MPI_Reduce_init_c PMPI_Reduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_reduce_init(sendbuf, recvbuf, count, datatype, op, root, comm,
-        info, request)
+    => collective::make_persistent(request, info, || collective::reduce(sendbuf, recvbuf, count,
+        datatype, op, root, comm))
 }
 
 call! {
@@ -663,138 +699,150 @@ call! {
 call! {
     MPI_Reduce_scatter PMPI_Reduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
-        comm)
+    => fast_path::reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
+        comm).unwrap_or_else(|| collective::reduce_scatter(sendbuf, recvbuf,
+        PolyArray::new(recvcounts), datatype, op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_scatter_block PMPI_Reduce_scatter_block(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_reduce_scatter_block(sendbuf, recvbuf, MPI_Count::from(recvcount), datatype,
-        op, comm)
+    => fast_path::reduce_scatter_block(sendbuf, recvbuf, MPI_Count::from(recvcount), datatype, op,
+        comm).unwrap_or_else(|| collective::reduce_scatter_block(sendbuf, recvbuf,
+        MPI_Count::from(recvcount), datatype, op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_scatter_block_c PMPI_Reduce_scatter_block_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op, comm)
+    => fast_path::reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op,
+        comm).unwrap_or_else(|| collective::reduce_scatter_block(sendbuf, recvbuf, recvcount,
+        datatype, op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_reduce_scatter_block_init(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype, op, comm, info, request)
+    => collective::make_persistent(request, info, || collective::reduce_scatter_block(sendbuf,
+        recvbuf, MPI_Count::from(recvcount), datatype, op, comm))
 }
 
 call! {
     MPI_Reduce_scatter_block_init_c PMPI_Reduce_scatter_block_init_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_reduce_scatter_block_init(sendbuf, recvbuf, recvcount, datatype,
-        op, comm, info, request)
+    => collective::make_persistent(request, info, || collective::reduce_scatter_block(sendbuf,
+        recvbuf, recvcount, datatype, op, comm))
 }
 
 call! {
     MPI_Reduce_scatter_c PMPI_Reduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
-        comm)
+    => fast_path::reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
+        comm).unwrap_or_else(|| collective::reduce_scatter(sendbuf, recvbuf,
+        PolyArray::new(recvcounts), datatype, op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_scatter_init PMPI_Reduce_scatter_init(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_reduce_scatter_init(sendbuf, recvbuf, PolyArray::new(recvcounts),
-        datatype, op, comm, info, request)
+    => collective::make_persistent(request, info, || collective::reduce_scatter(sendbuf, recvbuf,
+        PolyArray::new(recvcounts), datatype, op, comm))
 }
 
 call! {
     MPI_Reduce_scatter_init_c PMPI_Reduce_scatter_init_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_reduce_scatter_init(sendbuf, recvbuf, PolyArray::new(recvcounts),
-        datatype, op, comm, info, request)
+    => collective::make_persistent(request, info, || collective::reduce_scatter(sendbuf, recvbuf,
+        PolyArray::new(recvcounts), datatype, op, comm))
 }
 
 call! {
     MPI_Scan PMPI_Scan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_scan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op, comm)
+    => fast_path::scan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+        comm).unwrap_or_else(|| collective::scan(sendbuf, recvbuf, MPI_Count::from(count), datatype,
+        op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scan_c PMPI_Scan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_scan(sendbuf, recvbuf, count, datatype, op, comm)
+    => fast_path::scan(sendbuf, recvbuf, count, datatype, op, comm).unwrap_or_else(||
+        collective::scan(sendbuf, recvbuf, count, datatype, op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scan_init PMPI_Scan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_scan_init(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
-        comm, info, request)
+    => collective::make_persistent(request, info, || collective::scan(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype, op, comm))
 }
 
 call! {
     MPI_Scan_init_c PMPI_Scan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_scan_init(sendbuf, recvbuf, count, datatype, op, comm, info,
-        request)
+    => collective::make_persistent(request, info, || collective::scan(sendbuf, recvbuf, count,
+        datatype, op, comm))
 }
 
 call! {
     MPI_Scatter PMPI_Scatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_scatter(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm)
+    => fast_path::scatter(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, root, comm).unwrap_or_else(||
+        collective::scatter(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scatter_c PMPI_Scatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-        comm)
+    => fast_path::scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
+        comm).unwrap_or_else(|| collective::scatter(sendbuf, sendcount, sendtype, recvbuf,
+        recvcount, recvtype, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scatter_init PMPI_Scatter_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_scatter_init(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, MPI_Count::from(recvcount), recvtype, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::scatter(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root,
+        comm))
 }
 
 call! {
     MPI_Scatter_init_c PMPI_Scatter_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_scatter_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::scatter(sendbuf, sendcount,
+        sendtype, recvbuf, recvcount, recvtype, root, comm))
 }
 
 call! {
     MPI_Scatterv PMPI_Scatterv(sendbuf: *const c_void, sendcounts: *const c_int,
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_scatterv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs),
-        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm)
+    => collective::scatterv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs), sendtype,
+        recvbuf, MPI_Count::from(recvcount), recvtype, root, comm).and_then(Call::run)
 }
 
 call! {
     MPI_Scatterv_c PMPI_Scatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::mpi_scatterv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs),
-        sendtype, recvbuf, recvcount, recvtype, root, comm)
+    => collective::scatterv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs), sendtype,
+        recvbuf, recvcount, recvtype, root, comm).and_then(Call::run)
 }
 
 call! {
@@ -802,9 +850,9 @@ call! {
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_scatterv_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm,
-        info, request)
+    => collective::make_persistent(request, info, || collective::scatterv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, root, comm))
 }
 
 call! {
@@ -812,6 +860,7 @@ call! {
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective_persistent::mpi_scatterv_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype, root, comm, info, request)
+    => collective::make_persistent(request, info, || collective::scatterv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype,
+        root, comm))
 }

@@ -4,9 +4,10 @@
 
 use std::ffi::{c_int, c_void};
 
+use crate::collective::{self, Call};
 use crate::export::call;
 use crate::poly::PolyArray;
-use crate::shims::{neighbor, topology};
+use crate::shims::topology;
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 call! {
@@ -133,16 +134,16 @@ call! {
     MPI_Ineighbor_allgather PMPI_Ineighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm, request)
+    => collective::start(request, || collective::neighbor_allgather(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
     MPI_Ineighbor_allgather_c PMPI_Ineighbor_allgather_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm, request)
+    => collective::start(request, || collective::neighbor_allgather(sendbuf, sendcount, sendtype,
+        recvbuf, recvcount, recvtype, comm))
 }
 
 call! {
@@ -150,8 +151,9 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
+    => collective::start(request, || collective::neighbor_allgatherv(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype, comm))
 }
 
 call! {
@@ -159,24 +161,24 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
+    => collective::start(request, || collective::neighbor_allgatherv(sendbuf, sendcount, sendtype,
+        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
 }
 
 call! {
     MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm, request)
+    => collective::start(request, || collective::neighbor_alltoall(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
     MPI_Ineighbor_alltoall_c PMPI_Ineighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm, request)
+    => collective::start(request, || collective::neighbor_alltoall(sendbuf, sendcount, sendtype,
+        recvbuf, recvcount, recvtype, comm))
 }
 
 call! {
@@ -184,9 +186,9 @@ call! {
         sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, request)
+    => collective::start(request, || collective::neighbor_alltoallv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -194,9 +196,9 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, request)
+    => collective::start(request, || collective::neighbor_alltoallv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -204,8 +206,9 @@ call! {
         sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, request)
+    => collective::start(request, || collective::neighbor_alltoallw(sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
+        rdispls, recvtypes, comm))
 }
 
 call! {
@@ -213,24 +216,25 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_ineighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, request)
+    => collective::start(request, || collective::neighbor_alltoallw(sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
+        rdispls, recvtypes, comm))
 }
 
 call! {
     MPI_Neighbor_allgather PMPI_Neighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm)
+    => collective::neighbor_allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm).and_then(Call::run)
 }
 
 call! {
     MPI_Neighbor_allgather_c PMPI_Neighbor_allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm)
+    => collective::neighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm).and_then(Call::run)
 }
 
 call! {
@@ -238,8 +242,8 @@ call! {
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_allgather_init(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_allgather(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
@@ -247,16 +251,16 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_allgather(sendbuf,
+        sendcount, sendtype, recvbuf, recvcount, recvtype, comm))
 }
 
 call! {
     MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm)
+    => collective::neighbor_allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm).and_then(Call::run)
 }
 
 call! {
@@ -264,8 +268,8 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm)
+    => collective::neighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm).and_then(Call::run)
 }
 
 call! {
@@ -273,8 +277,9 @@ call! {
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_allgatherv_init(sendbuf, MPI_Count::from(sendcount), sendtype,
-        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_allgatherv(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype, comm))
 }
 
 call! {
@@ -282,32 +287,33 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_allgatherv_init(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_allgatherv(sendbuf,
+        sendcount, sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype,
+        comm))
 }
 
 call! {
     MPI_Neighbor_alltoall PMPI_Neighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm)
+    => collective::neighbor_alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm).and_then(Call::run)
 }
 
 call! {
     MPI_Neighbor_alltoall_c PMPI_Neighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm)
+    => collective::neighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm).and_then(Call::run)
 }
 
 call! {
     MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoall_init(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_alltoall(sendbuf,
+        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
 }
 
 call! {
@@ -315,8 +321,8 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoall_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_alltoall(sendbuf,
+        sendcount, sendtype, recvbuf, recvcount, recvtype, comm))
 }
 
 call! {
@@ -324,9 +330,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm)
+    => collective::neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
+        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
+        comm).and_then(Call::run)
 }
 
 call! {
@@ -334,9 +340,9 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm)
+    => collective::neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
+        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
+        comm).and_then(Call::run)
 }
 
 call! {
@@ -345,9 +351,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_alltoallv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -356,9 +362,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_alltoallv(sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
 }
 
 call! {
@@ -366,8 +372,8 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm)
+    => collective::neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm).and_then(Call::run)
 }
 
 call! {
@@ -375,8 +381,8 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm)
+    => collective::neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm).and_then(Call::run)
 }
 
 call! {
@@ -385,8 +391,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallw_init(sendbuf, PolyArray::new(sendcounts), sdispls,
-        sendtypes, recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_alltoallw(sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
+        rdispls, recvtypes, comm))
 }
 
 call! {
@@ -395,8 +402,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => neighbor::mpi_neighbor_alltoallw_init(sendbuf, PolyArray::new(sendcounts), sdispls,
-        sendtypes, recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, info, request)
+    => collective::make_persistent(request, info, || collective::neighbor_alltoallw(sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
+        rdispls, recvtypes, comm))
 }
 
 call! {

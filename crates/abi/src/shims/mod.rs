@@ -6,9 +6,6 @@
 pub mod abi_query;
 pub mod attribute;
 pub mod buffer;
-pub mod collective;
-pub mod collective_nonblocking;
-pub mod collective_persistent;
 pub mod comm;
 pub mod datatype;
 pub mod datatype_create;
@@ -19,7 +16,6 @@ pub mod group;
 pub mod handles;
 pub mod info;
 pub mod intercomm;
-pub mod neighbor;
 pub mod op;
 pub mod pack;
 pub mod partitioned;
