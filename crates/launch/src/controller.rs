@@ -35,7 +35,7 @@ use crate::report::{
     Cause, Ending, RankFailure, first_failure, hang_report, left_note, signal_name,
 };
 use crate::supervisor::{LaunchError, doing, finish_output, take_signals};
-use crate::traffic::{self, Sent};
+use crate::traffic::{self, CounterValues};
 use crate::writer::Writer;
 
 mod start;
@@ -121,9 +121,9 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
         ..
     } = head;
     if result.is_ok() && options.wants_traffic() {
-        let sent = nodes.iter().flat_map(|node| &node.sent);
-        let sent: Vec<Sent> = sent.copied().collect();
-        writer.say(traffic::table(&sent));
+        let counters = nodes.iter().flat_map(|node| &node.counters);
+        let counters: Vec<CounterValues> = counters.copied().collect();
+        writer.say(traffic::table(&counters));
     }
     if result.is_ok() && options.wants_late() {
         let mut late = LateArrivals::default();
@@ -144,7 +144,7 @@ struct AgentNode {
     arrived: Option<Puts>,
     /// Identifies the machine.
     machine: String,
-    sent: Vec<Sent>,
+    counters: Vec<CounterValues>,
     late: LateArrivals,
     /// The agent has reported why it cannot go on.
     explained: bool,
@@ -167,7 +167,7 @@ impl AgentNode {
             state: AgentState::Awaited,
             arrived: None,
             machine: String::new(),
-            sent: Vec::new(),
+            counters: Vec::new(),
             late: LateArrivals::default(),
             explained: false,
             came: false,
@@ -435,8 +435,8 @@ impl Controller<'_> {
                     self.tell_running(&Down::BarrierOut(puts));
                 }
             }
-            Up::Done { sent, late } => {
-                self.nodes[node].sent = sent;
+            Up::Done { counters, late } => {
+                self.nodes[node].counters = counters;
                 self.nodes[node].late = late.unwrap_or_default();
                 for &rank in &self.nodes[node].members {
                     self.alive[rank as usize] = false;

@@ -31,7 +31,7 @@ use crate::rank_set::RankSet;
 use crate::redirect::OutputRules;
 use crate::report::Cause;
 use crate::tool::Tool;
-use crate::traffic::Sent;
+use crate::traffic::CounterValues;
 
 /// The variable that makes ranks use the network among themselves.
 const NET: &str = "MICA_NET";
@@ -284,8 +284,8 @@ pub enum Up {
     BarrierIn(Puts),
     /// All ranks have ended, all output is sent.
     Done {
-        /// What they sent, if asked for.
-        sent: Vec<Sent>,
+        /// The values of their counters, if asked for.
+        counters: Vec<CounterValues>,
         /// What they counted of late arrivals, if asked for.
         late: Option<LateArrivals>,
     },
@@ -381,7 +381,7 @@ mod tests {
             }),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
             proptest::option::of(Just(LateArrivals::default())).prop_map(|late| Up::Done {
-                sent: vec![Default::default()],
+                counters: vec![Default::default()],
                 late
             }),
         ]

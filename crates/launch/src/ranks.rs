@@ -26,7 +26,7 @@ use crate::redirect::Redirect;
 use crate::report::{Cause, RankStage, end_text, hang_line, say};
 use crate::requests::Requests;
 use crate::supervisor::{LaunchError, doing};
-use crate::traffic::Sent;
+use crate::traffic::CounterValues;
 
 mod command;
 
@@ -389,11 +389,11 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// What each rank has sent.
-    pub fn traffic(&self) -> Vec<Sent> {
+    /// The values of each rank's counters.
+    pub fn counters(&self) -> Vec<CounterValues> {
         let ranks = self.plan.ranks.iter();
         ranks
-            .map(|plan| self.segment.block(plan.rank).traffic())
+            .map(|plan| *self.segment.block(plan.rank).counters().values())
             .collect()
     }
 

@@ -142,7 +142,7 @@ pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<
     job.report_at = options.hang_report.map(|time| Instant::now() + time);
     let result = job.run(Connect::Inherit);
     if result.is_ok() && options.wants_traffic() {
-        job.master.say(traffic::table(&job.ranks.traffic()));
+        job.master.say(traffic::table(&job.ranks.counters()));
         job.master.say(traffic::areas(&job.ranks.areas()));
         job.master.say(job.ranks.limits());
     }
@@ -212,9 +212,9 @@ pub fn run_part(
     if let Err(error) = job.run(Connect::Pipes) {
         return Ok(job.master.fail(error.status(), error.to_string()));
     }
-    let traffic = node.traffic.then(|| job.ranks.traffic());
+    let counters = node.traffic.then(|| job.ranks.counters());
     job.master.tell(&Up::Done {
-        sent: traffic.unwrap_or_default(),
+        counters: counters.unwrap_or_default(),
         late: node.late.then(|| job.ranks.late()),
     });
     job.wait_for_dismissal();

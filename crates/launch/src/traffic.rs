@@ -2,38 +2,31 @@
 //! (`MICA_STATS=table`).
 
 use mica_node::area::Budget;
-use mica_node::segment::{TRAFFIC_NAMES, TRAFFIC_WAYS};
+use mica_node::counters::{COUNTERS, Counters, TrafficClass};
 use std::fmt::Write as _;
 
-/// Messages and bytes by path, as one rank has sent them.
-pub type Sent = [(u64, u64); TRAFFIC_WAYS];
+/// The values of one rank's counters, as messages carry them.
+pub type CounterValues = [u64; COUNTERS];
 
-/// Descriptions of the paths.
-const MEANINGS: [&str; TRAFFIC_WAYS] = [
-    "to the rank itself",
-    "shared memory, in the ring's slot",
-    "shared memory, in the ring's arena",
-    "shared memory, through cells",
-    "single copy by the kernel",
-    "single copy in memory that both ranks map",
-    "over the network",
-    "collectives, through a communicator's area",
-];
-
-/// The table for a job whose ranks have sent `ranks`.
-pub fn table(ranks: &[Sent]) -> String {
+/// The table for a job whose ranks have counted `ranks`.
+pub fn table(ranks: &[CounterValues]) -> String {
     let mut text = format!(
-        "mpiexec: what {} ranks sent\nmpiexec:   {:<8}{:>12}{:>16}{:>8}  way\n",
+        "mpiexec: what {} ranks sent\nmpiexec:   {:<8}{:>12}{:>16}{:>8}  path\n",
         ranks.len(),
         "channel",
         "messages",
         "bytes",
         "share"
     );
-    let all: u64 = ranks.iter().flatten().map(|(_, bytes)| bytes).sum();
-    for way in 0..TRAFFIC_WAYS {
-        let messages: u64 = ranks.iter().map(|sent| sent[way].0).sum();
-        let bytes: u64 = ranks.iter().map(|sent| sent[way].1).sum();
+    let ranks: Vec<Counters> = ranks.iter().map(|&values| Counters::new(values)).collect();
+    let sum = |value: &dyn Fn(&Counters) -> u64| ranks.iter().map(value).sum::<u64>();
+    let all: u64 = TrafficClass::ALL
+        .iter()
+        .map(|&path| sum(&|rank| rank.bytes(path)))
+        .sum();
+    for path in TrafficClass::ALL {
+        let messages = sum(&|rank| rank.messages(path));
+        let bytes = sum(&|rank| rank.bytes(path));
         let share = if all == 0 {
             0.0
         } else {
@@ -42,7 +35,8 @@ pub fn table(ranks: &[Sent]) -> String {
         writeln!(
             text,
             "mpiexec:   {:<8}{messages:>12}{bytes:>16}{share:>7.1}%  {}",
-            TRAFFIC_NAMES[way], MEANINGS[way]
+            path.name(),
+            path.meaning()
         )
         .expect("a string takes all");
     }
@@ -64,10 +58,10 @@ mod tests {
 
     #[test]
     fn the_table_sums_over_ranks() {
-        let mut sent = [(0, 0); TRAFFIC_WAYS];
-        sent[1] = (3, 24);
-        sent[4] = (1, 76);
-        let text = table(&[sent, sent]);
+        let mut rank = Counters::default();
+        rank.add_messages(TrafficClass::Inline, 3, 24);
+        rank.add_messages(TrafficClass::Direct, 1, 76);
+        let text = table(&[*rank.values(), *rank.values()]);
         let row = |name: &str| {
             let line = text
                 .lines()

@@ -9,6 +9,7 @@ pub mod area;
 pub mod cells;
 pub mod chunk_queue;
 pub mod cooperative;
+pub mod counters;
 pub mod doorbell;
 pub mod fifo;
 pub mod fork_lock;

@@ -9,11 +9,11 @@
 //! design.
 
 use crate::packet;
-use crate::traffic::TrafficClass;
 use mica_channel::ChannelError;
 use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm, inline_packet};
 use mica_channel::transport::Transport;
+use mica_node::counters::TrafficClass;
 
 #[derive(Debug)]
 pub(crate) struct Channels {

@@ -11,11 +11,12 @@ use crate::progress_thread::ProgressThread;
 use crate::receive::{ReceiveCompletion, Started};
 use crate::send::SendId;
 use crate::state::{EngineState, STIRRED, SUMMON};
-use crate::{CollectiveTraffic, Fault, Traffic, wait};
+use crate::{CollectiveTraffic, Fault, wait};
 use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
 use mica_channel::memory::View;
+use mica_node::counters::{Counter, Counters};
 use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Fencing, WakeSocket};
@@ -348,11 +349,22 @@ impl Engine {
         self.drive(waiting, f)
     }
 
-    /// What this rank has sent so far, by way.
-    pub fn traffic(&self) -> Traffic {
-        let mut traffic = self.enter(|state| state.traffic);
-        self.collective_traffic.add_to(&mut traffic);
-        traffic
+    /// The values of this rank's counters.
+    pub fn counters(&self) -> Counters {
+        self.enter(|state| self.counters_of(state))
+    }
+
+    /// The same, where `state` is at hand already.
+    pub(crate) fn counters_of(&self, state: &EngineState) -> Counters {
+        let mut counters = state.counters;
+        counters.add(Counter::UnexpectedMessages, state.unexpected.entered());
+        self.collective_traffic.add_to(&mut counters);
+        counters
+    }
+
+    /// Adds `amount` to a counter that is kept above this layer.
+    pub fn add_to_counter(&self, counter: Counter, amount: u64) {
+        self.enter(|state| state.counters.add(counter, amount));
     }
 
     /// Where collectives count what they move without messages.
@@ -385,7 +397,7 @@ impl Engine {
             let _ = manager.finalize();
         }
         let block = self.segment.block(self.rank);
-        block.publish_traffic(&self.traffic().sent);
+        block.publish_counters(&self.counters());
         block.finalize();
         Ok(())
     }

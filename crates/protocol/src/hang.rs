@@ -255,11 +255,12 @@ impl Engine {
             return;
         };
         let mut list = WaitList::new(LISTED);
-        let unexpected = {
+        let (unexpected, counters) = {
             let state = self.state.lock();
             waiting(&state, &mut list);
-            state.unexpected_messages()
+            (state.unexpected_messages(), self.counters_of(&state))
         };
+        self.segment.block(self.rank).publish_counters(&counters);
         let told = self.reporter.told.lock();
         let mut told = told.unwrap_or_else(PoisonError::into_inner);
         if told.question != question {

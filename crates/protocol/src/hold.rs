@@ -21,6 +21,7 @@ use crate::Fault;
 use crate::packet;
 use crate::state::EngineState;
 use mica_channel::memory;
+use mica_node::counters::Counter;
 use mica_policy::HoldPolicy;
 
 /// A backlog from which on memory is given back when it is gone.
@@ -69,6 +70,7 @@ impl EngineState {
             return Ok(());
         }
         self.holds.held.push(source);
+        self.counters.count(Counter::HeldSenders);
         self.tell_hold(source, true)
     }
 

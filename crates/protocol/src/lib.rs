@@ -59,7 +59,7 @@ pub use schedule::{
 pub use send::SendId;
 pub use start::StartError;
 pub use state::EngineState;
-pub use traffic::{CollectiveTraffic, Traffic, TrafficClass};
+pub use traffic::CollectiveTraffic;
 pub use wait::MIN_POLLS_BEFORE_PARKING;
 
 /// Progress failed: the job has no memory for what it needs next.

@@ -4,10 +4,10 @@ use crate::Fault;
 use crate::packet::RtsPacket;
 use crate::receive::RecvId;
 use crate::state::{EngineState, STIRRED};
-use crate::traffic::TrafficClass;
 use mica_channel::direct::{SenderBuffer, Window};
 use mica_channel::memory::View;
 use mica_channel::offload::{Cookie, CopyEngine, CopyJob, JobProgress, PeerMemory};
+use mica_node::counters::TrafficClass;
 
 /// This rank's copy engine and what it is at.
 #[derive(Debug)]

@@ -19,10 +19,10 @@
 //!
 //! `REQUEST`, `JOIN`, `PUSHED`, `DONE`, `SKEW` and `HOLD` have flags in `aux`.
 
-use crate::traffic::TrafficClass;
 use mica_channel::RemoteRegion;
 use mica_channel::direct::{Exposure, SenderBuffer};
 use mica_channel::shm::{INLINE, Packet};
+use mica_node::counters::TrafficClass;
 
 /// A whole message.
 pub const EAGER: u8 = 1;

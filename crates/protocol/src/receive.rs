@@ -8,10 +8,10 @@ use crate::offloading::Copying;
 use crate::packet;
 use crate::send::SendPhase;
 use crate::state::{EngineState, Inbound, InboundTarget, UnexpectedMessage};
-use crate::traffic::TrafficClass;
 use mica_channel::direct::Exposed;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 
 /// A receive that is under way.

@@ -24,7 +24,6 @@ use crate::receive::{ReceiveStage, RecvId};
 use crate::select::BufferFacts;
 use crate::send::SendPhase;
 use crate::state::EngineState;
-use crate::traffic::TrafficClass;
 use mica_channel::ChannelError;
 use mica_channel::direct::{
     Backend, CopyRefusal, Direct, Exposed, Exposure, RemoteRun, SenderBuffer, Window,
@@ -33,6 +32,7 @@ use mica_channel::memory::View;
 use mica_channel::shm::Packet;
 use mica_channel::transport;
 use mica_node::cooperative::{CooperativeCopy, CopyEnd};
+use mica_node::counters::TrafficClass;
 use mica_node::segment::{JobSegment, SPLITS};
 use mica_node::ticks;
 use mica_policy as policy;
@@ -658,7 +658,7 @@ impl EngineState {
         let op = &mut self.sends[id as usize];
         // A short message that was only acknowledged has been counted when it left.
         if op.view.len() > self.selection.ring_max(op.peer) {
-            self.traffic.count(way, op.view.len());
+            self.counters.count_message(way, op.view.len());
         }
         op.phase = SendPhase::Done;
         self.forget_rts(id);

@@ -7,10 +7,10 @@ use crate::packet::{self, CELLS_MAX};
 use crate::rendezvous::RtsState;
 use crate::select::SendPlan;
 use crate::state::{EngineState, UnexpectedMessage};
-use crate::traffic::TrafficClass;
 use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 
 /// A send that is under way.
@@ -66,7 +66,7 @@ impl EngineState {
                 .channels
                 .send_inline(peer, packet::EAGER, context, tag, view)?
         {
-            self.traffic.count(way, view.len());
+            self.counters.count_message(way, view.len());
             return Ok(None);
         }
         self.send_more(peer, context, tag, view, sync, plan)
@@ -180,7 +180,7 @@ impl EngineState {
         view: &View,
         sync: bool,
     ) -> Result<Option<SendId>, Fault> {
-        self.traffic.count(TrafficClass::Own, view.len());
+        self.counters.count_message(TrafficClass::Own, view.len());
         let envelope = MatchEnvelope {
             context,
             source: self.me,
@@ -354,7 +354,7 @@ impl EngineState {
                 .channels
                 .send_inline(peer, packet::EAGER, context, tag, view)?;
             if let Some(way) = sent {
-                self.traffic.count(way, len);
+                self.counters.count_message(way, len);
             }
             return Ok(sent.is_some());
         }
@@ -366,7 +366,8 @@ impl EngineState {
         };
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
-            self.traffic.count(self.channels.eager_way(peer), len);
+            self.counters
+                .count_message(self.channels.eager_way(peer), len);
         }
         Ok(sent)
     }
@@ -389,8 +390,8 @@ impl EngineState {
         head.set_word(0, u64::from(id));
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
-            self.traffic
-                .count(self.channels.eager_way(peer), view.len());
+            self.counters
+                .count_message(self.channels.eager_way(peer), view.len());
         }
         Ok(sent)
     }
@@ -439,7 +440,7 @@ impl EngineState {
             op.phase = SendPhase::Done;
             self.forget_rts(id);
             self.wake_progress_thread();
-            self.traffic.count(TrafficClass::Cells, len);
+            self.counters.count_message(TrafficClass::Cells, len);
             return Ok(true);
         }
         if let Some(target) = target {
@@ -482,7 +483,8 @@ impl EngineState {
         self.sends[id as usize].phase = SendPhase::Done;
         self.forget_rts(id);
         self.wake_progress_thread();
-        self.traffic.count(self.channels.eager_way(peer), len);
+        self.counters
+            .count_message(self.channels.eager_way(peer), len);
         Ok(true)
     }
 

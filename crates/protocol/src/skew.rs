@@ -9,6 +9,7 @@ use crate::Fault;
 use crate::packet;
 use crate::state::EngineState;
 use mica_channel::shm::Packet;
+use mica_node::counters::Counter;
 use mica_policy::{SkewChange, SkewMonitor, SkewPolicy};
 
 /// What this rank knows of those who send to it.
@@ -38,7 +39,11 @@ impl EngineState {
         let unexpected = self.unexpected.len_from(source);
         match self.skew.monitors[source as usize].observe(policy, unexpected) {
             None => Ok(()),
-            Some(change) => self.send_control(source, packet::skew(change == SkewChange::Skewed)),
+            Some(change) => {
+                let lags = change == SkewChange::Skewed;
+                self.counters.add(Counter::SkewedSenders, u64::from(lags));
+                self.send_control(source, packet::skew(lags))
+            }
         }
     }
 

@@ -15,10 +15,10 @@ use crate::schedule::RunningSchedule;
 use crate::select::Selection;
 use crate::send::{SendId, SendOp};
 use crate::skew::SkewState;
-use crate::traffic::Traffic;
 use mica_channel::direct::Direct;
 use mica_channel::memory::View;
 use mica_channel::shm::Packet;
+use mica_node::counters::Counters;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct EngineState {
     pub(crate) inbound: Vec<Option<Inbound>>,
     /// Operations that go on but whose end nobody will ask for.
     pub(crate) abandoned: Abandoned,
-    pub(crate) traffic: Traffic,
+    pub(crate) counters: Counters,
     /// What others are to be told when the lock is given back: [`STIRRED`], [`SUMMON`].
     pub(crate) calls: u8,
     /// When to look at the FIFOs, where there are rings as well.
@@ -165,7 +165,7 @@ impl EngineState {
             backlog: Vec::new(),
             inbound: vec![None; ranks],
             abandoned: Abandoned::default(),
-            traffic: Traffic::default(),
+            counters: Counters::default(),
             calls: 0,
             polling: None,
             offload: None,

@@ -1,42 +1,22 @@
-//! What has moved which way: plain counters of one rank.
+//! What collectives have moved without messages, counted by path.
 
+use mica_node::counters::{Counters, TRAFFIC_CLASSES, TrafficClass};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The ways a message can take, as they are counted by its sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrafficClass {
-    /// To this rank itself.
-    Own,
-    /// In a ring slot.
-    Inline,
-    /// In a ring's arena.
-    Ring,
-    /// Through cells.
-    Cells,
-    /// Copied once, by the kernel.
-    Direct,
-    /// Copied once, by load and store in memory that both ranks have mapped.
-    Mapped,
-    /// Over the network.
-    Net,
-    /// In a collective, through the area of its communicator.
-    Area,
-}
 
 /// What collectives have moved without messages. A collective counts as one message of the bytes
 /// that this rank brought.
 #[derive(Debug, Default)]
 pub struct CollectiveTraffic {
-    sent: [(AtomicU64, AtomicU64); WAYS],
+    sent: [(AtomicU64, AtomicU64); TRAFFIC_CLASSES],
 }
 
 impl CollectiveTraffic {
     /// Counts a collective.
     #[inline]
-    pub fn count(&self, way: TrafficClass, bytes: usize) {
-        let (collectives, total) = &self.sent[way as usize];
-        // Plain counters: of two threads that count at the same moment one may be lost, which is
-        // cheaper than that none is.
+    pub fn count(&self, path: TrafficClass, bytes: usize) {
+        let (collectives, total) = &self.sent[path as usize];
+        // Plain loads and stores: an atomic addition would cost every collective more than the
+        // count that is lost when two threads count at the same moment.
         let add = |counter: &AtomicU64, more: u64| {
             counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         };
@@ -44,31 +24,14 @@ impl CollectiveTraffic {
         add(total, bytes as u64);
     }
 
-    /// Adds all that was counted to `traffic`.
-    pub(crate) fn add_to(&self, traffic: &mut Traffic) {
-        for ((collectives, bytes), sent) in self.sent.iter().zip(&mut traffic.sent) {
-            sent.0 += collectives.load(Ordering::Relaxed);
-            sent.1 += bytes.load(Ordering::Relaxed);
+    /// Adds all that was counted to `counters`.
+    pub(crate) fn add_to(&self, counters: &mut Counters) {
+        for (path, (collectives, bytes)) in TrafficClass::ALL.into_iter().zip(&self.sent) {
+            let (collectives, bytes) = (
+                collectives.load(Ordering::Relaxed),
+                bytes.load(Ordering::Relaxed),
+            );
+            counters.add_messages(path, collectives, bytes);
         }
-    }
-}
-
-/// Number of [`TrafficClass`]s.
-pub const WAYS: usize = mica_node::segment::TRAFFIC_WAYS;
-
-/// Messages and bytes sent each way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Messages and bytes, by [`TrafficClass`].
-    pub sent: [(u64, u64); WAYS],
-}
-
-impl Traffic {
-    /// Counts a message.
-    #[inline(always)]
-    pub fn count(&mut self, way: TrafficClass, bytes: usize) {
-        let (messages, total) = &mut self.sent[way as usize];
-        *messages += 1;
-        *total += bytes as u64;
     }
 }

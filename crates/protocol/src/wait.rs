@@ -7,6 +7,7 @@ use crate::Fault;
 use crate::engine::Engine;
 use crate::hang::{WaitList, WaitSpell};
 use crate::state::EngineState;
+use mica_node::counters::Counter;
 use mica_node::ticks;
 
 /// Of so many polls one gives others the core, even where every rank has one for itself as far as
@@ -220,7 +221,9 @@ impl Engine {
         let mut result = None;
         self.rest(|state| {
             result = f(state);
-            result.is_some() || state.has_work()
+            let stays_awake = result.is_some() || state.has_work();
+            state.counters.add(Counter::Parks, u64::from(!stays_awake));
+            stays_awake
         });
         if self.is_watchful && result.is_none() && spell.is_due(LIVENESS_INTERVAL) {
             self.enter(|state| state.look_for(self.segment, what.peer));

@@ -36,6 +36,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use mica_node::counters::Counter;
 pub use mica_node::late::CallSite;
 use mica_node::late::LateRecord as Report;
 use mica_node::segment::monotonic_ns;
@@ -228,6 +229,10 @@ pub fn report() -> Report {
 /// opened later may call it again.
 pub(crate) fn publish(engine: &Engine) {
     if is_on() {
+        let calls = lock(&TABLE).totals();
+        engine.add_to_counter(Counter::LateCalls, calls.calls);
+        engine.add_to_counter(Counter::LateWaits, calls.waited);
+        engine.add_to_counter(Counter::LateWaitTime, calls.wait_ns);
         // Without memory for the report there is none, and the reader of the tables reports which
         // ones are missing. That does not fail the job, whose work is done.
         let _ = engine.publish_late(&report());

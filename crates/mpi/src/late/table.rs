@@ -41,6 +41,15 @@ struct LateEntry {
     last: Frequent,
 }
 
+/// The sums over a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LateTotals {
+    /// Calls, those that are in no entry included.
+    pub calls: u64,
+    pub waited: u64,
+    pub wait_ns: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct LateTable {
     /// `None` before the first call: a static cannot hold an empty one.
@@ -71,6 +80,20 @@ impl LateTable {
             entry.longest_ns = entry.longest_ns.max(wait_ns);
             entry.last.count(rank, wait_ns);
         }
+    }
+
+    /// Calls, waits and times, summed over all entries.
+    pub fn totals(&self) -> LateTotals {
+        let mut totals = LateTotals {
+            calls: self.calls_left_out,
+            ..LateTotals::default()
+        };
+        for entry in self.entries.iter().flat_map(HashMap::values) {
+            totals.calls += entry.calls;
+            totals.waited += entry.waited;
+            totals.wait_ns += entry.wait_ns;
+        }
+        totals
     }
 
     /// The sites with the most waiting, ties broken by the time inside; the same calls give the
@@ -158,6 +181,12 @@ mod tests {
             last: vec![last],
         };
         assert_eq!(site.counts, counts);
+        let totals = LateTotals {
+            calls: 3,
+            waited: 2,
+            wait_ns: 320,
+        };
+        assert_eq!(table.totals(), totals);
     }
 
     #[test]
@@ -220,5 +249,6 @@ mod tests {
         assert_eq!(report.sites[0].counts.calls, 2, "known sites still count");
         let told: u64 = report.sites.iter().map(|s| s.counts.calls).sum();
         assert_eq!(told + report.calls_left_out, ENTRIES as u64 + 6);
+        assert_eq!(table.totals().calls, ENTRIES as u64 + 6);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::ability::AbilityLine;
 use super::report::AnswerLine;
+use crate::counters::{COUNTERS, Counters};
 use crate::park::ParkingSpot;
 use crate::topology::CorePlace;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -86,25 +87,20 @@ pub struct RankBlock {
     pub(super) waiting: WaitRecord,
     /// Written by the rank when it answers the launcher's question.
     pub(super) answer: AnswerLine,
-    /// Written by the rank when it ends.
-    pub(super) traffic: TrafficLines,
+    /// Written by the rank when it ends, and when it answers the launcher's question.
+    pub(super) counters: CounterLines,
     /// Written by the launcher before any rank runs.
     pub(super) given: GivenLine,
     /// Written by the rank in `MPI_Init`, and when it loses an ability.
     pub(super) abilities: AbilityLine,
 }
 
-/// Number of paths that the traffic table distinguishes.
-pub const TRAFFIC_WAYS: usize = 8;
-
-/// Their names, in the order of the counters.
-pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] = [
-    "own", "inline", "ring", "cells", "direct", "mapped", "net", "area",
-];
-
+/// The values that the rank published last, in the order of [`counters::ALL`].
+///
+/// [`counters::ALL`]: crate::counters::ALL
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct TrafficLines([[AtomicU64; 2]; TRAFFIC_WAYS]);
+pub(super) struct CounterLines([AtomicU64; COUNTERS]);
 
 /// The parking spot, alone in its line: senders read it with every message.
 #[derive(Debug, Default)]
@@ -232,23 +228,18 @@ impl RankBlock {
         (segment != 0).then_some(segment)
     }
 
-    /// Publishes what the rank has sent: messages and bytes for each path.
-    pub fn publish_traffic(&self, sent: &[(u64, u64); TRAFFIC_WAYS]) {
-        for (to, &(messages, bytes)) in self.traffic.0.iter().zip(sent) {
-            to[0].store(messages, Ordering::Relaxed);
-            to[1].store(bytes, Ordering::Relaxed);
+    /// Publishes the values of the rank's counters.
+    pub fn publish_counters(&self, counters: &Counters) {
+        // Relaxed: readers show the values and draw no conclusions from them.
+        for (to, &value) in self.counters.0.iter().zip(counters.values()) {
+            to.store(value, Ordering::Relaxed);
         }
     }
 
-    /// What the rank has published of its traffic: messages and bytes for each path.
-    pub fn traffic(&self) -> [(u64, u64); TRAFFIC_WAYS] {
-        std::array::from_fn(|way| {
-            let [messages, bytes] = &self.traffic.0[way];
-            (
-                messages.load(Ordering::Relaxed),
-                bytes.load(Ordering::Relaxed),
-            )
-        })
+    /// The values of the rank's counters that were published last.
+    pub fn counters(&self) -> Counters {
+        let values = &self.counters.0;
+        Counters::new(std::array::from_fn(|i| values[i].load(Ordering::Relaxed)))
     }
 
     /// Records what the rank is about to wait for, and since when (nanoseconds of

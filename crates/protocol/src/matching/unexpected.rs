@@ -74,6 +74,11 @@ impl<T> UnexpectedQueue<T> {
         self.nodes.len()
     }
 
+    /// Number of messages that ever entered the queue.
+    pub fn entered(&self) -> u64 {
+        self.next_order
+    }
+
     /// True when there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -5,6 +5,7 @@
 //! everything is received. Without the receiver's word (`HOLD`) all messages would be kept; without
 //! the window (`CREDIT`) all could be on their way before the word comes.
 
+use mica_node::counters::Counter;
 use proptest::prelude::*;
 
 use super::buffers::Buffer;
@@ -173,6 +174,17 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
         );
     }
     assert!(fabric.sent(packet::REQUEST) > 0, "nobody was held back");
+    let total = |counter| {
+        engines
+            .iter()
+            .map(|e| e.counters().get(counter))
+            .sum::<u64>()
+    };
+    assert!(total(Counter::HeldSenders) > 0, "holds are counted");
+    assert!(
+        total(Counter::UnexpectedMessages) > 0,
+        "unexpected messages are counted"
+    );
     most
 }
 

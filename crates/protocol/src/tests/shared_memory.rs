@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::program::{Call, Run, call};
 use super::rig::{SHAPE, over_shared_memory};
 use crate::matching::MatchPattern;
-use crate::traffic::TrafficClass;
+use mica_node::counters::TrafficClass;
 
 /// Around what fits a head, an arena, a cell and all cells, and long enough for both sides to copy.
 const LENGTHS: &[usize] = &[0, 8, 40, 41, 2000, 8192, 8193, 20_000, 70_000, 300_000];
@@ -82,8 +82,9 @@ fn long_messages_go_by_the_kernel_where_it_copies_and_by_packets_elsewhere() {
             scattered: false,
         };
         Run::new(&engines, None, 5).run(&[(0, send), (1, receive)]);
+        let counters = engines[0].counters();
         assert_eq!(
-            engines[0].traffic().sent[way as usize],
+            (counters.messages(way), counters.bytes(way)),
             (1, 300_000),
             "{way:?}"
         );

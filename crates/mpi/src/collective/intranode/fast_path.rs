@@ -9,8 +9,9 @@
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::{Region, RegionOffset, Shape, View};
+use mica_node::counters::TrafficClass;
 use mica_policy::collective::{Algorithm, Choices, Collective, Reachability as Told};
-use mica_protocol::{CollectiveTraffic, TrafficClass};
+use mica_protocol::CollectiveTraffic;
 
 use super::cells::{self, RootMembers, share_of};
 use super::group::{NodeGroup, OperationSlot};

@@ -32,14 +32,14 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use mica_node::counters::TrafficClass;
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{
     Algorithm, AlgorithmFamily, Choices, Collective, Reachability as Told,
 };
 use mica_protocol::{
-    CollectiveTraffic, EngineState, Pending, Prepare, StageTask, TaskError, TrafficClass, WaitKind,
-    WaitList,
+    CollectiveTraffic, EngineState, Pending, Prepare, StageTask, TaskError, WaitKind, WaitList,
 };
 
 use self::direct::RootedDirection;
