@@ -1,4 +1,4 @@
-"""The extern "C" exports of `crates/abi`: one macro call for each name, bound to its shim where there is one."""
+"""The extern "C" exports of `crates/mpi5`: one macro call for each name, bound to its shim where there is one."""
 
 from __future__ import annotations
 
@@ -213,14 +213,14 @@ def _uses(body: str) -> str:
         lines.append("use std::ptr::null_mut;")
     lines.append("")
     if collective:
-        lines.append(f"use crate::collective::{{{', '.join(collective)}}};")
-    lines.append(f"use crate::export::{{{', '.join(macros)}}};")
+        lines.append(f"use mica_abi::collective::{{{', '.join(collective)}}};")
+    lines.append(f"use mica_abi::export::{{{', '.join(macros)}}};")
     if poly:
-        lines.append(f"use crate::poly::{{{', '.join(poly)}}};")
+        lines.append(f"use mica_abi::poly::{{{', '.join(poly)}}};")
     if modules:
-        lines.append(f"use crate::shims::{{{', '.join(modules)}}};")
+        lines.append(f"use mica_abi::shims::{{{', '.join(modules)}}};")
     if types:
-        lines.append(f"use crate::types::{{{', '.join(types)}}};")
+        lines.append(f"use mica_abi::types::{{{', '.join(types)}}};")
     return "\n".join(lines).strip("\n")
 
 

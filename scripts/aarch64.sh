@@ -48,7 +48,7 @@ results aarch64-datatypes
 [ -x "$DIST/bin/mpiexec" ] || fail "aarch64: install first (sh scripts/install.sh $DIST)"
 build=$CARGO_TARGET_DIR/$target
 step aarch64-library env CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-    CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo build --release --locked -p mica-abi --target "$target"
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo build --release --locked -p mica-mpi5 --target "$target"
 mkdir -p "$build/lib"
 cp "$build/release/libmpi_abi.so" "$build/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$build/lib/libmpi_abi.so"

@@ -3,7 +3,7 @@
 # (hwloc) does not get into the library.
 . "$(dirname "$0")/common.sh"
 
-step build-library cargo build --release --locked -p mica-abi
+step build-library cargo build --release --locked -p mica-mpi5
 step build-tools cargo build --release --locked -p mica-launch -p mica
 
 if readelf -d "$CARGO_TARGET/release/libmpi_abi.so" | grep -E 'NEEDED.*(hwloc|udev)'; then

@@ -29,7 +29,7 @@ for sanitizer in "$@"; do
     step "$sanitizer-build" env RUSTFLAGS="-Zsanitizer=$sanitizer" CARGO_TARGET_DIR="$build" \
         CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
-        cargo +nightly build --release --locked -p mica-abi \
+        cargo +nightly build --release --locked -p mica-mpi5 \
         -Zbuild-std=std,panic_abort --target "$target"
 
     # An installation whose mpicc compiles for the sanitizer.

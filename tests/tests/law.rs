@@ -39,6 +39,18 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-node",
         ],
     ),
+    (
+        "mica-mpi5",
+        &[
+            "mica-abi",
+            "mica-mpi",
+            "mica-protocol",
+            "mica-channel",
+            "mica-policy",
+            "mica-bootstrap",
+            "mica-node",
+        ],
+    ),
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
@@ -72,11 +84,12 @@ const LIBRARY: &[&str] = &[
     "mica-protocol",
     "mica-mpi",
     "mica-abi",
+    "mica-mpi5",
 ];
 
 /// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
 /// comments.
-const UNSAFE: &[&str] = &["mica-node", "mica-channel", "mica-abi"];
+const UNSAFE: &[&str] = &["mica-node", "mica-channel", "mica-abi", "mica-mpi5"];
 
 /// Crates that only tools may use, never the library.
 const TOOLS_ONLY: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Macros that define the exported functions; `crate::generated` is made of them.
+//! Macros that define the exported functions of a front end.
 //!
 //! Each defines two functions of one body, `MPI_X` and `PMPI_X`, so that a tool can override the
 //! first and call the second (MPI 5.0, 15.2). `call!` returns an error code and raises errors on
@@ -6,16 +6,17 @@
 //! `value!` returns what its shim returns.
 
 /// Defines `MPI_X` and `PMPI_X`, which call a shim, or raise `MPI_ERR_UNSUPPORTED_OPERATION`.
+#[macro_export]
 macro_rules! call {
     ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) on $target:ident$(($handle:ident))? => unsupported) => {
-        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             let _ = ($($p,)*);
             let target = $crate::raise::ErrorTarget::$target$(($handle.raw()))?;
             $crate::unsupported::unsupported(stringify!($mpi), target)
         } }
     };
     ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) on $target:ident$(($handle:ident))? => $shim:expr) => {
-        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             // SAFETY: the caller of the MPI function promises what the shim asks for.
             #[allow(unused_unsafe)]
             let result = unsafe { $shim };
@@ -27,27 +28,29 @@ macro_rules! call {
 }
 
 /// Defines a function of the tools interface.
+#[macro_export]
 macro_rules! tool {
     ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) => unsupported) => {
-        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             let _ = ($($p,)*);
-            mica_mpi::constants::T_ERR_NOT_SUPPORTED
+            $crate::constants::T_ERR_NOT_SUPPORTED
         } }
     };
     ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) => $shim:expr) => {
-        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             // SAFETY: the caller of the MPI function promises what the shim asks for.
             #[allow(unused_unsafe)]
             let result: Result<(), std::ffi::c_int> = unsafe { $shim };
-            result.err().unwrap_or(mica_mpi::constants::SUCCESS)
+            result.err().unwrap_or($crate::constants::SUCCESS)
         } }
     };
 }
 
 /// Defines a function that returns a value.
+#[macro_export]
 macro_rules! value {
     ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) -> $r:ty => $shim:expr) => {
-        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> $r {
+        $crate::pair! { $mpi $pmpi($($p: $t),*) -> $r {
             // SAFETY: the caller of the MPI function promises what the shim asks for.
             #[allow(unused_unsafe)]
             unsafe { $shim }
@@ -56,6 +59,7 @@ macro_rules! value {
 }
 
 /// Defines two exported functions of one body.
+#[macro_export]
 macro_rules! pair {
     ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) -> $r:ty $body:block) => {
         #[unsafe(no_mangle)]
@@ -68,4 +72,4 @@ macro_rules! pair {
     };
 }
 
-pub(crate) use {call, pair, tool, value};
+pub use {call, pair, tool, value};

@@ -1,16 +1,22 @@
-//! The extern "C" layer: `libmpi_abi.so.1`, the MPI 5.0 standard ABI (MPI 5.0, chapter 20).
+//! The C interface of MPI, apart from its exported symbols: what each function checks, converts and
+//! calls.
 //!
-//! `generated` holds the exported functions, `shims` what they call: validate, convert, call
-//! `mica_mpi`, convert back. How the two meet is in `docs/design/bindings.md`.
+//! `shims` validate, convert, call `mica_mpi` and convert back; `collective` does so for the
+//! arguments of collective calls. Handles, constants and statuses are those of the MPI 5.0
+//! standard ABI ([`types`], [`status`]). A front end is a crate of generated exports made with the
+//! macros of [`export`]: `mpi5` is the one of the standard ABI; another ABI's converts its handles,
+//! constants and statuses to these types and back. How the two meet is in
+//! `docs/design/bindings.md`.
 
-mod collective;
+pub use mica_mpi::constants;
+
+pub mod collective;
 mod convert;
-mod export;
-mod generated;
+pub mod export;
 mod late;
 pub mod poly;
 pub mod raise;
-mod shims;
+pub mod shims;
 pub mod status;
 pub mod types;
-mod unsupported;
+pub mod unsupported;

@@ -104,6 +104,7 @@ fn raw(requests: &[MPI_Request]) -> Vec<u32> {
 ///
 /// # Safety
 /// `request` is null or valid; `status` is null or writable.
+#[inline]
 pub unsafe fn mpi_wait(
     request: *mut MPI_Request,
     status: *mut MPI_Status,
@@ -133,6 +134,7 @@ pub unsafe fn mpi_wait(
 ///
 /// # Safety
 /// `request` is null or valid; `done` and `status` are null or writable.
+#[inline]
 pub unsafe fn mpi_test(
     request: *mut MPI_Request,
     done: *mut c_int,
@@ -176,6 +178,7 @@ pub unsafe fn mpi_request_get_status(
 ///
 /// # Safety
 /// The arrays hold `count` elements; statuses may be null.
+#[inline]
 pub unsafe fn mpi_waitall(
     count: c_int,
     array_of_requests: *mut MPI_Request,
@@ -214,6 +217,7 @@ pub unsafe fn mpi_waitall(
 ///
 /// # Safety
 /// The arrays hold `count` elements; statuses may be null; `done` is null or writable.
+#[inline]
 pub unsafe fn mpi_testall(
     count: c_int,
     array_of_requests: *mut MPI_Request,

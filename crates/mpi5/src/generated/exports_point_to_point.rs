@@ -4,10 +4,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::export::call;
-use crate::poly::PolyOut;
-use crate::shims::{buffer, datatype, persistent, pt2pt, request};
-use crate::types::{
+use mica_abi::export::call;
+use mica_abi::poly::PolyOut;
+use mica_abi::shims::{buffer, datatype, persistent, pt2pt, request};
+use mica_abi::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Session, MPI_Status,
 };
 

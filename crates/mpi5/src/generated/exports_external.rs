@@ -4,9 +4,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::export::call;
-use crate::shims::{datatype, generalized, request};
-use crate::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
+use mica_abi::export::call;
+use mica_abi::shims::{datatype, generalized, request};
+use mica_abi::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
 
 call! {
     MPI_Grequest_complete PMPI_Grequest_complete(request: MPI_Request) on Default

@@ -4,9 +4,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::export::call;
-use crate::shims::partitioned;
-use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
+use mica_abi::export::call;
+use mica_abi::shims::partitioned;
+use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 call! {
     MPI_Parrived PMPI_Parrived(request: MPI_Request, partition: c_int, flag: *mut c_int) on Default

@@ -4,9 +4,9 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::export::call;
-use crate::shims::info;
-use crate::types::MPI_Info;
+use mica_abi::export::call;
+use mica_abi::shims::info;
+use mica_abi::types::MPI_Info;
 
 call! {
     MPI_Info_create PMPI_Info_create(info: *mut MPI_Info) on Default

@@ -4,11 +4,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::collective::{self, Call, fast_path};
-use crate::export::call;
-use crate::poly::PolyArray;
-use crate::shims::op;
-use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
+use mica_abi::collective::{self, Call, fast_path};
+use mica_abi::export::call;
+use mica_abi::poly::PolyArray;
+use mica_abi::shims::op;
+use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
 call! {
     MPI_Allgather PMPI_Allgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,

@@ -4,9 +4,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::export::{call, value};
-use crate::shims::{abi_query, environment, errhandler, session, values};
-use crate::types::{MPI_Aint, MPI_Comm, MPI_Errhandler, MPI_File, MPI_Info, MPI_Session, MPI_Win};
+use mica_abi::export::{call, value};
+use mica_abi::shims::{abi_query, environment, errhandler, session, values};
+use mica_abi::types::{
+    MPI_Aint, MPI_Comm, MPI_Errhandler, MPI_File, MPI_Info, MPI_Session, MPI_Win,
+};
 
 call! {
     MPI_Abi_get_fortran_booleans PMPI_Abi_get_fortran_booleans(logical_size: c_int,

@@ -4,9 +4,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::export::{call, tool};
-use crate::shims::profiling;
-use crate::types::{
+use mica_abi::export::{call, tool};
+use mica_abi::shims::profiling;
+use mica_abi::types::{
     MPI_Aint, MPI_Count, MPI_Datatype, MPI_Info, MPI_T_cb_safety, MPI_T_cvar_handle, MPI_T_enum,
     MPI_T_event_instance, MPI_T_event_registration, MPI_T_pvar_handle, MPI_T_pvar_session,
     MPI_T_source_order,

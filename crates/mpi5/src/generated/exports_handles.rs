@@ -4,9 +4,9 @@
 
 use std::ffi::c_int;
 
-use crate::export::value;
-use crate::shims::handles;
-use crate::types::{
+use mica_abi::export::value;
+use mica_abi::shims::handles;
+use mica_abi::types::{
     MPI_Comm, MPI_Datatype, MPI_Errhandler, MPI_File, MPI_Group, MPI_Info, MPI_Message, MPI_Op,
     MPI_Request, MPI_Session, MPI_Win,
 };

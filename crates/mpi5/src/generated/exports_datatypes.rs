@@ -5,10 +5,10 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-use crate::export::{call, value};
-use crate::poly::{PolyArray, PolyOut};
-use crate::shims::{datatype, datatype_create, pack, values};
-use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Status};
+use mica_abi::export::{call, value};
+use mica_abi::poly::{PolyArray, PolyOut};
+use mica_abi::shims::{datatype, datatype_create, pack, values};
+use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Status};
 
 value! {
     MPI_Aint_add PMPI_Aint_add(base: MPI_Aint, disp: MPI_Aint) -> MPI_Aint

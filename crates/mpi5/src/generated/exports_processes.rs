@@ -4,9 +4,9 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::export::call;
-use crate::shims::{comm, environment, intercomm, session};
-use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
+use mica_abi::export::call;
+use mica_abi::shims::{comm, environment, intercomm, session};
+use mica_abi::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
 
 call! {
     MPI_Abort PMPI_Abort(comm: MPI_Comm, errorcode: c_int) on Comm(comm)

@@ -4,11 +4,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::collective::{self, Call};
-use crate::export::call;
-use crate::poly::PolyArray;
-use crate::shims::topology;
-use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
+use mica_abi::collective::{self, Call};
+use mica_abi::export::call;
+use mica_abi::poly::PolyArray;
+use mica_abi::shims::topology;
+use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 call! {
     MPI_Cart_coords PMPI_Cart_coords(comm: MPI_Comm, rank: c_int, maxdims: c_int,

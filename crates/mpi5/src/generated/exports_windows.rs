@@ -4,8 +4,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::export::call;
-use crate::types::{
+use mica_abi::export::call;
+use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
 };
 

@@ -4,9 +4,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::export::call;
-use crate::shims::{attribute, comm, datatype, group, intercomm};
-use crate::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
+use mica_abi::export::call;
+use mica_abi::shims::{attribute, comm, datatype, group, intercomm};
+use mica_abi::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 call! {
     MPI_Attr_delete PMPI_Attr_delete(comm: MPI_Comm, keyval: c_int) on Comm(comm)
