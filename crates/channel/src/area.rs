@@ -1,5 +1,5 @@
 //! The shared memory of one communicator's members on a node, for layers that forbid unsafe code: a
-//! wrapper of [`mica_node::area`] in which [`Region`]s and [`View`]s name the bytes.
+//! wrapper of [`mica_node::area`] in which [`RegionRef`]s and [`View`]s name the bytes.
 //!
 //! The protocol is that module's, and callers must keep it: this member reads another's payload
 //! after it has seen that member's stamp, and before it announces that it has finished the
@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::memory::{Block, Region, View};
+use crate::memory::{Block, RegionRef, View};
 use mica_node::area::Inline;
 use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, SegmentError};
@@ -21,9 +21,9 @@ pub use mica_node::area::{Completions, INLINE, TURNS};
 pub struct Area {
     area: Arc<mica_node::area::RawArea>,
     /// All cells: those of a member's operation slots, then the next member's.
-    cells: Arc<[Region]>,
-    /// The data of all lines: those of a member's operation slots, then the next member's.
-    inlines: Arc<[Region]>,
+    cells: Arc<Block>,
+    /// All lines.
+    lines: Arc<Block>,
 }
 
 impl Area {
@@ -42,18 +42,9 @@ impl Area {
     }
 
     fn new(area: Arc<mica_node::area::RawArea>) -> Area {
-        let (lines, cells) = (Block::lines_of(&area), Block::cells_of(&area));
-        let all = || (0..area.members().len() * TURNS).map(|i| (i % TURNS, i / TURNS));
-        let inline = |(turn, member)| {
-            let line = area.line(turn, member);
-            lines.piece_at(line.with_data_mut(<*mut Inline>::expose_provenance), INLINE)
-        };
-        let cell = |(turn, member)| {
-            cells.piece_at(area.cell(turn, member).addr().get(), area.cell_bytes())
-        };
         Area {
-            cells: all().map(cell).collect(),
-            inlines: all().map(inline).collect(),
+            cells: Block::cells_of(&area),
+            lines: Block::lines_of(&area),
             area,
         }
     }
@@ -85,14 +76,17 @@ impl Area {
     /// The cell of a member in an operation slot. Regions and views derived from it panic when they
     /// reach outside of the cell, and keep the area open.
     #[inline]
-    pub fn cell(&self, turn: usize, member: usize) -> &Region {
-        &self.cells[index(turn, member)]
+    pub fn cell(&self, turn: usize, member: usize) -> RegionRef<'_> {
+        let cell = self.area.cell(turn, member).addr().get();
+        self.cells.piece_at(cell, self.area.cell_bytes())
     }
 
     /// The [`INLINE`] bytes of payload in the line of a member in an operation slot, as a region.
     #[inline]
-    pub fn inline_region(&self, turn: usize, member: usize) -> &Region {
-        &self.inlines[index(turn, member)]
+    pub fn inline_region(&self, turn: usize, member: usize) -> RegionRef<'_> {
+        let line = self.area.line(turn, member);
+        let data = line.with_data_mut(<*mut Inline>::expose_provenance);
+        self.lines.piece_at(data, INLINE)
     }
 
     /// Copies a message's first bytes, [`INLINE`] at most, into this member's line; returns how
@@ -237,13 +231,6 @@ impl Area {
     }
 }
 
-/// Index of a member's operation slot among those of all members.
-#[inline]
-fn index(turn: usize, member: usize) -> usize {
-    assert!(turn < TURNS, "an area has no turn {turn}");
-    member * TURNS + turn
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,10 +310,10 @@ mod tests {
         let [a, b] = pair();
         let bytes = a.cell_bytes();
         let whole: Vec<u8> = (0..bytes).map(|i| (i * 7) as u8).collect();
-        copy_bytes(&view(&whole).region(), a.cell(2, 0), bytes);
+        copy_bytes(&view(&whole).region(), &a.cell(2, 0).to_region(), bytes);
         a.publish(2, 5);
         assert_eq!(b.stamp(2, 0), 5);
-        let cell = b.cell(2, 0).clone();
+        let cell = b.cell(2, 0).to_region();
         let tail = cell.offset(bytes as isize - 3);
         drop(b);
         let seen = cell.view(Shape::Contiguous { bytes });
@@ -340,7 +327,7 @@ mod tests {
     #[should_panic(expected = "reach outside the")]
     fn a_cell_is_never_left() {
         let [a, _b] = pair();
-        let cell = a.cell(1, 0);
+        let cell = a.cell(1, 0).to_region();
         cell.offset(1).view(Shape::Contiguous {
             bytes: a.cell_bytes(),
         });
@@ -350,13 +337,13 @@ mod tests {
     #[should_panic(expected = "reach outside the")]
     fn the_payload_of_a_line_is_never_left() {
         let [a, _b] = pair();
-        a.inline_region(0, 1).offset(8).write_bytes(&[0; 48 - 7]);
+        a.inline_region(0, 1).at(8).write_bytes(&[0; 48 - 7]);
     }
 
     #[test]
     #[should_panic(expected = "reach outside the")]
     fn nothing_lies_before_the_first_cell() {
         let [a, _b] = pair();
-        a.cell(0, 0).offset(-1).write_bytes(&[0]);
+        a.cell(0, 0).to_region().offset(-1).write_bytes(&[0]);
     }
 }

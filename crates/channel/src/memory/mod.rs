@@ -20,5 +20,5 @@ mod view;
 
 pub use heap::give_back;
 pub use layout::{TypeLayout, TypeLayoutError};
-pub use region::{Block, OutOfMemory, Region, RegionOffset, combine, copy_bytes, fill};
+pub use region::{Block, OutOfMemory, Region, RegionRef, combine, copy_bytes, fill};
 pub use view::{ByteRun, ByteRuns, Shape, View};

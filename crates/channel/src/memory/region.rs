@@ -140,18 +140,19 @@ impl Block {
         }
     }
 
-    /// The region of `bytes` bytes at `address`, with these as its bounds although the block is
-    /// longer: a cell, or the data of a line.
+    /// The `bytes` bytes at `address`, with these as the bounds although the block is longer: a
+    /// cell, or the data of a line.
     ///
     /// # Panics
     /// If they do not lie in the block.
-    pub(crate) fn piece_at(self: &Arc<Block>, address: usize, bytes: usize) -> Region {
-        let whole = self.region_at(address);
-        whole.check(0, bytes);
-        Region {
+    #[inline(always)]
+    pub(crate) fn piece_at(self: &Arc<Block>, address: usize, bytes: usize) -> RegionRef<'_> {
+        check_bounds((self.start, self.bytes), address, bytes);
+        RegionRef {
+            address,
             low: address,
             bytes,
-            ..whole
+            owner: Some(self),
         }
     }
 
@@ -259,10 +260,12 @@ impl Region {
 
     /// The place `offset` bytes from here.
     #[inline(always)]
-    pub fn at(&self, offset: usize) -> RegionOffset<'_> {
-        RegionOffset {
-            region: self,
-            offset,
+    pub fn at(&self, offset: usize) -> RegionRef<'_> {
+        RegionRef {
+            address: self.address.wrapping_add(offset),
+            low: self.low,
+            bytes: self.bytes,
+            owner: self.owner.as_ref(),
         }
     }
 
@@ -286,37 +289,19 @@ impl Region {
 
     /// Copies the bytes from here on into `to`.
     pub fn read_bytes(&self, to: &mut [u8]) {
-        self.check(0, to.len());
-        // SAFETY: the check covers `to.len()` bytes here; `to` is exclusive, so disjoint.
-        unsafe { copy_small(self.ptr(), to.as_mut_ptr(), to.len()) }
+        self.at(0).read_bytes(to);
     }
 
     /// Copies `from` to the bytes from here on.
     pub fn write_bytes(&self, from: &[u8]) {
-        self.check(0, from.len());
-        // SAFETY: as in `read_bytes`; by the caller's promise no other code accesses the bytes
-        // written.
-        unsafe { copy_small(from.as_ptr(), self.ptr(), from.len()) }
+        self.at(0).write_bytes(from);
     }
 
     /// Panics unless the `bytes` bytes that start `offset` from the address lie within the bounds.
     #[inline(always)]
     pub(super) fn check(&self, offset: isize, bytes: usize) {
         let first = self.address.wrapping_add_signed(offset);
-        let before = first.wrapping_sub(self.low);
-        let holds = before <= self.bytes && bytes <= self.bytes - before;
-        if !holds && bytes > 0 {
-            self.reject(first, bytes);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn reject(&self, first: usize, bytes: usize) -> ! {
-        panic!(
-            "{bytes} bytes at {first:#x} reach outside the {} bytes at {:#x}",
-            self.bytes, self.low
-        )
+        check_bounds((self.low, self.bytes), first, bytes);
     }
 
     #[inline]
@@ -325,24 +310,78 @@ impl Region {
     }
 }
 
-/// A place at an offset in a region. Unlike a region in a block, it counts no reference: between
-/// stores to cache lines that other processors hold, a locked instruction waits for all of them.
-#[derive(Clone, Copy, Debug)]
-pub struct RegionOffset<'a> {
-    region: &'a Region,
-    offset: usize,
+/// Panics unless the `bytes` bytes from `first` on lie within the `len` bytes from `low` on.
+#[inline(always)]
+fn check_bounds((low, len): (usize, usize), first: usize, bytes: usize) {
+    let before = first.wrapping_sub(low);
+    let holds = before <= len && bytes <= len - before;
+    if !holds && bytes > 0 {
+        reject((low, len), first, bytes);
+    }
 }
 
-impl RegionOffset<'_> {
+#[cold]
+#[inline(never)]
+fn reject((low, len): (usize, usize), first: usize, bytes: usize) -> ! {
+    panic!("{bytes} bytes at {first:#x} reach outside the {len} bytes at {low:#x}")
+}
+
+/// A place in a region, or a piece of a block, that borrows its owner. Unlike a [`Region`], it
+/// counts no reference: between stores to cache lines that other processors hold, a locked
+/// instruction waits for all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionRef<'a> {
+    address: usize,
+    low: usize,
+    bytes: usize,
+    owner: Option<&'a Arc<Block>>,
+}
+
+impl<'a> RegionRef<'a> {
+    /// A region of its own here, with the same bounds: counts a reference.
+    #[inline]
+    pub fn to_region(self) -> Region {
+        Region {
+            address: self.address,
+            low: self.low,
+            bytes: self.bytes,
+            owner: self.owner.cloned(),
+        }
+    }
+
+    /// The place `offset` bytes from here.
+    #[inline(always)]
+    pub fn at(self, offset: usize) -> RegionRef<'a> {
+        RegionRef {
+            address: self.address.wrapping_add(offset),
+            ..self
+        }
+    }
+
     #[inline(always)]
     fn checked(self, bytes: usize) -> *mut u8 {
-        self.region.check(self.offset as isize, bytes);
-        ptr::with_exposed_provenance_mut(self.region.address.wrapping_add(self.offset))
+        check_bounds((self.low, self.bytes), self.address, bytes);
+        ptr::with_exposed_provenance_mut(self.address)
+    }
+
+    /// Copies the bytes from here on into `to`.
+    pub fn read_bytes(self, to: &mut [u8]) {
+        let from = self.checked(to.len());
+        // SAFETY: the check covers `to.len()` bytes here; `to` is exclusive, so disjoint.
+        unsafe { copy_small(from, to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Copies `from` to the bytes from here on.
+    pub fn write_bytes(self, from: &[u8]) {
+        let to = self.checked(from.len());
+        // SAFETY: as in `read_bytes`; by the caller's promise no other code accesses the bytes
+        // written.
+        unsafe { copy_small(from.as_ptr(), to, from.len()) }
     }
 
     /// Copies `bytes` bytes from here to another place; the two may overlap.
     #[inline]
-    pub fn copy_to(self, to: RegionOffset<'_>, bytes: usize) {
+    pub fn copy_to(self, to: RegionRef<'_>, bytes: usize) {
         let (from, to) = (self.checked(bytes), to.checked(bytes));
         match bytes {
             0 => {}

@@ -208,7 +208,7 @@ pub async fn scatter(
     let in_line = |bytes: usize| told && base == 0 && fits_in_line(bytes, size);
     let line = |member: usize, bytes: usize| {
         let place = place_for(root, member, size) * bytes;
-        turn.inline_region(root).offset(place as isize)
+        turn.inline_region(root).at(place).to_region()
     };
     if me != root {
         let Some(receive) = receive else {
@@ -337,7 +337,7 @@ pub async fn alltoall(
     let in_line = told.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
     let piece = in_line.unwrap_or_else(|| share_of_half(turn)).max(1);
     let room = |member, k| match in_line {
-        Some(_) => turn.inline_region(member).clone(),
+        Some(_) => turn.inline_region(member).to_region(),
         None => turn.half(member, k),
     };
     let others = || after(turn);

@@ -8,7 +8,7 @@
 //! settings and the length, or use the same phases on both paths.
 
 use mica_channel::area::INLINE;
-use mica_channel::memory::{Region, RegionOffset, Shape, View};
+use mica_channel::memory::{Region, RegionRef, Shape, View};
 use mica_node::counters::TrafficClass;
 use mica_policy::collective::{Algorithm, Choices, Collective, Reachability as Told};
 use mica_protocol::CollectiveTraffic;
@@ -111,7 +111,7 @@ impl FastCall<'_> {
 
 /// Where the payload of a member is: in its line or in its cell.
 #[inline(always)]
-fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionOffset<'a> {
+fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
     match bytes <= INLINE {
         true => turn.inline_region(member).at(0),
         false => turn.cell(member).at(0),
@@ -444,7 +444,7 @@ fn whole<'a>(
     turn: &OperationSlot<'a>,
     send: &'a Region,
     bytes: usize,
-) -> impl Fn(usize) -> RegionOffset<'a> {
+) -> impl Fn(usize) -> RegionRef<'a> {
     move |member| match member == turn.me() {
         true => send.at(0),
         false => payload(turn, member, bytes),
@@ -457,7 +457,7 @@ fn whole<'a>(
 #[inline(always)]
 fn fold<'a>(
     members: usize,
-    operand: impl Fn(usize) -> RegionOffset<'a>,
+    operand: impl Fn(usize) -> RegionRef<'a>,
     result: &Region,
     bytes: usize,
     kernel: Kernel,

@@ -6,7 +6,7 @@
 //! reduce in rank order ([`Reduction::fold`]), so all get the same bits, in every run.
 
 use mica_channel::area::INLINE;
-use mica_channel::memory::{Block, Region};
+use mica_channel::memory::{Block, Region, RegionRef};
 
 use super::cells::{phase, pieces};
 use super::group::OperationSlot;
@@ -114,11 +114,11 @@ impl<'a> Operands<'a> {
     /// Puts the whole operand where the others read it: in the line or in the cell.
     fn bring_all(&self, turn: &OperationSlot<'_>, base: u32) -> Result<()> {
         let place = self.whole(turn, turn.me(), base);
-        self.bring(0, self.reduction.count, place)
+        self.bring(0, self.reduction.count, &place.to_region())
     }
 
     /// Where a member's whole operand is.
-    fn whole<'t>(&self, turn: &OperationSlot<'t>, member: usize, base: u32) -> &'t Region {
+    fn whole<'t>(&self, turn: &OperationSlot<'t>, member: usize, base: u32) -> RegionRef<'t> {
         match self.in_line(base) {
             true => turn.inline_region(member),
             false => turn.cell(member),
@@ -139,7 +139,7 @@ impl<'a> Operands<'a> {
     ) -> Result<()> {
         let (reduction, count) = (self.reduction, self.reduction.count);
         reduction.fold(members, count, result, |member| {
-            let place = self.whole(turn, member, base).clone();
+            let place = self.whole(turn, member, base).to_region();
             Ok(self.of(turn, member, 0, place, result))
         })
     }
@@ -238,7 +238,7 @@ async fn up_and_down(
     let (me, reduction) = (turn.me(), operands.reduction);
     let count = reduction.count;
     operands.bring_all(turn, base)?;
-    let place = |member: usize| operands.whole(turn, member, base).clone();
+    let place = |member: usize| operands.whole(turn, member, base).to_region();
     let to = result.region(0);
     for &child in &tree.children {
         turn.reached(child, base + 1).await?;
@@ -329,7 +329,7 @@ pub async fn scan(
     let most = (turn.half_bytes() / operands.stride).max(1);
     let before = me + usize::from(!exclusive);
     let room = |member, k| match operands.in_line(base) {
-        true => turn.inline_region(member).clone(),
+        true => turn.inline_region(member).to_region(),
         false => turn.half(member, k),
     };
     for k in 0..pieces(reduction.count, most) {

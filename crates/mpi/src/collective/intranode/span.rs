@@ -1,6 +1,6 @@
 //! Where the parts of a buffer lie, for other ranks that copy from or to them.
 
-use mica_channel::memory::{Block, Region, View};
+use mica_channel::memory::{Block, Region, RegionRef, View};
 
 use super::group::OperationSlot;
 use super::offers::{
@@ -142,7 +142,7 @@ impl PartsSpan {
     }
 
     /// Writes the start of `member`'s part to `to`.
-    pub fn tell(&self, member: usize, to: &Region) {
+    pub fn tell(&self, member: usize, to: RegionRef<'_>) {
         let start = match &self.starts {
             Starts::Every(bytes) => (member * bytes) as u64,
             Starts::Each(starts) => starts[member],
@@ -151,7 +151,7 @@ impl PartsSpan {
     }
 
     /// Reads what [`tell`](Self::tell) wrote.
-    pub fn told(from: &Region) -> usize {
+    pub fn told(from: RegionRef<'_>) -> usize {
         let mut bytes = [0; PartsSpan::ANNOUNCED_BYTES];
         from.read_bytes(&mut bytes);
         u64::from_ne_bytes(bytes) as usize
@@ -243,7 +243,7 @@ impl OfferedParts {
                 others().for_each(|member| {
                     span.tell(
                         member,
-                        &place(turn, turn.me(), member, PartsSpan::ANNOUNCED_BYTES),
+                        place(turn, turn.me(), member, PartsSpan::ANNOUNCED_BYTES),
                     );
                 });
             }
@@ -272,7 +272,7 @@ impl OfferedPart {
         };
         match division(turn, member) {
             Division::Told => {
-                return stretch(PartsSpan::told(&place(
+                return stretch(PartsSpan::told(place(
                     turn,
                     member,
                     turn.me(),
@@ -295,8 +295,13 @@ impl OfferedPart {
 }
 
 /// Where `teller` puts `bytes` bytes for `member`.
-fn place(turn: &OperationSlot<'_>, teller: usize, member: usize, bytes: usize) -> Region {
-    turn.cell(teller).offset((member * bytes) as isize)
+fn place<'a>(
+    turn: &OperationSlot<'a>,
+    teller: usize,
+    member: usize,
+    bytes: usize,
+) -> RegionRef<'a> {
+    turn.cell(teller).at(member * bytes)
 }
 
 #[cfg(test)]
@@ -352,8 +357,8 @@ mod tests {
         let region = Block::allocate(100).unwrap();
         let span = PartsSpan::of(&parts(&region, &[(8, 8), (0, 8)]), false).unwrap();
         let (a, b) = (Block::allocate(8).unwrap(), Block::allocate(8).unwrap());
-        span.tell(0, &a);
-        span.tell(1, &b);
-        assert_eq!((PartsSpan::told(&a), PartsSpan::told(&b)), (8, 0));
+        span.tell(0, a.at(0));
+        span.tell(1, b.at(0));
+        assert_eq!((PartsSpan::told(a.at(0)), PartsSpan::told(b.at(0))), (8, 0));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 
 use mica_channel::area::{INLINE, TURNS};
-use mica_channel::memory::{Region, View};
+use mica_channel::memory::{Region, RegionRef, View};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
@@ -544,7 +544,7 @@ impl<'a> OperationSlot<'a> {
 
     /// Memory of `member` for the payload, or a part of it.
     #[inline]
-    pub fn cell(&self, member: usize) -> &'a Region {
+    pub fn cell(&self, member: usize) -> RegionRef<'a> {
         self.team.area.cell(self.at, member)
     }
 
@@ -552,7 +552,7 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     pub fn half(&self, member: usize, index: usize) -> Region {
         let shift = if index & 1 == 0 { 0 } else { self.half_bytes() };
-        self.cell(member).offset(shift as isize)
+        self.cell(member).at(shift).to_region()
     }
 
     /// Bytes of half a cell.
@@ -576,7 +576,7 @@ impl<'a> OperationSlot<'a> {
 
     /// The bytes in a member's line.
     #[inline]
-    pub fn inline_region(&self, member: usize) -> &'a Region {
+    pub fn inline_region(&self, member: usize) -> RegionRef<'a> {
         self.team.area.inline_region(self.at, member)
     }
 
