@@ -21,6 +21,7 @@ pub mod identity;
 pub mod late;
 pub mod lock;
 pub mod park;
+pub mod peer_table;
 pub mod pmix;
 #[cfg(feature = "launcher")]
 pub mod process;

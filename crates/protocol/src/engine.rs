@@ -223,7 +223,7 @@ impl Engine {
         let result = f(&mut state);
         if state.is_shared() {
             // Without other threads there is nobody to call.
-            let calls = std::mem::take(&mut state.calls);
+            let calls = std::mem::take(&mut state.attention.calls);
             drop(state);
             if calls != 0 {
                 self.call(calls);
@@ -357,7 +357,10 @@ impl Engine {
     /// The same, where `state` is at hand already.
     pub(crate) fn counters_of(&self, state: &EngineState) -> Counters {
         let mut counters = state.counters;
-        counters.add(Counter::UnexpectedMessages, state.unexpected.entered());
+        counters.add(
+            Counter::UnexpectedMessages,
+            state.matching.unexpected.entered(),
+        );
         self.collective_traffic.add_to(&mut counters);
         counters
     }

@@ -57,7 +57,7 @@ impl EngineState {
     /// A message of `source` is kept that has no receive.
     #[inline]
     pub(crate) fn watch_backlog_from(&mut self, source: u32) -> Result<(), Fault> {
-        let (of_source, total) = self.unexpected.bytes_from(source);
+        let (of_source, total) = self.matching.unexpected.bytes_from(source);
         match self.holds.policy.holds(of_source, total) {
             true => self.hold(source),
             false => Ok(()),
@@ -84,7 +84,7 @@ impl EngineState {
     /// A message of `source` that was kept has been taken.
     #[inline]
     pub(crate) fn has_taken_from(&mut self, source: u32) -> Result<(), Fault> {
-        let (_, total) = self.unexpected.bytes_from(source);
+        let (_, total) = self.matching.unexpected.bytes_from(source);
         if self.holds.held.is_empty() && self.holds.peak < LARGE && total < LARGE {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl EngineState {
 
     #[cold]
     fn release(&mut self, source: u32) -> Result<(), Fault> {
-        let (of_source, total) = self.unexpected.bytes_from(source);
+        let (of_source, total) = self.matching.unexpected.bytes_from(source);
         self.holds.peak = self.holds.peak.max(total);
         if self.holds.peak >= LARGE && total <= self.holds.peak / 8 {
             self.holds.peak = total;
@@ -110,7 +110,7 @@ impl EngineState {
 
     /// Whether a message of so many bytes to this rank itself may be kept.
     pub(crate) fn may_keep_own(&self, bytes: usize) -> bool {
-        let (of_me, total) = self.unexpected.bytes_from(self.me);
+        let (of_me, total) = self.matching.unexpected.bytes_from(self.me);
         let bytes = bytes as u64;
         !self.holds.policy.holds(of_me + bytes, total + bytes)
     }

@@ -53,7 +53,8 @@ impl EngineState {
     /// in MPI, or has asked for a thread that copies for it; then its own core may have others to
     /// serve while it waits.
     pub(crate) fn may_offload(&self, len: usize) -> bool {
-        self.is_long(len) && (self.waiting_threads == 0 || self.attention.is_some())
+        self.is_long(len)
+            && (self.attention.waiting_threads == 0 || self.attention.long_messages.is_some())
     }
 
     /// Has the message copied by the copy engine: through `window`, or else by the kernel. False if
@@ -88,7 +89,7 @@ impl EngineState {
             }
             (None, None) => return false,
         };
-        self.recvs[id.0 as usize].copying = Some(Box::new(Copying {
+        self.operations.recvs[id.0 as usize].copying = Some(Box::new(Copying {
             cookie: offload.engine.start(job),
             peer,
             sender_op: request.op,
@@ -97,10 +98,10 @@ impl EngineState {
         }));
         offload.under_way.push(id);
         // The attendant may sleep, and is the one to look after it.
-        if !self.recvs[id.0 as usize].long {
-            self.recvs[id.0 as usize].long = self.begin_long();
+        if !self.operations.recvs[id.0 as usize].long {
+            self.operations.recvs[id.0 as usize].long = self.begin_long();
         }
-        self.calls |= STIRRED;
+        self.attention.calls |= STIRRED;
         true
     }
 
@@ -111,8 +112,9 @@ impl EngineState {
         let mut ended = false;
         let mut at = 0;
         while let Some(&id) = self.offload.as_ref().and_then(|o| o.under_way.get(at)) {
-            let help = self.attending || (self.waiting_threads > 0 && self.attention.is_none());
-            let progress = match &self.recvs[id.0 as usize].copying {
+            let help = self.attention.attending
+                || (self.attention.waiting_threads > 0 && self.attention.long_messages.is_none());
+            let progress = match &self.operations.recvs[id.0 as usize].copying {
                 Some(copying) if help => copying.cookie.assist(),
                 Some(copying) => copying.cookie.check(),
                 None => JobProgress::Done,
@@ -125,7 +127,7 @@ impl EngineState {
             if let Some(offload) = &mut self.offload {
                 offload.under_way.swap_remove(at);
             }
-            if let Some(copying) = self.recvs[id.0 as usize].copying.take() {
+            if let Some(copying) = self.operations.recvs[id.0 as usize].copying.take() {
                 let Copying {
                     peer,
                     sender_op,
@@ -148,7 +150,7 @@ impl EngineState {
     pub(crate) fn looks_after_offload(&self) -> bool {
         let offload = self.offload.as_ref();
         offload.is_some_and(|o| !o.under_way.is_empty())
-            && (self.attention.is_none() || self.attending)
+            && (self.attention.long_messages.is_none() || self.attention.attending)
     }
 
     /// True if the copy engine has ended something, or would stop if nobody looked.
@@ -156,7 +158,7 @@ impl EngineState {
         self.looks_after_offload()
             && self.offload.as_ref().is_some_and(|o| {
                 o.under_way.iter().any(|id| {
-                    let copying = &self.recvs[id.0 as usize].copying;
+                    let copying = &self.operations.recvs[id.0 as usize].copying;
                     copying.as_ref().is_none_or(|c| {
                         !c.cookie.is_self_driven() || c.cookie.check() != JobProgress::Pending
                     })

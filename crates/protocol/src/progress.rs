@@ -171,11 +171,11 @@ impl EngineState {
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }
-        if (self.completed || self.with_tasks > 0)
-            && !(self.under_way.is_empty() && self.reactions.is_empty())
+        if (self.attention.completed || self.schedules.with_tasks > 0)
+            && !(self.schedules.under_way.is_empty() && self.schedules.reactions.is_empty())
         {
             self.follow_up();
-            arrived |= self.completed;
+            arrived |= self.attention.completed;
         }
         Ok(arrived)
     }
@@ -184,7 +184,7 @@ impl EngineState {
     /// may find its message first in the ring and need not be posted.
     #[inline]
     pub(crate) fn take_in_posted(&mut self, source: u32) -> Result<(), Fault> {
-        while !self.posted.is_empty()
+        while !self.matching.posted.is_empty()
             && let Some(packet) = self.channels.shm.peek_from(source)
         {
             self.take_in(source, &packet)?;

@@ -85,18 +85,18 @@ impl Engine {
     /// As [`enter`](Engine::enter), by the attendant.
     fn attending<R>(&self, f: impl FnOnce(&mut EngineState) -> R) -> R {
         self.enter(|state| {
-            state.attending = true;
+            state.attention.attending = true;
             let result = f(state);
-            state.attending = false;
+            state.attention.attending = false;
             result
         })
     }
 
     fn park_attendant(&self) {
         self.rest(|state| {
-            state.attending = true;
+            state.attention.attending = true;
             let ready = state.has_work() || !state.needs_attention();
-            state.attending = false;
+            state.attention.attending = false;
             ready
         });
     }

@@ -19,17 +19,17 @@ pub trait Reaction: Send + Sync + Debug {
 impl EngineState {
     /// Calls `reaction` after completions until it is done.
     pub fn add_reaction(&mut self, reaction: Arc<dyn Reaction>) {
-        self.reactions.push(reaction);
+        self.schedules.reactions.push(reaction);
     }
 
     /// Lets everything go on that waits for completions.
     #[cold]
     pub(crate) fn follow_up(&mut self) {
-        self.completed = false;
-        let mut reactions = std::mem::take(&mut self.reactions);
+        self.attention.completed = false;
+        let mut reactions = std::mem::take(&mut self.schedules.reactions);
         reactions.retain(|reaction| !reaction.react(self));
-        reactions.append(&mut self.reactions); // those that the others have added
-        self.reactions = reactions;
+        reactions.append(&mut self.schedules.reactions); // those that the others have added
+        self.schedules.reactions = reactions;
         self.advance_schedules();
     }
 }

@@ -94,7 +94,7 @@ impl EngineState {
     /// # Errors
     /// When progress fails for want of memory.
     pub fn receive(&mut self, pattern: MatchPattern, view: &View) -> Result<RecvId, Fault> {
-        let early = self.unexpected.find(&pattern);
+        let early = self.matching.unexpected.find(&pattern);
         let op = RecvOp {
             pattern,
             view: view.clone(),
@@ -103,17 +103,17 @@ impl EngineState {
             copying: None,
             long: false,
         };
-        let id = RecvId(self.recvs.insert(op) as u32);
+        let id = RecvId(self.operations.recvs.insert(op) as u32);
         match early {
             None => {
-                let ticket = self.posted.post(pattern, id);
+                let ticket = self.matching.posted.post(pattern, id);
                 let long = self.is_long(view.len()) && self.begin_long();
-                let op = &mut self.recvs[id.0 as usize];
+                let op = &mut self.operations.recvs[id.0 as usize];
                 op.stage = ReceiveStage::Posted { ticket };
                 op.long = long;
             }
             Some(ticket) => {
-                let (envelope, early) = self.unexpected.remove(ticket);
+                let (envelope, early) = self.matching.unexpected.remove(ticket);
                 self.accept(id, envelope, early, InboundTarget::Unexpected(ticket))?;
                 self.has_taken_from(envelope.source)?;
             }
@@ -126,7 +126,7 @@ impl EngineState {
     /// # Errors
     /// When progress fails for want of memory.
     pub fn receive_probed(&mut self, message: MessageId, view: &View) -> Result<RecvId, Fault> {
-        let (envelope, early) = self.probed.remove(message.0 as usize);
+        let (envelope, early) = self.matching.probed.remove(message.0 as usize);
         let pattern = MatchPattern {
             context: envelope.context,
             source: Some(envelope.source),
@@ -140,7 +140,7 @@ impl EngineState {
             copying: None,
             long: false,
         };
-        let id = RecvId(self.recvs.insert(op) as u32);
+        let id = RecvId(self.operations.recvs.insert(op) as u32);
         self.accept(
             id,
             envelope,
@@ -154,17 +154,17 @@ impl EngineState {
     /// The end of a receive, if it has come; the receive is forgotten then.
     #[inline]
     pub fn take_received(&mut self, id: RecvId) -> Option<ReceiveCompletion> {
-        let ReceiveStage::Done(completion) = self.recvs[id.0 as usize].stage else {
+        let ReceiveStage::Done(completion) = self.operations.recvs[id.0 as usize].stage else {
             return None;
         };
-        self.recvs.remove(id.0 as usize);
+        self.operations.recvs.remove(id.0 as usize);
         Some(completion)
     }
 
     /// How a receive ended, if it has; it is kept.
     #[inline]
     pub fn received(&self, id: RecvId) -> Option<ReceiveCompletion> {
-        match self.recvs[id.0 as usize].stage {
+        match self.operations.recvs[id.0 as usize].stage {
             ReceiveStage::Done(completion) => Some(completion),
             _ => None,
         }
@@ -172,7 +172,7 @@ impl EngineState {
 
     /// What a receive under way is, for people.
     pub fn pending_receive(&self, id: RecvId) -> Pending {
-        let op = &self.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.0 as usize];
         Pending {
             peer: op.pattern.source,
             tag: op.pattern.tag,
@@ -185,24 +185,27 @@ impl EngineState {
     /// Whether a receive has ended.
     #[inline]
     pub fn is_received(&self, id: RecvId) -> bool {
-        matches!(self.recvs[id.0 as usize].stage, ReceiveStage::Done(_))
+        matches!(
+            self.operations.recvs[id.0 as usize].stage,
+            ReceiveStage::Done(_)
+        )
     }
 
     /// What a receive asks for.
     pub fn receive_pattern(&self, id: RecvId) -> MatchPattern {
-        self.recvs[id.0 as usize].pattern
+        self.operations.recvs[id.0 as usize].pattern
     }
 
     /// Cancels a receive if it is not matched yet; it completes as cancelled then (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
-        let op = &self.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.0 as usize];
         if let ReceiveStage::Posted { ticket } = op.stage {
             let MatchPattern {
                 context,
                 source,
                 tag,
             } = op.pattern;
-            self.posted.remove(ticket);
+            self.matching.posted.remove(ticket);
             let envelope = MatchEnvelope {
                 context,
                 source: source.unwrap_or(self.me),
@@ -223,8 +226,8 @@ impl EngineState {
 
     /// The first message that fits `pattern`, if one has arrived; it stays.
     pub fn probe(&mut self, pattern: &MatchPattern) -> Option<ProbedMessage> {
-        let ticket = self.unexpected.find(pattern)?;
-        let (envelope, early) = self.unexpected.get(ticket);
+        let ticket = self.matching.unexpected.find(pattern)?;
+        let (envelope, early) = self.matching.unexpected.get(ticket);
         Some(ProbedMessage {
             envelope: *envelope,
             bytes: self.length(early),
@@ -234,14 +237,14 @@ impl EngineState {
     /// The first message that fits `pattern`, if one has arrived, for
     /// [`EngineState::receive_probed`] only.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
-        let ticket = self.unexpected.find(pattern)?;
-        let (envelope, early) = self.unexpected.remove(ticket);
+        let ticket = self.matching.unexpected.find(pattern)?;
+        let (envelope, early) = self.matching.unexpected.remove(ticket);
         let arrival = ProbedMessage {
             envelope,
             bytes: self.length(&early),
         };
-        let index = self.probed.insert((envelope, early));
-        if let Some(inbound) = &mut self.inbound[envelope.source as usize]
+        let index = self.matching.probed.insert((envelope, early));
+        if let Some(inbound) = self.inbound_of(envelope.source)
             && matches!(inbound.target, InboundTarget::Unexpected(t) if t == ticket)
         {
             inbound.target = InboundTarget::Probed(index);
@@ -251,14 +254,14 @@ impl EngineState {
 
     /// Messages that have arrived and match nothing so far.
     pub fn unexpected_messages(&self) -> usize {
-        self.unexpected.len()
+        self.matching.unexpected.len()
     }
 
     fn length(&self, early: &UnexpectedMessage) -> usize {
         match early {
             UnexpectedMessage::Buffered { copy, .. } => copy.len(),
             UnexpectedMessage::Requested(request) => request.len as usize,
-            UnexpectedMessage::Own { send } => self.sends[*send as usize].view.len(),
+            UnexpectedMessage::Own { send } => self.operations.sends[*send as usize].view.len(),
         }
     }
 
@@ -276,7 +279,7 @@ impl EngineState {
                 arrived,
                 acknowledge,
             } => {
-                let op = &mut self.recvs[id.0 as usize];
+                let op = &mut self.operations.recvs[id.0 as usize];
                 op.view.copy_from(&copy.start(arrived));
                 let total = copy.len();
                 op.stage = ReceiveStage::Incoming {
@@ -286,7 +289,7 @@ impl EngineState {
                 };
                 if arrived == total {
                     self.finish_incoming(id);
-                } else if let Some(inbound) = &mut self.inbound[envelope.source as usize] {
+                } else if let Some(inbound) = self.inbound_of(envelope.source) {
                     debug_assert!(match (inbound.target, old) {
                         (InboundTarget::Unexpected(a), InboundTarget::Unexpected(b)) => a == b,
                         (InboundTarget::Probed(a), InboundTarget::Probed(b)) => a == b,
@@ -301,9 +304,9 @@ impl EngineState {
             }
             UnexpectedMessage::Requested(request) => self.fetch(id, envelope, request),
             UnexpectedMessage::Own { send } => {
-                let view = self.sends[send as usize].view.clone();
+                let view = self.operations.sends[send as usize].view.clone();
                 self.deliver_own(id, &envelope, &view);
-                self.sends[send as usize].phase = SendPhase::Done;
+                self.operations.sends[send as usize].phase = SendPhase::Done;
                 self.wake_progress_thread();
                 Ok(())
             }
@@ -312,7 +315,7 @@ impl EngineState {
 
     /// Copies a message of this rank to itself.
     pub(crate) fn deliver_own(&mut self, id: RecvId, envelope: &MatchEnvelope, view: &View) {
-        let op = &self.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.0 as usize];
         op.view.copy_from(view);
         let capacity = op.view.len();
         let sent = view.len();
@@ -328,7 +331,7 @@ impl EngineState {
     }
 
     pub(crate) fn finish_incoming(&mut self, id: RecvId) {
-        let op = &self.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.0 as usize];
         if let ReceiveStage::Incoming {
             envelope, total, ..
         } = op.stage
@@ -347,7 +350,7 @@ impl EngineState {
     }
 
     fn finish(&mut self, id: RecvId, completion: ReceiveCompletion) {
-        let op = &mut self.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.0 as usize];
         op.stage = ReceiveStage::Done(completion);
         op.exposed = None;
         if std::mem::take(&mut op.long) {
@@ -370,8 +373,8 @@ impl EngineState {
         } else {
             packet.payload as usize
         };
-        if let Some(id) = self.posted.take(&envelope) {
-            let op = &mut self.recvs[id.0 as usize];
+        if let Some(id) = self.matching.posted.take(&envelope) {
+            let op = &mut self.operations.recvs[id.0 as usize];
             if in_slot {
                 op.view.unpack(0, &packet.inline[..sent]);
             } else {
@@ -403,7 +406,7 @@ impl EngineState {
             arrived: sent,
             acknowledge,
         };
-        self.unexpected.insert(envelope, sent, early);
+        self.matching.unexpected.insert(envelope, sent, early);
         self.watch_backlog_from(source)
     }
 
@@ -415,9 +418,9 @@ impl EngineState {
             tag: packet.tag,
         };
         let total = packet.word(0) as usize;
-        let target = match self.posted.take(&envelope) {
+        let target = match self.matching.posted.take(&envelope) {
             Some(id) => {
-                self.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
+                self.operations.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
                     envelope,
                     total,
                     position: 0,
@@ -431,12 +434,12 @@ impl EngineState {
                     arrived: 0,
                     acknowledge: None,
                 };
-                let ticket = self.unexpected.insert(envelope, total, early);
+                let ticket = self.matching.unexpected.insert(envelope, total, early);
                 self.watch_backlog_from(source)?;
                 InboundTarget::Unexpected(ticket)
             }
         };
-        self.inbound[source as usize] = Some(Inbound {
+        self.peers.entry(source).inbound = Some(Inbound {
             total,
             position: 0,
             target,
@@ -455,14 +458,14 @@ impl EngineState {
 
     /// Unloads the cells of an eager message.
     fn unload_inbound(&mut self, source: u32, packet: &Packet) {
-        let Some(mut inbound) = self.inbound[source as usize].take() else {
+        let Some(mut inbound) = self.peers.get_mut(source).and_then(|p| p.inbound.take()) else {
             debug_assert!(false, "cells of no message");
             return;
         };
         let view = match inbound.target {
-            InboundTarget::Receive(id) => self.recvs[id.0 as usize].view.clone(),
-            InboundTarget::Unexpected(ticket) => copy_of(self.unexpected.get(ticket).1),
-            InboundTarget::Probed(index) => copy_of(&self.probed[index].1),
+            InboundTarget::Receive(id) => self.operations.recvs[id.0 as usize].view.clone(),
+            InboundTarget::Unexpected(ticket) => copy_of(self.matching.unexpected.get(ticket).1),
+            InboundTarget::Probed(index) => copy_of(&self.matching.probed[index].1),
         };
         inbound.position = self.unload(source, packet, &view, inbound.position, inbound.total);
         match inbound.target {
@@ -471,20 +474,20 @@ impl EngineState {
             }
             InboundTarget::Receive(_) => {}
             InboundTarget::Unexpected(ticket) => {
-                set_arrived(self.unexpected.get_mut(ticket), inbound.position);
+                set_arrived(self.matching.unexpected.get_mut(ticket), inbound.position);
             }
             InboundTarget::Probed(index) => {
-                set_arrived(&mut self.probed[index].1, inbound.position)
+                set_arrived(&mut self.matching.probed[index].1, inbound.position)
             }
         }
         if inbound.position < inbound.total {
-            self.inbound[source as usize] = Some(inbound);
+            self.peers.entry(source).inbound = Some(inbound);
         }
     }
 
     /// Unloads the cells, or the chunk, of a message that receive `id` asked for.
     fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
-        let op = &self.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.0 as usize];
         let ReceiveStage::Incoming {
             envelope,
             total,
@@ -496,7 +499,7 @@ impl EngineState {
         };
         let view = op.view.clone();
         let position = self.unload(source, packet, &view, position, total);
-        self.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
+        self.operations.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
             envelope,
             total,
             position,
@@ -532,7 +535,9 @@ impl EngineState {
     /// has been read, the sender may go on (chai-2009, 3.1.1, step 3).
     pub(crate) fn on_request_more(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
-        let ReceiveStage::Incoming { position, .. } = self.recvs[receiver_op as usize].stage else {
+        let ReceiveStage::Incoming { position, .. } =
+            self.operations.recvs[receiver_op as usize].stage
+        else {
             debug_assert!(false, "more for a receive that is not under way");
             return Ok(());
         };
@@ -547,11 +552,11 @@ impl EngineState {
             tag: packet.tag,
         };
         let request = packet::read_request(packet);
-        match self.posted.take(&envelope) {
+        match self.matching.posted.take(&envelope) {
             Some(id) => self.fetch(id, envelope, request)?,
             None => {
                 let early = UnexpectedMessage::Requested(request);
-                self.unexpected.insert(envelope, 0, early);
+                self.matching.unexpected.insert(envelope, 0, early);
                 self.watch_backlog_from(source)?;
             }
         }
@@ -586,8 +591,9 @@ impl EngineState {
         any_length: bool,
     ) -> ProgressHint {
         // Messages that wait for other receives are in nobody's way.
-        let waits = !self.unexpected.is_empty() && self.unexpected.find(pattern).is_some();
-        if waits || !(self.posted.is_empty() && self.backlog.is_empty()) {
+        let waits = !self.matching.unexpected.is_empty()
+            && self.matching.unexpected.find(pattern).is_some();
+        if waits || !(self.matching.posted.is_empty() && self.backlog.is_empty()) {
             return ProgressHint::Busy;
         }
         let Some(packet) = self.channels.shm.peek_from(source) else {

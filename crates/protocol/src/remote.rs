@@ -53,7 +53,7 @@ impl EngineState {
     /// Announces the send `id` to its receiver, who is reached over the network. False when there
     /// is no room.
     pub(crate) fn send_rts_remote(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &mut self.sends[id as usize];
+        let op = &mut self.operations.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
         let is_held = self.channels.is_held(peer);
         let Some(net) = self.channels.net_to(peer) else {
@@ -81,7 +81,7 @@ impl EngineState {
         let head = packet::request(op.context, op.tag, &request);
         let sent = self.channels.send(peer, &head, None)?;
         if sent {
-            self.sends[id as usize].phase = SendPhase::Asked;
+            self.operations.sends[id as usize].phase = SendPhase::Asked;
         }
         Ok(sent)
     }
@@ -110,29 +110,29 @@ impl EngineState {
         else {
             return self.ask_for_cells(id, peer, request.op);
         };
-        let at = self.far_reads.all.insert(RemoteRead {
+        let at = self.remote_reads.all.insert(RemoteRead {
             recv: id,
             peer,
             sender_op: request.op,
             region,
             len,
         });
-        self.far_reads.waiting.push_back(at);
+        self.remote_reads.waiting.push_back(at);
         self.start_reads()
     }
 
     /// Starts the reads that wait, as far as there is room.
     fn start_reads(&mut self) -> Result<(), Fault> {
-        while let Some(&at) = self.far_reads.waiting.front() {
-            let read = self.far_reads.all[at];
-            let view = &self.recvs[read.recv.0 as usize].view;
+        while let Some(&at) = self.remote_reads.waiting.front() {
+            let read = self.remote_reads.all[at];
+            let view = &self.operations.recvs[read.recv.0 as usize].view;
             let Some(net) = self.channels.net_to(read.peer) else {
                 return Ok(());
             };
             if !net.start_read(read.peer, read.region, view, read.len, at as u64)? {
                 return Ok(());
             }
-            self.far_reads.waiting.pop_front();
+            self.remote_reads.waiting.pop_front();
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl EngineState {
             .and_then(|net| net.next_completion())
         {
             ended = true;
-            let read = self.far_reads.all.remove(end.token as usize);
+            let read = self.remote_reads.all.remove(end.token as usize);
             if end.result.is_ok() {
                 self.end_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
             } else if self.lost.is_none() {
@@ -155,7 +155,7 @@ impl EngineState {
                 self.ask_for_cells(read.recv, read.peer, read.sender_op)?;
             }
         }
-        if !self.far_reads.waiting.is_empty() {
+        if !self.remote_reads.waiting.is_empty() {
             self.start_reads()?;
         }
         if let Some(loss) = self

@@ -243,7 +243,7 @@ struct OpenedBuffer {
 impl EngineState {
     /// Announces the send `id` to its receiver. False when the ring is full.
     pub(crate) fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &mut self.sends[id as usize];
+        let op = &mut self.operations.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
         if !self.channels.has_room(peer, 0) {
             return Ok(false);
@@ -251,7 +251,7 @@ impl EngineState {
         if self.channels.is_remote(peer) {
             return self.send_rts_remote(id);
         }
-        let op = &mut self.sends[id as usize];
+        let op = &mut self.operations.sends[id as usize];
         let remote = if let Some((address, _)) = op.view.as_contiguous() {
             Some(SenderBuffer::Contiguous {
                 address: address as u64,
@@ -307,7 +307,7 @@ impl EngineState {
                 .confirm(CopyEnd::Back, is_right);
         }
         let long = self.is_long(len) && self.begin_long();
-        let op = &mut self.sends[id as usize];
+        let op = &mut self.operations.sends[id as usize];
         op.phase = SendPhase::Asked;
         op.asking.long = long;
         Ok(true)
@@ -321,7 +321,7 @@ impl EngineState {
         request: RtsPacket,
     ) -> Result<(), Fault> {
         let (peer, total) = (envelope.source, request.len as usize);
-        let op = &mut self.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.0 as usize];
         op.stage = ReceiveStage::Incoming {
             envelope,
             total,
@@ -512,7 +512,7 @@ impl EngineState {
             alone,
             recalled: mine.as_ref().is_some_and(|m| m.recalled),
         };
-        let op = &mut self.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.0 as usize];
         op.exposed = mine.map(|m| m.exposed);
         let ReceiveStage::Incoming { envelope, .. } = op.stage else {
             unreachable!("a message that is fetched is incoming")
@@ -522,7 +522,7 @@ impl EngineState {
         if let (true, Some(split), Some(exposed)) = (
             join.recalled,
             request.split,
-            &self.recvs[id.0 as usize].exposed,
+            &self.operations.recvs[id.0 as usize].exposed,
         ) {
             // While the invitation is on its way.
             let is_right = self.direct.confirm(join.address as usize, len, exposed);
@@ -548,7 +548,7 @@ impl EngineState {
 
     /// This side has done its part of receive `id`.
     fn await_push(&mut self, id: RecvId, sender_op: u32, failed: bool) {
-        let op = &mut self.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.0 as usize];
         if let ReceiveStage::Incoming {
             envelope, total, ..
         } = op.stage
@@ -581,7 +581,7 @@ impl EngineState {
     pub(crate) fn on_join(&mut self, packet: &Packet) -> Result<(), Fault> {
         let join = packet::read_join(packet);
         let (id, len) = (join.sender_op, join.len as usize);
-        let op = &self.sends[id as usize];
+        let op = &self.operations.sends[id as usize];
         let (peer, view) = (op.peer, op.view.clone());
         let reach = PeerRange::open(&mut self.direct, peer, join.address, join.exposure, len);
         let right = match op.asking.split.filter(|_| join.recalled) {
@@ -593,7 +593,7 @@ impl EngineState {
         if join.alone {
             failed = !usable || reach.store(&mut self.direct, &view, 0..len).is_err();
         } else {
-            let split = self.sends[id as usize].asking.split;
+            let split = self.operations.sends[id as usize].asking.split;
             let split = split.expect("the receiver joins by the split");
             let split = self.splits.of(self.me, split);
             let mut took = false;
@@ -609,7 +609,7 @@ impl EngineState {
             }
         }
         if failed {
-            self.sends[id as usize].asking.spoiled = true;
+            self.operations.sends[id as usize].asking.spoiled = true;
         } else if join.alone {
             self.end_rendezvous(id, TrafficClass::Mapped);
         }
@@ -620,7 +620,7 @@ impl EngineState {
     pub(crate) fn on_pushed(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (id, push_failed) = packet::read_pushed(packet);
         let id = RecvId(id);
-        let op = &mut self.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.0 as usize];
         let ReceiveStage::Joint {
             envelope,
             total,
@@ -649,13 +649,13 @@ impl EngineState {
     /// The receiver has the message (or has matched it), and has done with its memory.
     pub(crate) fn on_done(&mut self, packet: &Packet) {
         let (id, way) = packet::read_done(packet);
-        if !self.sends[id as usize].asking.spoiled {
+        if !self.operations.sends[id as usize].asking.spoiled {
             self.end_rendezvous(id, way);
         }
     }
 
     fn end_rendezvous(&mut self, id: u32, way: TrafficClass) {
-        let op = &mut self.sends[id as usize];
+        let op = &mut self.operations.sends[id as usize];
         // A short message that was only acknowledged has been counted when it left.
         if op.view.len() > self.selection.ring_max(op.peer) {
             self.counters.count_message(way, op.view.len());
@@ -667,7 +667,7 @@ impl EngineState {
 
     /// The message does not use its memory for peers any more.
     pub(crate) fn forget_rts(&mut self, id: u32) {
-        let asking = std::mem::take(&mut self.sends[id as usize].asking);
+        let asking = std::mem::take(&mut self.operations.sends[id as usize].asking);
         if let Some(split) = asking.split {
             self.splits.give_back(split);
         }

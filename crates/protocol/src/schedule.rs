@@ -10,9 +10,11 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use mica_channel::memory::View;
+use slab::Slab;
 
 use crate::Fault;
 use crate::matching::MatchPattern;
+use crate::reaction::Reaction;
 use crate::receive::{ReceiveCompletion, RecvId};
 use crate::send::SendId;
 use crate::state::EngineState;
@@ -97,6 +99,17 @@ pub enum ScheduleFailure {
     Fault(Fault),
 }
 
+/// The schedules of this rank, and what reacts to completions.
+#[derive(Debug, Default)]
+pub(crate) struct Schedules {
+    pub running: Slab<RunningSchedule>,
+    /// Those that have not ended.
+    pub under_way: Vec<u32>,
+    /// How many of these poll shared memory: they are advanced in every progress iteration.
+    pub with_tasks: usize,
+    pub reactions: Vec<Arc<dyn Reaction>>,
+}
+
 #[derive(Debug)]
 pub(crate) struct RunningSchedule {
     context: u64,
@@ -137,68 +150,69 @@ impl EngineState {
             end: None,
             abandoned: false,
         };
-        let index = self.schedules.insert(running);
+        let index = self.schedules.running.insert(running);
         self.begin_stage(index);
         self.advance_schedule(index);
-        if self.schedules[index].end.is_none() {
-            self.under_way.push(index as u32);
-            self.with_tasks += usize::from(has_tasks);
+        if self.schedules.running[index].end.is_none() {
+            self.schedules.under_way.push(index as u32);
+            self.schedules.with_tasks += usize::from(has_tasks);
         }
         ScheduleId(index as u32)
     }
 
     /// How a schedule ended, if it has; it is kept.
     pub fn schedule_end(&self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
-        self.schedules[id.0 as usize].end.clone()
+        self.schedules.running[id.0 as usize].end.clone()
     }
 
     /// How a schedule ended, if it has; it is forgotten then.
     pub fn take_schedule(&mut self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
-        self.schedules[id.0 as usize].end.as_ref()?;
-        self.schedules.remove(id.0 as usize).end
+        self.schedules.running[id.0 as usize].end.as_ref()?;
+        self.schedules.running.remove(id.0 as usize).end
     }
 
     /// Lets a schedule go on without anybody asking for its end.
     pub fn abandon_schedule(&mut self, id: ScheduleId) {
-        let running = &mut self.schedules[id.0 as usize];
+        let running = &mut self.schedules.running[id.0 as usize];
         running.abandoned = true;
         if running.end.is_some() {
-            self.schedules.remove(id.0 as usize);
+            self.schedules.running.remove(id.0 as usize);
         }
     }
 
     /// Takes those schedules on that look at shared memory, before this rank parks. True when
     /// something has ended.
     pub(crate) fn advance_tasks(&mut self) -> bool {
-        self.with_tasks > 0 && {
+        self.schedules.with_tasks > 0 && {
             self.advance_schedules();
-            self.completed
+            self.attention.completed
         }
     }
 
     /// True when no schedule is under way whose end nobody will ask for.
     pub(crate) fn no_abandoned_schedule(&self) -> bool {
-        self.under_way
+        self.schedules
+            .under_way
             .iter()
-            .all(|&index| !self.schedules[index as usize].abandoned)
+            .all(|&index| !self.schedules.running[index as usize].abandoned)
     }
 
     /// Advances all schedules after something has completed.
     #[cold]
     pub(crate) fn advance_schedules(&mut self) {
         let mut at = 0;
-        while at < self.under_way.len() {
-            let index = self.under_way[at] as usize;
+        while at < self.schedules.under_way.len() {
+            let index = self.schedules.under_way[at] as usize;
             self.advance_schedule(index);
-            if self.schedules[index].end.is_some() {
-                self.under_way.swap_remove(at);
-                let has_tasks = self.schedules[index]
+            if self.schedules.running[index].end.is_some() {
+                self.schedules.under_way.swap_remove(at);
+                let has_tasks = self.schedules.running[index]
                     .stages
                     .iter()
                     .any(|s| s.task.is_some());
-                self.with_tasks -= usize::from(has_tasks);
-                if self.schedules[index].abandoned {
-                    self.schedules.remove(index);
+                self.schedules.with_tasks -= usize::from(has_tasks);
+                if self.schedules.running[index].abandoned {
+                    self.schedules.running.remove(index);
                 }
             } else {
                 at += 1;
@@ -210,8 +224,8 @@ impl EngineState {
     fn begin_stage(&mut self, index: usize) {
         let RunningSchedule {
             context, tag, at, ..
-        } = self.schedules[index];
-        let stages = self.schedules[index].stages.clone();
+        } = self.schedules.running[index];
+        let stages = self.schedules.running[index].stages.clone();
         let Some(stage) = stages.get(at) else { return };
         // Receives first: what comes from a rank that is ahead finds its place.
         for step in &stage.steps {
@@ -222,7 +236,7 @@ impl EngineState {
                     tag: Some(tag),
                 };
                 match self.receive(pattern, view) {
-                    Ok(id) => self.schedules[index].receives.push(id),
+                    Ok(id) => self.schedules.running[index].receives.push(id),
                     Err(fault) => {
                         return self.end_schedule(index, Err(ScheduleFailure::Fault(fault)));
                     }
@@ -233,7 +247,7 @@ impl EngineState {
             if let ScheduleStep::Send { peer, view } = step {
                 match self.send(*peer, context, tag, view, false) {
                     Ok(None) => {}
-                    Ok(Some(id)) => self.schedules[index].sends.push(id),
+                    Ok(Some(id)) => self.schedules.running[index].sends.push(id),
                     Err(fault) => {
                         return self.end_schedule(index, Err(ScheduleFailure::Fault(fault)));
                     }
@@ -244,10 +258,10 @@ impl EngineState {
 
     /// Takes a schedule as far as it goes.
     fn advance_schedule(&mut self, index: usize) {
-        while self.schedules[index].end.is_none() {
-            let mut sends = std::mem::take(&mut self.schedules[index].sends);
+        while self.schedules.running[index].end.is_none() {
+            let mut sends = std::mem::take(&mut self.schedules.running[index].sends);
             sends.retain(|&id| !self.take_send(id));
-            let mut receives = std::mem::take(&mut self.schedules[index].receives);
+            let mut receives = std::mem::take(&mut self.schedules.running[index].receives);
             let mut truncated = None;
             receives.retain(|&id| match self.take_received(id) {
                 None => true,
@@ -259,8 +273,8 @@ impl EngineState {
                 }
             });
             let waits = !(sends.is_empty() && receives.is_empty());
-            self.schedules[index].sends = sends;
-            self.schedules[index].receives = receives;
+            self.schedules.running[index].sends = sends;
+            self.schedules.running[index].receives = receives;
             if let Some(done) = truncated {
                 return self.end_schedule(index, Err(ScheduleFailure::Truncated(done)));
             }
@@ -268,21 +282,21 @@ impl EngineState {
                 return;
             }
             let (stages, at) = (
-                self.schedules[index].stages.clone(),
-                self.schedules[index].at,
+                self.schedules.running[index].stages.clone(),
+                self.schedules.running[index].at,
             );
             let Some(stage) = stages.get(at) else {
                 return self.end_schedule(index, Ok(()));
             };
             if stage.task.is_some()
-                && let Some(task) = self.schedules[index].tasks.front_mut()
+                && let Some(task) = self.schedules.running[index].tasks.front_mut()
             {
                 match task.advance() {
                     None => return,
                     Some(Err(error)) => {
                         return self.end_schedule(index, Err(ScheduleFailure::Task(error)));
                     }
-                    Some(Ok(())) => drop(self.schedules[index].tasks.pop_front()),
+                    Some(Ok(())) => drop(self.schedules.running[index].tasks.pop_front()),
                 }
             }
             for local in &stage.local {
@@ -290,13 +304,13 @@ impl EngineState {
                     return self.end_schedule(index, Err(ScheduleFailure::Local(code)));
                 }
             }
-            self.schedules[index].at = at + 1;
+            self.schedules.running[index].at = at + 1;
             self.begin_stage(index);
         }
     }
 
     fn end_schedule(&mut self, index: usize, end: Result<(), ScheduleFailure>) {
-        self.schedules[index].end = Some(end);
+        self.schedules.running[index].end = Some(end);
         self.wake_progress_thread();
     }
 }

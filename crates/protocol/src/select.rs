@@ -33,9 +33,13 @@ struct PeerSelection {
     /// From here on a buffer that peers can map is worth a request.
     mapped_min: usize,
     level: Level,
-    /// The peer has told that it lags behind.
+    /// The peer has announced that it lags behind.
     skewed: bool,
 }
+
+/// Index of a peer's selection in [`Selection::classes`]: the even one of a pair, or the skewed
+/// one after it.
+type PeerClass = u8;
 
 /// What decides about this rank's messages.
 #[derive(Debug)]
@@ -47,7 +51,11 @@ pub struct Selection {
     oversubscribed: bool,
     /// `MICA_DIRECT_MIN`, if it is set: it goes before the costs.
     direct_min: Option<usize>,
-    connections: Vec<PeerSelection>,
+    /// The selections for peers of equal level and limits, two for each: for peers that keep up
+    /// and for those that lag behind.
+    classes: Vec<PeerSelection>,
+    /// By rank.
+    class_of: Vec<PeerClass>,
 }
 
 /// What the receiver of a request knows of the two buffers.
@@ -106,12 +114,13 @@ impl Selection {
             };
             Thresholds::derive(&costs, &situation).in_force(PAYLOAD_MAX)
         };
-        let mut of_kind: Vec<((Level, Option<usize>), PeerSelection)> = Vec::new();
-        let mut connections = Vec::new();
+        let mut kinds: Vec<(Level, Option<usize>)> = Vec::new();
+        let mut classes = Vec::new();
+        let mut class_of = Vec::new();
         for (level, packet_payload_max) in peers {
             let kind = (level, packet_payload_max);
-            if let Some((_, known)) = of_kind.iter().find(|(k, _)| *k == kind) {
-                connections.push(*known);
+            if let Some(known) = kinds.iter().position(|&k| k == kind) {
+                class_of.push(2 * known as PeerClass);
                 continue;
             }
             let mut thresholds = derive(level, kernel)?;
@@ -126,7 +135,7 @@ impl Selection {
                 thresholds.eager_max = eager;
                 thresholds.eager_max_skewed = eager;
             }
-            let connection = PeerSelection {
+            let even = PeerSelection {
                 thresholds,
                 mapped_min: match level {
                     Level::Network => usize::MAX,
@@ -138,8 +147,14 @@ impl Selection {
                 level,
                 skewed: false,
             };
-            of_kind.push((kind, connection));
-            connections.push(connection);
+            // There are as many kinds as levels, and twice as many with FIFOs.
+            class_of.push(classes.len() as PeerClass);
+            kinds.push(kind);
+            classes.push(even);
+            classes.push(PeerSelection {
+                skewed: true,
+                ..even
+            });
         }
         let direct_min = tunables::DIRECT_MIN.threshold()?;
         Ok(Selection {
@@ -148,7 +163,8 @@ impl Selection {
             limits,
             oversubscribed,
             direct_min,
-            connections,
+            classes,
+            class_of,
         })
     }
 
@@ -159,7 +175,7 @@ impl Selection {
         if len <= INLINE && !sync {
             return SendPlan::Inline;
         }
-        let connection = &self.connections[peer as usize];
+        let connection = self.peer(peer);
         let thresholds = &connection.thresholds;
         if len <= thresholds.ring_max {
             SendPlan::Ring
@@ -174,23 +190,23 @@ impl Selection {
     /// buffer can be mapped.
     #[inline]
     pub fn is_worth_mapping(&self, peer: u32, len: usize) -> bool {
-        let connection = &self.connections[peer as usize];
+        let connection = self.peer(peer);
         len >= connection.mapped_min && !connection.skewed
     }
 
     /// Longest message that this rank keeps for itself, of its own to itself.
     pub fn eager_to_self(&self, me: u32) -> usize {
-        self.connections[me as usize].thresholds.eager_max
+        self.peer(me).thresholds.eager_max
     }
 
     /// Longest message that counts as short: in a slot or in the ring.
     pub fn ring_max(&self, peer: u32) -> usize {
-        self.connections[peer as usize].thresholds.ring_max
+        self.peer(peer).thresholds.ring_max
     }
 
     /// Whether the pieces of a message to `peer` are to be listed for the kernel.
     pub fn is_worth_listing(&self, peer: u32, view: &View) -> bool {
-        let t = &self.connections[peer as usize].thresholds;
+        let t = &self.peer(peer).thresholds;
         let len = view.len();
         len >= t.direct_min && len / view.run_count_hint().max(1) >= t.direct_run_min
     }
@@ -208,7 +224,7 @@ impl Selection {
 
     /// The way of a message that `peer` has announced and this rank has matched.
     pub(crate) fn choose(&self, peer: u32, buffers: &BufferFacts) -> MessagePath {
-        let connection = &self.connections[peer as usize];
+        let connection = self.peer(peer);
         let mut available = MessagePaths::NONE.with(MessagePath::Streamed);
         let mut offer = |way, is: bool| {
             if is {
@@ -255,9 +271,15 @@ impl Selection {
         mica_policy::choose(&message, &situation, &self.costs)
     }
 
-    /// `peer` has told whether it lags behind.
+    /// `peer` has announced whether it lags behind.
     pub(crate) fn set_skewed(&mut self, peer: u32, skewed: bool) {
-        self.connections[peer as usize].skewed = skewed;
+        let class = &mut self.class_of[peer as usize];
+        *class = *class & !1 | PeerClass::from(skewed);
+    }
+
+    #[inline(always)]
+    fn peer(&self, peer: u32) -> &PeerSelection {
+        &self.classes[self.class_of[peer as usize] as usize]
     }
 }
 

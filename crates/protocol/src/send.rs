@@ -6,7 +6,7 @@ use crate::matching::MatchEnvelope;
 use crate::packet::{self, CELLS_MAX};
 use crate::rendezvous::RtsState;
 use crate::select::SendPlan;
-use crate::state::{EngineState, UnexpectedMessage};
+use crate::state::{EngineState, Operations, Outbox, PeerState, UnexpectedMessage};
 use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
@@ -61,7 +61,7 @@ impl EngineState {
         let plan = self.selection.plan(peer, view.len(), sync);
         if plan == SendPlan::Inline
             && peer != self.me
-            && self.outboxes[peer as usize].ordered.is_empty()
+            && !self.has_queued_sends(peer)
             && let Some(way) = self
                 .channels
                 .send_inline(peer, packet::EAGER, context, tag, view)?
@@ -85,7 +85,7 @@ impl EngineState {
         if peer == self.me {
             return self.send_to_self(context, tag, view, sync);
         }
-        let in_turn = self.outboxes[peer as usize].ordered.is_empty();
+        let in_turn = !self.has_queued_sends(peer);
         if in_turn
             && !sync
             && plan == SendPlan::Ring
@@ -103,13 +103,13 @@ impl EngineState {
             phase,
             asking,
         };
-        let id = self.sends.insert(op) as u32;
+        let id = self.operations.sends.insert(op) as u32;
         self.enqueue(peer, id);
         if in_turn {
             self.advance_outbox(peer)?;
         }
-        if self.sends[id as usize].phase == SendPhase::Done {
-            self.sends.remove(id as usize);
+        if self.operations.sends[id as usize].phase == SendPhase::Done {
+            self.operations.sends.remove(id as usize);
             return Ok(None);
         }
         Ok(Some(SendId(id)))
@@ -150,7 +150,7 @@ impl EngineState {
     pub fn take_send(&mut self, id: SendId) -> bool {
         let done = self.is_sent(id);
         if done {
-            self.sends.remove(id.0 as usize);
+            self.operations.sends.remove(id.0 as usize);
         }
         done
     }
@@ -158,12 +158,12 @@ impl EngineState {
     /// True when the send is complete.
     #[inline]
     pub fn is_sent(&self, id: SendId) -> bool {
-        self.sends[id.0 as usize].phase == SendPhase::Done
+        self.operations.sends[id.0 as usize].phase == SendPhase::Done
     }
 
     /// What a send under way is, for people.
     pub fn pending_send(&self, id: SendId) -> Pending {
-        let op = &self.sends[id.0 as usize];
+        let op = &self.operations.sends[id.0 as usize];
         Pending {
             peer: Some(op.peer),
             tag: Some(op.tag),
@@ -186,7 +186,7 @@ impl EngineState {
             source: self.me,
             tag,
         };
-        if let Some(recv) = self.posted.take(&envelope) {
+        if let Some(recv) = self.matching.posted.take(&envelope) {
             self.deliver_own(recv, &envelope, view);
             return Ok(None);
         }
@@ -199,7 +199,7 @@ impl EngineState {
                 arrived: view.len(),
                 acknowledge: None,
             };
-            self.unexpected.insert(envelope, view.len(), early);
+            self.matching.unexpected.insert(envelope, view.len(), early);
             return Ok(None);
         }
         let op = SendOp {
@@ -210,31 +210,31 @@ impl EngineState {
             phase: SendPhase::Asked,
             asking: RtsState::default(),
         };
-        let send = self.sends.insert(op) as u32;
-        self.unexpected
+        let send = self.operations.sends.insert(op) as u32;
+        self.matching
+            .unexpected
             .insert(envelope, 0, UnexpectedMessage::Own { send });
         Ok(Some(SendId(send)))
     }
 
     fn enqueue(&mut self, peer: u32, send: u32) {
-        self.note_backlog(peer);
-        self.outboxes[peer as usize].ordered.push_back(send);
+        self.outbox_to_fill(peer).ordered.push_back(send);
     }
 
-    /// To be called before something is put into a peer's outbox.
-    fn note_backlog(&mut self, peer: u32) {
-        if self.outboxes[peer as usize].is_empty() {
+    /// The outbox of `peer`, which something is about to be put into.
+    fn outbox_to_fill(&mut self, peer: u32) -> &mut Outbox {
+        let outbox = &mut self.peers.entry(peer).outbox;
+        if outbox.is_empty() {
             self.backlog.push(peer);
         }
+        outbox
     }
 
     /// Sends a control message now, or as soon as the ring has room.
     pub(crate) fn send_control(&mut self, peer: u32, packet: Packet) -> Result<(), Fault> {
-        if !self.outboxes[peer as usize].control.is_empty()
-            || !self.channels.send(peer, &packet, None)?
-        {
-            self.note_backlog(peer);
-            self.outboxes[peer as usize].control.push_back(packet);
+        let queued = self.outbox(peer).is_some_and(|o| !o.control.is_empty());
+        if queued || !self.channels.send(peer, &packet, None)? {
+            self.outbox_to_fill(peer).control.push_back(packet);
         }
         Ok(())
     }
@@ -244,12 +244,14 @@ impl EngineState {
         let EngineState {
             backlog,
             channels,
-            outboxes,
-            sends,
+            peers,
+            operations: Operations { sends, .. },
             ..
         } = self;
         backlog.iter().any(|&peer| {
-            let outbox = &outboxes[peer as usize];
+            let Some(PeerState { outbox, .. }) = peers.get(peer) else {
+                return false;
+            };
             let head = outbox.ordered.front().map(|&id| &sends[id as usize]);
             // What the head needs in the arena: asking for less would find room that does not help
             // it.
@@ -278,7 +280,7 @@ impl EngineState {
         while at < self.backlog.len() {
             let peer = self.backlog[at];
             self.advance_outbox(peer)?;
-            if self.outboxes[peer as usize].is_empty() {
+            if self.outbox(peer).is_none_or(Outbox::is_empty) {
                 self.backlog.swap_remove(at);
             } else {
                 at += 1;
@@ -289,24 +291,24 @@ impl EngineState {
 
     /// Sends what it can of one outbox. The peer stays in the backlog.
     fn advance_outbox(&mut self, peer: u32) -> Result<(), Fault> {
-        while let Some(packet) = self.outboxes[peer as usize].control.front().copied() {
+        while let Some(packet) = self.outbox(peer).and_then(|o| o.control.front().copied()) {
             if !self.channels.send(peer, &packet, None)? {
                 return Ok(());
             }
-            self.outboxes[peer as usize].control.pop_front();
+            self.peers.entry(peer).outbox.control.pop_front();
         }
-        while let Some(&id) = self.outboxes[peer as usize].ordered.front() {
+        while let Some(id) = self.outbox(peer).and_then(|o| o.ordered.front().copied()) {
             if !self.advance_send(id)? {
                 return Ok(());
             }
-            self.outboxes[peer as usize].ordered.pop_front();
+            self.peers.entry(peer).outbox.ordered.pop_front();
         }
         Ok(())
     }
 
     /// Moves the send at the head of its outbox on. True when it need not be there any more.
     fn advance_send(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &self.sends[id as usize];
+        let op = &self.operations.sends[id as usize];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
         match op.phase {
             SendPhase::Queued(plan, _)
@@ -322,7 +324,7 @@ impl EngineState {
                     self.send_eager(peer, context, tag, &view)?
                 };
                 if sent {
-                    self.sends[id as usize].phase = if sync {
+                    self.operations.sends[id as usize].phase = if sync {
                         SendPhase::Asked
                     } else {
                         SendPhase::Done
@@ -404,7 +406,7 @@ impl EngineState {
         mut position: usize,
         mut target: Option<u64>,
     ) -> Result<bool, Fault> {
-        let op = &self.sends[id as usize];
+        let op = &self.operations.sends[id as usize];
         let (peer, context, tag, view) = (op.peer, op.context, op.tag, op.view.clone());
         let len = view.len();
         while position < len && self.channels.has_room(peer, 0) {
@@ -435,7 +437,7 @@ impl EngineState {
             position = end;
             target = target.or(Some(0));
         }
-        let op = &mut self.sends[id as usize];
+        let op = &mut self.operations.sends[id as usize];
         if position == len {
             op.phase = SendPhase::Done;
             self.forget_rts(id);
@@ -459,7 +461,7 @@ impl EngineState {
         target: u64,
         chunk: usize,
     ) -> Result<bool, Fault> {
-        let op = &self.sends[id as usize];
+        let op = &self.operations.sends[id as usize];
         let (peer, view) = (op.peer, op.view.clone());
         let len = view.len();
         while position < len {
@@ -471,7 +473,7 @@ impl EngineState {
                     let again = packet::request_more(id, (target - 1) as u32);
                     self.channels.send(peer, &again, None)?
                 };
-                self.sends[id as usize].phase = if asked {
+                self.operations.sends[id as usize].phase = if asked {
                     SendPhase::Asked
                 } else {
                     SendPhase::Streaming { position, target }
@@ -480,7 +482,7 @@ impl EngineState {
             }
             position += bytes;
         }
-        self.sends[id as usize].phase = SendPhase::Done;
+        self.operations.sends[id as usize].phase = SendPhase::Done;
         self.forget_rts(id);
         self.wake_progress_thread();
         self.counters
@@ -491,13 +493,13 @@ impl EngineState {
     /// The receiver asks for a message through cells or in chunks, or for the rest of one.
     pub(crate) fn on_clear(&mut self, packet: &Packet) -> Result<(), Fault> {
         let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
-        let op = &mut self.sends[id as usize];
+        let op = &mut self.operations.sends[id as usize];
         let peer = op.peer;
         op.phase = SendPhase::Streaming {
             position: packet.word(2) as usize,
             target: receiver_op + 1,
         };
-        let in_turn = self.outboxes[peer as usize].ordered.is_empty();
+        let in_turn = !self.has_queued_sends(peer);
         self.enqueue(peer, id);
         if in_turn {
             self.advance_outbox(peer)?;

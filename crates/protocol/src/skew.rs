@@ -10,34 +10,17 @@ use crate::packet;
 use crate::state::EngineState;
 use mica_channel::shm::Packet;
 use mica_node::counters::Counter;
-use mica_policy::{SkewChange, SkewMonitor, SkewPolicy};
-
-/// What this rank knows of those who send to it.
-#[derive(Debug)]
-pub(crate) struct SkewState {
-    /// `None`: skew is not watched.
-    policy: Option<SkewPolicy>,
-    monitors: Vec<SkewMonitor>,
-}
-
-impl SkewState {
-    pub fn new(policy: Option<SkewPolicy>, ranks: usize) -> SkewState {
-        SkewState {
-            policy,
-            monitors: vec![SkewMonitor::default(); ranks],
-        }
-    }
-}
+use mica_policy::SkewChange;
 
 impl EngineState {
     /// A message from `source` that was not short has arrived, and is matched or queued.
     #[inline]
     pub(crate) fn watch_skew(&mut self, source: u32) -> Result<(), Fault> {
-        let Some(policy) = &self.skew.policy else {
+        let Some(policy) = &self.skew else {
             return Ok(());
         };
-        let unexpected = self.unexpected.len_from(source);
-        match self.skew.monitors[source as usize].observe(policy, unexpected) {
+        let unexpected = self.matching.unexpected.len_from(source);
+        match self.peers.entry(source).skew.observe(policy, unexpected) {
             None => Ok(()),
             Some(change) => {
                 let lags = change == SkewChange::Skewed;

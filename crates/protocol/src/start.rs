@@ -14,7 +14,6 @@ use crate::progress::{PacketChannel, Polling};
 use crate::progress_thread::ProgressThread;
 use crate::rendezvous::CooperativeCopies;
 use crate::select::Selection;
-use crate::skew::SkewState;
 use crate::state::EngineState;
 use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
@@ -228,23 +227,19 @@ impl Engine {
         for &member in segment.members() {
             segment.block(member).parking.0.wake(wake_fencing);
         }
-        let ranks = segment.job_size() as usize;
         let mut state = EngineState::new(
             rank,
-            ranks,
             channels,
             direct,
             CooperativeCopies::new(segment, rank),
             selection,
-            (
-                SkewState::new(policies.skew, ranks),
-                Holds::new(policies.hold),
-            ),
+            Holds::new(policies.hold),
         );
+        state.skew = policies.skew;
         state.polling = polling;
         let offloads = offload.is_some();
         state.offload = offload;
-        state.attention = attended.then_some(0);
+        state.attention.long_messages = attended.then_some(0);
         Ok(Engine {
             state: ThreadLock::new(state),
             segment,

@@ -7,21 +7,20 @@ use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::offloading::Offload;
 use crate::packet::RtsPacket;
 use crate::progress::Polling;
-use crate::reaction::Reaction;
 use crate::receive::{RecvId, RecvOp};
 use crate::remote::RemoteReads;
 use crate::rendezvous::CooperativeCopies;
-use crate::schedule::RunningSchedule;
+use crate::schedule::Schedules;
 use crate::select::Selection;
 use crate::send::{SendId, SendOp};
-use crate::skew::SkewState;
 use mica_channel::direct::Direct;
 use mica_channel::memory::View;
 use mica_channel::shm::Packet;
 use mica_node::counters::Counters;
+use mica_node::peer_table::PeerTable;
+use mica_policy::{SkewMonitor, SkewPolicy};
 use slab::Slab;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// The state of a rank's sends and receives. Functions of the `mpi` layer see it inside
 /// [`Engine::drive`].
@@ -34,44 +33,66 @@ pub struct EngineState {
     pub(crate) direct: Direct,
     pub(crate) splits: CooperativeCopies,
     pub(crate) selection: Selection,
-    pub(crate) skew: SkewState,
+    /// Whether this rank lags behind its senders; `None`: not observed.
+    pub(crate) skew: Option<SkewPolicy>,
     pub(crate) holds: Holds,
-    pub(crate) posted: PostedQueue<RecvId>,
-    pub(crate) unexpected: UnexpectedQueue<UnexpectedMessage>,
-    /// Messages that a matched probe has taken out of the queue.
-    pub(crate) probed: Slab<(MatchEnvelope, UnexpectedMessage)>,
-    pub(crate) sends: Slab<SendOp>,
-    pub(crate) recvs: Slab<RecvOp>,
-    pub(crate) outboxes: Vec<Outbox>,
+    pub(crate) matching: Matching,
+    pub(crate) operations: Operations,
+    pub(crate) peers: PeerTable<PeerState>,
     /// Peers whose outbox holds something.
     pub(crate) backlog: Vec<u32>,
-    /// By source: the eager message whose cells are still coming.
-    pub(crate) inbound: Vec<Option<Inbound>>,
-    /// Operations that go on but whose end nobody will ask for.
-    pub(crate) abandoned: Abandoned,
-    pub(crate) counters: Counters,
-    /// What others are to be told when the lock is given back: [`STIRRED`], [`SUMMON`].
-    pub(crate) calls: u8,
-    /// When to look at the FIFOs, where there are rings as well.
-    pub(crate) polling: Option<Box<Polling>>,
+    pub(crate) remote_reads: RemoteReads,
+    pub(crate) schedules: Schedules,
+    pub(crate) attention: Attention,
     pub(crate) offload: Option<Offload>,
-    /// Threads of the program that wait in MPI. Counted only where there is a copy engine.
-    pub(crate) waiting_threads: u32,
-    /// Long messages under way, if somebody attends to them while the program computes.
-    pub(crate) attention: Option<usize>,
-    /// The attendant has the lock.
-    pub(crate) attending: bool,
-    /// The same since schedules and reactions were last looked at.
-    pub(crate) completed: bool,
-    pub(crate) schedules: Slab<RunningSchedule>,
-    /// Those of `schedules` that have not ended.
-    pub(crate) under_way: Vec<u32>,
-    /// How many of these look at shared memory: they go on in every round.
-    pub(crate) with_tasks: usize,
-    pub(crate) reactions: Vec<Arc<dyn Reaction>>,
-    pub(crate) far_reads: RemoteReads,
+    /// When to poll the FIFOs, where there are rings as well.
+    pub(crate) polling: Option<Box<Polling>>,
+    pub(crate) counters: Counters,
     /// The first peer that was lost, and how.
     pub(crate) lost: Option<Fault>,
+}
+
+/// The queues in which messages and receives find each other.
+#[derive(Debug, Default)]
+pub(crate) struct Matching {
+    pub posted: PostedQueue<RecvId>,
+    pub unexpected: UnexpectedQueue<UnexpectedMessage>,
+    /// Messages that a matched probe has taken out of the queue.
+    pub probed: Slab<(MatchEnvelope, UnexpectedMessage)>,
+}
+
+/// The sends and receives that have begun and whose completion was not taken.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    pub sends: Slab<SendOp>,
+    pub recvs: Slab<RecvOp>,
+    /// Operations that go on but whose completion the program does not ask for.
+    pub abandoned: Abandoned,
+}
+
+/// What is kept for one peer that this rank communicates with.
+#[derive(Debug, Default)]
+pub(crate) struct PeerState {
+    pub outbox: Outbox,
+    /// The eager message whose cells are still coming.
+    pub inbound: Option<Inbound>,
+    pub skew: SkewMonitor,
+}
+
+/// What other threads of this rank are to be notified of, and whether the progress thread is
+/// needed.
+#[derive(Debug, Default)]
+pub(crate) struct Attention {
+    /// Notifications due when the lock is given back: [`STIRRED`], [`SUMMON`].
+    pub calls: u8,
+    /// An operation has completed since schedules and reactions were last advanced.
+    pub completed: bool,
+    /// Long messages under way, if a progress thread attends to them while the program computes.
+    pub long_messages: Option<usize>,
+    /// The progress thread has the lock.
+    pub attending: bool,
+    /// Threads of the program that wait in MPI. Counted only where there is a copy engine.
+    pub waiting_threads: u32,
 }
 
 /// What waits to go to one peer because its ring is full, cells are short, or something waits
@@ -141,12 +162,11 @@ pub(crate) enum InboundTarget {
 impl EngineState {
     pub(crate) fn new(
         me: u32,
-        ranks: usize,
         channels: Channels,
         direct: Direct,
         splits: CooperativeCopies,
         selection: Selection,
-        (skew, holds): (SkewState, Holds),
+        holds: Holds,
     ) -> EngineState {
         EngineState {
             me,
@@ -154,72 +174,76 @@ impl EngineState {
             direct,
             splits,
             selection,
-            skew,
+            skew: None,
             holds,
-            posted: PostedQueue::default(),
-            unexpected: UnexpectedQueue::default(),
-            probed: Slab::new(),
-            sends: Slab::new(),
-            recvs: Slab::new(),
-            outboxes: (0..ranks).map(|_| Outbox::default()).collect(),
+            matching: Matching::default(),
+            operations: Operations::default(),
+            peers: PeerTable::default(),
             backlog: Vec::new(),
-            inbound: vec![None; ranks],
-            abandoned: Abandoned::default(),
-            counters: Counters::default(),
-            calls: 0,
-            polling: None,
+            remote_reads: RemoteReads::default(),
+            schedules: Schedules::default(),
+            attention: Attention::default(),
             offload: None,
-            waiting_threads: 0,
-            attention: None,
-            attending: false,
-            completed: false,
-            schedules: Slab::new(),
-            under_way: Vec::new(),
-            with_tasks: 0,
-            reactions: Vec::new(),
-            far_reads: RemoteReads::default(),
+            polling: None,
+            counters: Counters::default(),
             lost: None,
         }
+    }
+
+    /// True when sends to `peer` wait for room: a new one must wait behind them.
+    #[inline(always)]
+    pub(crate) fn has_queued_sends(&self, peer: u32) -> bool {
+        !self.backlog.is_empty() && self.outbox(peer).is_some_and(|o| !o.ordered.is_empty())
+    }
+
+    /// The eager message of `source` whose cells are still coming.
+    pub(crate) fn inbound_of(&mut self, source: u32) -> Option<&mut Inbound> {
+        self.peers.get_mut(source)?.inbound.as_mut()
+    }
+
+    /// What waits to go to `peer`, if anything ever did.
+    pub(crate) fn outbox(&self, peer: u32) -> Option<&Outbox> {
+        self.peers.get(peer).map(|state| &state.outbox)
     }
 
     /// Notes that an operation has completed: threads that wait look again.
     #[inline]
     pub fn wake_progress_thread(&mut self) {
-        self.calls |= STIRRED;
-        self.completed = true;
+        self.attention.calls |= STIRRED;
+        self.attention.completed = true;
     }
 
     /// A long message begins.
     pub(crate) fn begin_long(&mut self) -> bool {
-        let Some(count) = &mut self.attention else {
+        let Some(count) = &mut self.attention.long_messages else {
             return false;
         };
         *count += 1;
-        self.calls |= SUMMON;
+        self.attention.calls |= SUMMON;
         true
     }
 
     /// A long message that was begun has ended.
     pub(crate) fn end_long(&mut self) {
-        if let Some(count) = &mut self.attention {
+        if let Some(count) = &mut self.attention.long_messages {
             *count -= 1;
         }
     }
 
     /// True while long messages are under way.
     pub(crate) fn needs_attention(&self) -> bool {
-        self.attention.is_some_and(|count| count > 0)
+        self.attention.long_messages.is_some_and(|count| count > 0)
     }
 
     /// Lets a send go on without anybody asking for its end.
     pub fn abandon_send(&mut self, id: SendId) {
-        self.abandoned.sends.push(id);
+        self.operations.abandoned.sends.push(id);
         self.reap();
     }
 
     /// Lets a receive go on without anybody asking for its end.
     pub fn abandon_receive(&mut self, id: RecvId) {
-        self.abandoned.receives.push(id);
+        self.operations.abandoned.receives.push(id);
         self.reap();
     }
 
@@ -228,10 +252,10 @@ impl EngineState {
         let Abandoned {
             mut sends,
             mut receives,
-        } = std::mem::take(&mut self.abandoned);
+        } = std::mem::take(&mut self.operations.abandoned);
         sends.retain(|&id| !self.take_send(id));
         receives.retain(|&id| self.take_received(id).is_none());
-        self.abandoned = Abandoned { sends, receives };
+        self.operations.abandoned = Abandoned { sends, receives };
     }
 
     /// True when this rank owes nothing to anybody: nothing waits to be sent, and no abandoned send
@@ -239,7 +263,7 @@ impl EngineState {
     pub(crate) fn is_settled(&mut self) -> bool {
         self.reap();
         self.backlog.is_empty()
-            && self.abandoned.sends.is_empty()
+            && self.operations.abandoned.sends.is_empty()
             && self.no_abandoned_schedule()
             && self.channels.is_drained()
     }

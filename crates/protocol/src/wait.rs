@@ -72,14 +72,14 @@ struct WaitScope<'a>(&'a Engine);
 
 impl<'a> WaitScope<'a> {
     fn begin(engine: &'a Engine) -> WaitScope<'a> {
-        engine.enter(|state| state.waiting_threads += 1);
+        engine.enter(|state| state.attention.waiting_threads += 1);
         WaitScope(engine)
     }
 }
 
 impl Drop for WaitScope<'_> {
     fn drop(&mut self) {
-        self.0.enter(|state| state.waiting_threads -= 1);
+        self.0.enter(|state| state.attention.waiting_threads -= 1);
     }
 }
 

@@ -109,7 +109,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
             if state.progress().expect("no fault") {
                 idle = 0;
             }
-            most = most.max(state.unexpected.bytes_from(0).1);
+            most = most.max(state.matching.unexpected.bytes_from(0).1);
         });
     }
     let mut received = vec![0; flows.len()];

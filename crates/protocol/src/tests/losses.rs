@@ -99,7 +99,7 @@ fn a_read_that_a_loss_breaks_off_ends_its_receive() {
     let id = engines[0].enter(|state| {
         let id = state.receive(pattern(Some(1)), &to.view).expect("no fault");
         assert!(state.progress().expect("no fault"));
-        assert!(!state.far_reads.is_empty() && !state.is_received(id));
+        assert!(!state.remote_reads.is_empty() && !state.is_received(id));
         id
     });
     fabric.lose(1);

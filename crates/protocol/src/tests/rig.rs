@@ -146,40 +146,46 @@ pub fn assert_idle(engine: &Engine) {
     engine.enter(|state| {
         let rank = state.me;
         assert!(
-            state.sends.is_empty(),
+            state.operations.sends.is_empty(),
             "rank {rank} keeps sends: {:?}",
-            state.sends
+            state.operations.sends
         );
         assert!(
-            state.recvs.is_empty(),
+            state.operations.recvs.is_empty(),
             "rank {rank} keeps receives: {:?}",
-            state.recvs
+            state.operations.recvs
         );
-        assert!(state.posted.is_empty(), "rank {rank} has posted receives");
         assert!(
-            state.unexpected.is_empty(),
+            state.matching.posted.is_empty(),
+            "rank {rank} has posted receives"
+        );
+        assert!(
+            state.matching.unexpected.is_empty(),
             "rank {rank} keeps unexpected messages"
         );
         assert_eq!(
-            state.unexpected.bytes_from(rank).1,
+            state.matching.unexpected.bytes_from(rank).1,
             0,
             "rank {rank} counts bytes of none"
         );
         assert!(state.holds.is_empty(), "rank {rank} holds senders back");
-        assert!(state.probed.is_empty(), "rank {rank} keeps probed messages");
+        assert!(
+            state.matching.probed.is_empty(),
+            "rank {rank} keeps probed messages"
+        );
         assert!(
             state.backlog.is_empty(),
             "rank {rank} has something to send"
         );
         assert!(
-            state.outboxes.iter().all(|o| o.is_empty()),
+            state.peers.iter().all(|(_, peer)| peer.outbox.is_empty()),
             "rank {rank} has something to send"
         );
         assert!(
-            state.inbound.iter().all(Option::is_none),
+            state.peers.iter().all(|(_, peer)| peer.inbound.is_none()),
             "rank {rank} expects cells"
         );
-        assert!(state.far_reads.is_empty(), "rank {rank} reads");
+        assert!(state.remote_reads.is_empty(), "rank {rank} reads");
         assert!(
             state.lost.is_none(),
             "rank {rank} has lost {:?}",
