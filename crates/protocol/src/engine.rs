@@ -11,7 +11,8 @@ use crate::progress_thread::ProgressThread;
 use crate::receive::{ReceiveCompletion, Started};
 use crate::send::SendId;
 use crate::state::{EngineState, STIRRED, SUMMON};
-use crate::{CollectiveTraffic, Fault, wait};
+use crate::wait::{self, WaitPolicy};
+use crate::{CollectiveTraffic, Fault};
 use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
@@ -23,13 +24,6 @@ use mica_node::park::{Fencing, WakeSocket};
 use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind};
 use mica_node::topology::CorePlace;
 use mica_policy::collective::CollectiveCosts;
-
-/// How often a blocking receive looks at its sender's ring alone before it posts itself and looks
-/// at all.
-pub(crate) const GLANCES: u32 = 200;
-
-/// The same where ranks share cores.
-pub(crate) const GLANCES_SHARED: u32 = 4;
 
 /// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at
 /// once is settled by [`Engine::elide_lock`].
@@ -48,16 +42,8 @@ pub struct Engine {
     pub(crate) bell: Option<WakeSocket>,
     /// Peers may be lost without the end of the job: a rank that waits for long looks for them.
     pub(crate) is_watchful: bool,
-    /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
-    pub(crate) glances: u32,
-    /// Ranks outnumber cores: between two glances others get this rank's.
-    pub(crate) shares_core: bool,
-    /// Polls before it yields, and yields before it parks.
-    pub(crate) spin: u32,
-    pub(crate) yields: u32,
-    /// Polls before yielding, and yields before parking, while several threads wait: they share
-    /// this rank's core.
-    pub(crate) crowd: (u32, u32),
+    /// How a thread polls, yields and parks while it waits.
+    pub(crate) wait: WaitPolicy,
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
@@ -66,15 +52,21 @@ pub struct Engine {
     /// A copy engine is at hand, which must know whether the program waits.
     pub(crate) offloads: bool,
     /// Makes progress for the program, where that was asked for.
-    pub(crate) attendant: Option<ProgressThread>,
-    /// How collectives reach peers' buffers.
-    pub(crate) reach: PeerAccess,
-    /// What collectives are chosen by.
-    pub(crate) collective_costs: Arc<CollectiveCosts>,
-    /// What collectives have moved without messages.
-    pub(crate) collective_traffic: Arc<CollectiveTraffic>,
+    pub(crate) progress_thread: Option<ProgressThread>,
+    pub(crate) collectives: CollectiveMeans,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
+}
+
+/// What the collectives of the layer above use besides messages.
+#[derive(Debug)]
+pub(crate) struct CollectiveMeans {
+    /// How they access peers' buffers.
+    pub access: PeerAccess,
+    /// What their algorithms are chosen by.
+    pub costs: Arc<CollectiveCosts>,
+    /// What they have moved without messages.
+    pub traffic: Arc<CollectiveTraffic>,
 }
 
 /// What [`EngineState::glance`] saw.
@@ -138,7 +130,7 @@ impl Engine {
     /// Whether ranks outnumber cores.
     #[inline]
     pub fn shares_core(&self) -> bool {
-        self.shares_core
+        self.wait.shares_core
     }
 
     /// Number of cores that the job's ranks on this node may use.
@@ -148,12 +140,12 @@ impl Engine {
 
     /// How collectives reach the buffers of peers on this node.
     pub fn reach(&self) -> &PeerAccess {
-        &self.reach
+        &self.collectives.access
     }
 
     /// What the algorithms of collectives cost.
     pub fn collective_costs(&self) -> Arc<CollectiveCosts> {
-        Arc::clone(&self.collective_costs)
+        Arc::clone(&self.collectives.costs)
     }
 
     /// What the `members` of a communicator on this node, of whom this rank is one, can all do.
@@ -206,7 +198,7 @@ impl Engine {
     /// Does without the lock: the program has promised to keep its threads apart.
     pub fn elide_lock(&self, promise: OneThreadAtATime) {
         // The attendant is a thread that the program's promise does not cover.
-        if self.attendant.is_none() {
+        if self.progress_thread.is_none() {
             self.state.elide(promise);
         }
     }
@@ -239,9 +231,9 @@ impl Engine {
             self.segment.block(self.rank).parking.0.wake(self.fencing);
         }
         if calls & SUMMON != 0
-            && let Some(attendant) = &self.attendant
+            && let Some(thread) = &self.progress_thread
         {
-            attendant.call();
+            thread.call();
         }
     }
 
@@ -283,11 +275,11 @@ impl Engine {
         if let Some(source) = pattern.source
             && source != self.rank
         {
-            for _ in 0..self.glances {
+            for _ in 0..self.wait.direct_polls {
                 match self.enter(|state| state.glance(&pattern, source, view, true)) {
                     ProgressHint::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's queue.
-                    ProgressHint::Nothing if self.shares_core => {
+                    ProgressHint::Nothing if self.wait.shares_core => {
                         if wait::give_way() {
                             break;
                         }
@@ -310,7 +302,7 @@ impl Engine {
         self.enter(|state| {
             if let Some(source) = pattern.source
                 && source != self.rank
-                && self.glances > 0
+                && self.wait.direct_polls > 0
             {
                 state.take_in_posted(source)?;
                 if let ProgressHint::Received(done) = state.glance(&pattern, source, view, false) {
@@ -361,7 +353,7 @@ impl Engine {
             Counter::UnexpectedMessages,
             state.matching.unexpected.entered(),
         );
-        self.collective_traffic.add_to(&mut counters);
+        self.collectives.traffic.add_to(&mut counters);
         counters
     }
 
@@ -372,7 +364,7 @@ impl Engine {
 
     /// Where collectives count what they move without messages.
     pub fn collective_traffic(&self) -> Arc<CollectiveTraffic> {
-        Arc::clone(&self.collective_traffic)
+        Arc::clone(&self.collectives.traffic)
     }
 
     /// Leaves in the job segment what this rank saw of late arrivals at collectives.

@@ -32,7 +32,7 @@ impl Engine {
     pub fn begin_poll(&self) -> Poll<'_> {
         // Others may need the core of a thread that polls: other ranks, or other threads of this
         // one.
-        let may_yield = self.shares_core || self.state.is_shared();
+        let may_yield = self.wait.shares_core || self.state.is_shared();
         if may_yield && change(|history| history.begin(ticks::now_ns())) {
             std::thread::yield_now();
             change(|history| history.yielded(ticks::now_ns()));

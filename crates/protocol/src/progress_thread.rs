@@ -53,17 +53,17 @@ impl Engine {
     /// Starts the thread that makes progress for the program, if one was asked for. To be called
     /// once.
     pub fn attend(&'static self) {
-        if let Some(attendant) = &self.attendant {
+        if let Some(thread) = &self.progress_thread {
             // Without the thread messages wait for the program's calls, as they do elsewhere.
             let _ = offload::spawn_helper(self.segment, "mica-progress", move || {
-                self.serve(attendant);
+                self.serve(thread);
             });
         }
     }
 
-    fn serve(&self, attendant: &ProgressThread) {
+    fn serve(&self, thread: &ProgressThread) {
         loop {
-            attendant.sleep();
+            thread.sleep();
             let mut idle = 0;
             while self.enter(|state| state.needs_attention()) {
                 match self.attending(EngineState::progress) {
@@ -74,7 +74,7 @@ impl Engine {
                         idle += 1;
                         std::hint::spin_loop();
                     }
-                    Ok(false) => self.park_attendant(),
+                    Ok(false) => self.park_progress_thread(),
                     // The program meets the same fault at its next call, and can tell its user.
                     Err(_) => break,
                 }
@@ -92,7 +92,7 @@ impl Engine {
         })
     }
 
-    fn park_attendant(&self) {
+    fn park_progress_thread(&self) {
         self.rest(|state| {
             state.attention.attending = true;
             let ready = state.has_work() || !state.needs_attention();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::Engine;
 use crate::channels::Channels;
-use crate::engine::{GLANCES, GLANCES_SHARED};
+use crate::engine::CollectiveMeans;
 use crate::hang::Reporter;
 use crate::hold::Holds;
 use crate::offloading::Offload;
@@ -15,6 +15,7 @@ use crate::progress_thread::ProgressThread;
 use crate::rendezvous::CooperativeCopies;
 use crate::select::Selection;
 use crate::state::EngineState;
+use crate::wait::WaitPolicy;
 use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
 use mica_channel::direct::{self, Direct};
@@ -196,22 +197,9 @@ impl Engine {
         let oversubscribed = segment.is_oversubscribed();
         let selection = Selection::new(costs, peers, oversubscribed)?;
         let polling = polling(segment, &channels, loopback, policies.poll);
-        // A glance at one peer's ring or FIFO would go past the schedule where messages of one peer
+        // Polling one peer's ring or FIFO alone would ignore the schedule where messages of one peer
         // come by several channels of the node.
-        let glances = match (channels.shm.is_mixed(), oversubscribed) {
-            (true, _) => 0,
-            (false, true) => GLANCES_SHARED,
-            (false, false) => GLANCES,
-        };
-        let (spin, yields) = if oversubscribed {
-            (
-                tunables::SPIN_SHARED.number()?,
-                tunables::YIELDS_SHARED.number()?,
-            )
-        } else {
-            (tunables::SPIN.number()?, tunables::YIELDS.number()?)
-        };
-        let times = |n: u64| n.min(1 << 30) as u32;
+        let wait = WaitPolicy::from_environment(oversubscribed, !channels.shm.is_mixed())?;
         let bell = match channels.net {
             None => None,
             Some(_) => {
@@ -220,8 +208,8 @@ impl Engine {
                 Some(bell)
             }
         };
-        let reach = direct.reach();
-        let abilities = reach.abilities(collective_costs.fingerprint());
+        let access = direct.reach();
+        let abilities = access.abilities(collective_costs.fingerprint());
         segment.block(rank).publish_abilities(&abilities);
         // Some may wait for it in a collective that they have called already.
         for &member in segment.members() {
@@ -250,22 +238,17 @@ impl Engine {
             is_watchful: manager.is_some(),
             manager: Mutex::new(manager),
             bell,
-            spin: times(spin),
-            glances: glances.min(times(spin).max(GLANCES_SHARED)),
-            shares_core: oversubscribed,
-            yields: times(yields),
-            crowd: (
-                times(tunables::SPIN_SHARED.number()?),
-                times(tunables::YIELDS_SHARED.number()?),
-            ),
+            wait,
             waiters: AtomicU32::new(0),
             fencing: segment.fencing(),
             reporter: Reporter::default(),
             offloads,
-            attendant: attended.then(ProgressThread::default),
-            reach,
-            collective_costs,
-            collective_traffic: Arc::default(),
+            progress_thread: attended.then(ProgressThread::default),
+            collectives: CollectiveMeans {
+                access,
+                costs: collective_costs,
+                traffic: Arc::default(),
+            },
             is_loopback: loopback,
         })
     }

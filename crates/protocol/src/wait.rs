@@ -9,6 +9,7 @@ use crate::hang::{WaitList, WaitSpell};
 use crate::state::EngineState;
 use mica_node::counters::Counter;
 use mica_node::ticks;
+use mica_node::tunables::{self, BadValue, Tunable};
 
 /// Of so many polls one gives others the core, even where every rank has one for itself as far as
 /// is known.
@@ -33,6 +34,71 @@ pub(crate) const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Polls between two looks for a question of the launcher's (hang reports).
 const HEED_EVERY: u32 = 64;
+
+/// Polls of its sender's ring alone that a blocking receive makes before it is posted and polls
+/// everything.
+const DIRECT_POLLS: u32 = 200;
+
+/// The same where ranks share cores.
+const DIRECT_POLLS_SHARED: u32 = 4;
+
+/// How a thread polls, yields and parks while it waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitPolicy {
+    /// Polls of a blocking receive of its sender alone; none where polling follows a schedule.
+    pub direct_polls: u32,
+    /// Ranks outnumber cores: between two direct polls the core is yielded.
+    pub shares_core: bool,
+    /// For a thread that waits alone.
+    pub alone: WaitLimits,
+    /// While several threads wait: they share this rank's core.
+    pub crowded: WaitLimits,
+}
+
+/// How long a thread waits awake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitLimits {
+    /// Polls before it yields.
+    pub polls: u32,
+    /// Yields before it parks.
+    pub yields: u32,
+}
+
+impl WaitPolicy {
+    /// The policy from the environment, for a rank that shares its core with others if
+    /// `shares_core`, and whose receives may poll one peer alone if `direct`.
+    ///
+    /// # Errors
+    /// When a tunable's value is wrong.
+    pub fn from_environment(shares_core: bool, direct: bool) -> Result<WaitPolicy, BadValue> {
+        let crowded = WaitLimits::new(&tunables::SPIN_SHARED, &tunables::YIELDS_SHARED)?;
+        let alone = match shares_core {
+            true => crowded,
+            false => WaitLimits::new(&tunables::SPIN, &tunables::YIELDS)?,
+        };
+        let direct_polls = match (direct, shares_core) {
+            (false, _) => 0,
+            (true, true) => DIRECT_POLLS_SHARED,
+            (true, false) => DIRECT_POLLS.min(alone.polls.max(DIRECT_POLLS_SHARED)),
+        };
+        Ok(WaitPolicy {
+            direct_polls,
+            shares_core,
+            alone,
+            crowded,
+        })
+    }
+}
+
+impl WaitLimits {
+    fn new(polls: &Tunable, yields: &Tunable) -> Result<WaitLimits, BadValue> {
+        let times = |tunable: &Tunable| Ok::<_, BadValue>(tunable.number()?.min(1 << 30) as u32);
+        Ok(WaitLimits {
+            polls: times(polls)?,
+            yields: times(yields)?,
+        })
+    }
+}
 
 /// Yields the core. True if that took so long that the next wait had better be asleep.
 pub(crate) fn give_way() -> bool {
@@ -136,11 +202,11 @@ impl Engine {
         waiting: impl Fn(&EngineState, &mut WaitList),
         mut look: impl FnMut() -> Option<R>,
     ) -> Result<R, Fault> {
-        for _ in 0..self.glances {
+        for _ in 0..self.wait.direct_polls {
             if let Some(r) = look() {
                 return Ok(r);
             }
-            if !self.shares_core {
+            if !self.wait.shares_core {
                 std::hint::spin_loop();
             } else if give_way() {
                 break;
@@ -174,17 +240,17 @@ impl Engine {
     #[inline]
     fn pause(&self, idle: &mut Idle) -> bool {
         idle.polls = idle.polls.saturating_add(1);
-        let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
-            self.crowd
+        let WaitLimits { polls, yields } = if self.waiters.load(Ordering::Relaxed) > 1 {
+            self.wait.crowded
         } else {
-            (self.spin, self.yields)
+            self.wait.alone
         };
-        if idle.polls < spin && !idle.polls.is_multiple_of(YIELD_EVERY) {
+        if idle.polls < polls && !idle.polls.is_multiple_of(YIELD_EVERY) {
             std::hint::spin_loop();
-        } else if idle.polls < spin {
+        } else if idle.polls < polls {
             // Nobody knows all that runs on this core: whom this rank waits for may be among them.
             std::thread::yield_now();
-        } else if idle.polls - spin < yields && !idle.lost_core {
+        } else if idle.polls - polls < yields && !idle.lost_core {
             if self.bell.is_some() {
                 // Rounds are rarer now than the schedule of looks at the network reckons with.
                 self.enter(EngineState::hasten);

@@ -19,6 +19,7 @@ use mica_policy::{HoldPolicy, PollPolicy};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
 use crate::start::{EngineParts, Policies};
+use crate::wait::WaitLimits;
 
 /// As a tunable has it by default.
 pub const HOLD: HoldPolicy = HoldPolicy { max: 64 << 20 };
@@ -137,7 +138,10 @@ fn engine(
     // As under a launcher that does not end the job when a rank dies.
     engine.is_watchful = true;
     // What a rank waits for comes by its own polls here, or not at all.
-    (engine.spin, engine.yields) = (10, 10);
+    engine.wait.alone = WaitLimits {
+        polls: 10,
+        yields: 10,
+    };
     engine
 }
 
