@@ -166,7 +166,8 @@ impl Engine {
                 ..Pending::of(WaitKind::Collective)
             });
         };
-        self.watch(waiting, || self.segment.common_abilities(members))
+        let mut wait = self.segment.await_abilities(self.rank, members);
+        self.watch(waiting, || wait.poll())
     }
 
     /// Memory that the `members` of a communicator on this node share, where this rank is number

@@ -210,11 +210,7 @@ impl Engine {
         };
         let access = direct.reach();
         let abilities = access.abilities(collective_costs.fingerprint());
-        segment.block(rank).publish_abilities(&abilities);
-        // Some may wait for it in a collective that they have called already.
-        for &member in segment.members() {
-            segment.block(member).parking.0.wake(wake_fencing);
-        }
+        segment.publish_abilities(rank, &abilities, wake_fencing);
         let mut state = EngineState::new(
             rank,
             channels,

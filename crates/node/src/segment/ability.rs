@@ -19,12 +19,14 @@
 //! |---|---|---|
 //! | the rank | settings, then `SETTINGS` (Release) | directly after it has joined the segment |
 //! | the rank | abilities and limits, then `ABILITIES` (Release) | before it sends anything |
+//! | the rank | whose abilities it waits for | while it waits for them |
 //! | the rank | a limit | when it finds one |
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use super::{JobSegment, RankBlock};
+use crate::park::Fencing;
 use crate::tunables::{self, BadValue};
 
 /// Maximum of tunables that can be compared.
@@ -34,6 +36,11 @@ pub const SETTINGS_MAX: usize = 24;
 const SETTINGS: u32 = 1;
 /// The abilities are published as well.
 const ABILITIES: u32 = 2;
+
+/// A rank waits for nobody's abilities.
+const NO_RANK: u32 = 0;
+/// Several threads of a rank wait for the abilities of different ranks.
+const ANY_RANK: u32 = u32::MAX;
 
 const MAPPED: u32 = 1;
 const XPMEM: u32 = 1 << 1;
@@ -46,6 +53,8 @@ pub(super) struct AbilityLine {
     published: AtomicU32,
     abilities: AtomicU32,
     costs: AtomicU64,
+    /// The rank whose abilities this rank waits for, plus one; [`NO_RANK`] or [`ANY_RANK`].
+    awaits: AtomicU32,
     /// Indexed by [`Means`].
     limits: [AtomicU64; MEANS],
     settings: [AtomicU32; SETTINGS_MAX],
@@ -225,7 +234,7 @@ impl Abilities {
 impl RankBlock {
     /// Publishes this rank's abilities. To be called after all limits have been
     /// [noted](Self::note_limit).
-    pub fn publish_abilities(&self, abilities: &Abilities) {
+    fn publish_abilities(&self, abilities: &Abilities) {
         let line = &self.abilities;
         let flag = |is_on: bool, flag: u32| if is_on { flag } else { 0 };
         let flags = flag(abilities.mapped, MAPPED)
@@ -313,14 +322,79 @@ impl JobSegment {
         differences.next().map_or(Ok(()), |d| Err(Box::new(d)))
     }
 
-    /// The common abilities of `members`, ranks of this node; `None` until all have published
-    /// theirs.
-    pub fn common_abilities(&self, members: &[u32]) -> Option<CommonAbilities> {
-        let all: Option<Vec<Abilities>> = members
-            .iter()
-            .map(|&rank| self.block(rank).abilities())
-            .collect();
-        all.map(Abilities::meet)
+    /// Publishes the abilities of rank `me`, and wakes the ranks that wait for them.
+    pub fn publish_abilities(&self, me: u32, abilities: &Abilities, fencing: Fencing) {
+        self.block(me).publish_abilities(abilities);
+        // SYNC awaits: pairs with the fence in `AbilityWait::poll`. Either this rank sees who waits
+        // for it, or the waiting rank sees the abilities.
+        fence(Ordering::SeqCst);
+        for &member in self.members() {
+            let block = self.block(member);
+            let awaited = block.abilities.awaits.load(Ordering::Relaxed);
+            if awaited == me + 1 || awaited == ANY_RANK {
+                block.parking.0.wake(fencing);
+            }
+        }
+    }
+
+    /// Waits for the common abilities of `members`, ranks of this node, in rank `me`.
+    pub fn await_abilities<'a>(&'a self, me: u32, members: &'a [u32]) -> AbilityWait<'a> {
+        AbilityWait {
+            segment: self,
+            awaits: &self.block(me).abilities.awaits,
+            members,
+            left: members.len(),
+            announced: NO_RANK,
+        }
+    }
+}
+
+/// A rank's wait for the abilities of others, by one thread. It waits for one rank after the other,
+/// the last first: ranks start in order, so that most waiting ranks are woken once.
+#[derive(Debug)]
+pub struct AbilityWait<'a> {
+    segment: &'a JobSegment,
+    /// The announcement of this rank.
+    awaits: &'a AtomicU32,
+    members: &'a [u32],
+    /// Members up to this one may not have published yet.
+    left: usize,
+    /// What this thread has announced.
+    announced: u32,
+}
+
+impl AbilityWait<'_> {
+    /// The common abilities, once all members have published theirs. While it returns `None`, the
+    /// rank is woken by the member that it found missing.
+    pub fn poll(&mut self) -> Option<CommonAbilities> {
+        while let Some(&member) = self.members[..self.left].last() {
+            let block = self.segment.block(member);
+            if block.abilities().is_none() {
+                self.announce(member + 1);
+                // SYNC awaits
+                fence(Ordering::SeqCst);
+                block.abilities()?;
+            }
+            self.left -= 1;
+        }
+        self.announce(NO_RANK);
+        let abilities = |&rank: &u32| self.segment.block(rank).abilities();
+        Some(Abilities::meet(self.members.iter().filter_map(abilities)))
+    }
+
+    fn announce(&mut self, awaited: u32) {
+        if awaited == self.announced {
+            return;
+        }
+        // Relaxed: the fences order it. Another thread's announcement stays in force.
+        let mine = self.announced;
+        let set = |now| (now == mine || now == NO_RANK).then_some(awaited);
+        let relaxed = Ordering::Relaxed;
+        if self.awaits.fetch_update(relaxed, relaxed, set).is_ok() {
+            self.announced = awaited;
+        } else if awaited != NO_RANK {
+            self.awaits.store(ANY_RANK, relaxed);
+        }
     }
 }
 
@@ -454,5 +528,80 @@ mod tests {
         let xpmem = true;
         assert_eq!(meet(Abilities { xpmem, ..all }), (false, true, true));
         assert!(Abilities::meet([Abilities { xpmem, ..all }]).windows);
+    }
+
+    const NONE: Abilities = Abilities {
+        mapped: false,
+        xpmem: false,
+        cma: true,
+        costs: 0,
+    };
+
+    fn segment(ranks: usize) -> JobSegment {
+        let places = vec![crate::topology::CorePlace::UNKNOWN; ranks];
+        let spec = crate::segment::JobSpec::on_one_node(&places, 2, &[]);
+        JobSegment::create(&spec).expect("segment")
+    }
+
+    fn awaited(segment: &JobSegment, rank: u32) -> u32 {
+        segment.block(rank).abilities.awaits.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn waits_for_one_member_after_the_other_and_then_for_none() {
+        let segment = segment(4);
+        let members = [3, 0, 2];
+        let mut wait = segment.await_abilities(0, &members);
+        segment.publish_abilities(0, &NONE, Fencing::Sender);
+        assert!(wait.poll().is_none());
+        assert_eq!(awaited(&segment, 0), 2 + 1);
+        segment.publish_abilities(2, &NONE, Fencing::Sender);
+        assert!(wait.poll().is_none());
+        assert_eq!(awaited(&segment, 0), 3 + 1);
+        segment.publish_abilities(3, &NONE, Fencing::Sender);
+        assert!(
+            wait.poll()
+                .is_some_and(|common| common.cma && !common.windows)
+        );
+        assert_eq!(awaited(&segment, 0), NO_RANK);
+    }
+
+    #[test]
+    fn two_threads_that_wait_for_different_ranks_are_woken_by_all() {
+        let segment = segment(3);
+        let mut waits = [1, 2].map(|peer| (peer, [0, peer]));
+        let [mut a, mut b] = waits
+            .each_mut()
+            .map(|(_, m)| segment.await_abilities(0, &*m));
+        segment.publish_abilities(0, &NONE, Fencing::Sender);
+        assert!(a.poll().is_none() && b.poll().is_none());
+        assert_eq!(awaited(&segment, 0), ANY_RANK);
+        segment.publish_abilities(1, &NONE, Fencing::Sender);
+        assert!(a.poll().is_some() && b.poll().is_none());
+        assert_eq!(awaited(&segment, 0), ANY_RANK, "b still waits");
+        segment.publish_abilities(2, &NONE, Fencing::Sender);
+        assert!(b.poll().is_some());
+    }
+
+    /// Ranks that publish and wait at the same time all get through, and sleep no wake-up away.
+    #[test]
+    fn every_rank_is_woken_by_the_last_to_publish() {
+        for _ in 0..50 {
+            let segment = segment(6);
+            let members: Vec<u32> = (0..6).collect();
+            std::thread::scope(|scope| {
+                for rank in 0..6 {
+                    let (segment, members) = (&segment, &members);
+                    scope.spawn(move || {
+                        segment.publish_abilities(rank, &NONE, Fencing::Sender);
+                        let mut wait = segment.await_abilities(rank, members);
+                        let spot = &segment.block(rank).parking.0;
+                        while wait.poll().is_none() {
+                            spot.park(Fencing::Sender, None, || wait.poll().is_some());
+                        }
+                    });
+                }
+            });
+        }
     }
 }

@@ -19,7 +19,9 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use ability::{Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings};
+pub use ability::{
+    Abilities, AbilityWait, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings,
+};
 pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
