@@ -1,4 +1,4 @@
-//! All that a rank's engine knows, behind its lock.
+//! The whole state of a rank's engine, behind its lock.
 
 use crate::Fault;
 use crate::channels::Channels;
@@ -23,7 +23,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The state of a rank's sends and receives. Functions of the `mpi` layer see it inside
+/// The state of a rank's sends and receives. The functions of the `mpi` layer access it inside
 /// [`Engine::drive`].
 ///
 /// [`Engine::drive`]: crate::Engine::drive
@@ -38,49 +38,49 @@ pub struct EngineState {
     pub(crate) holds: Holds,
     pub(crate) posted: PostedQueue<RecvId>,
     pub(crate) unexpected: UnexpectedQueue<UnexpectedMessage>,
-    /// Messages that a matched probe has taken out of the queue.
+    /// Messages that a matched probe has removed from the queue.
     pub(crate) probed: Slab<(MatchEnvelope, UnexpectedMessage)>,
     pub(crate) sends: Slab<SendOp>,
     pub(crate) recvs: Slab<RecvOp>,
     pub(crate) outboxes: Vec<Outbox>,
-    /// Peers whose outbox holds something.
+    /// Peers whose outbox is not empty.
     pub(crate) backlog: Vec<u32>,
-    /// By source: the eager message whose cells are still coming.
+    /// By source: the eager message whose cells are still arriving.
     pub(crate) inbound: Vec<Option<Inbound>>,
-    /// Operations that go on but whose end nobody will ask for.
+    /// Operations in progress whose completion is never asked for.
     pub(crate) abandoned: Abandoned,
     pub(crate) traffic: Traffic,
-    /// What others are to be told when the lock is given back: [`STIRRED`], [`SUMMON`].
+    /// Notifications that are due when the lock is released: [`STIRRED`], [`SUMMON`].
     pub(crate) calls: u8,
-    /// When to look at the FIFOs, where there are rings as well.
+    /// When to poll the channels besides the rings; `None` if there are none.
     pub(crate) polling: Option<Box<Polling>>,
     pub(crate) offload: Option<Offload>,
-    /// Threads of the program that wait in MPI. Counted only where there is a copy engine.
+    /// Threads of the program that wait in MPI. Counted only if there is a copy engine.
     pub(crate) waiting_threads: u32,
-    /// Long messages under way, if somebody attends to them while the program computes.
+    /// Number of long messages in progress; `None` without a progress thread.
     pub(crate) attention: Option<usize>,
-    /// The attendant has the lock.
+    /// The progress thread has the lock.
     pub(crate) attending: bool,
-    /// The same since schedules and reactions were last looked at.
+    /// Something has completed since schedules and reactions were last advanced.
     pub(crate) completed: bool,
     pub(crate) schedules: Slab<RunningSchedule>,
-    /// Those of `schedules` that have not ended.
+    /// Those of `schedules` that are not complete.
     pub(crate) under_way: Vec<u32>,
-    /// How many of these look at shared memory: they go on in every round.
+    /// Number of these that poll shared memory: they are advanced in every progress iteration.
     pub(crate) with_tasks: usize,
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
     pub(crate) far_reads: RemoteReads,
-    /// The first peer that was lost, and how.
+    /// The loss of the first peer that was lost.
     pub(crate) lost: Option<Fault>,
 }
 
-/// What waits to go to one peer because its ring is full, cells are short, or something waits
+/// What is queued for one peer because its ring is full, cells are short, or other items are queued
 /// before it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Control messages; nothing waits for these at the other end but what they are about.
+    /// Control messages; at the receiver, only the operation that they belong to waits for them.
     pub control: VecDeque<Packet>,
-    /// Sends in their order.
+    /// Sends, in order.
     pub ordered: VecDeque<u32>,
 }
 
@@ -90,9 +90,9 @@ impl Outbox {
     }
 }
 
-/// Something completed: other threads of this rank may want to know.
+/// Something completed: other threads of this rank may wait for it.
 pub(crate) const STIRRED: u8 = 1;
-/// A long message needs somebody to attend to it.
+/// A long message needs the progress thread.
 pub(crate) const SUMMON: u8 = 2;
 
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ pub(crate) struct Abandoned {
 /// A message that arrived before its receive.
 #[derive(Debug)]
 pub(crate) enum UnexpectedMessage {
-    /// Its bytes are here, or on their way: `arrived` of them so far.
+    /// Its bytes are here, or still arriving: `arrived` of them so far.
     Buffered {
         /// Our copy.
         copy: View,
@@ -113,16 +113,16 @@ pub(crate) enum UnexpectedMessage {
         /// The sender's op, if it waits for the match.
         acknowledge: Option<u32>,
     },
-    /// It is still with its sender.
+    /// Its bytes are still at the sender.
     Requested(RtsPacket),
-    /// It is this rank's own, in the buffer of this send.
+    /// A message of this rank to itself, in the buffer of this send.
     Own {
         /// The send.
         send: u32,
     },
 }
 
-/// An eager message that comes through cells: what has arrived, and where it goes.
+/// An eager message that arrives through cells: what has arrived, and its destination.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inbound {
     pub total: usize,
@@ -182,14 +182,14 @@ impl EngineState {
         }
     }
 
-    /// Notes that an operation has completed: threads that wait look again.
+    /// Notes that an operation has completed: waiting threads are woken and check again.
     #[inline]
     pub fn wake_progress_thread(&mut self) {
         self.calls |= STIRRED;
         self.completed = true;
     }
 
-    /// A long message begins.
+    /// Counts a long message that begins, and notifies the progress thread; false if there is none.
     pub(crate) fn begin_long(&mut self) -> bool {
         let Some(count) = &mut self.attention else {
             return false;
@@ -199,31 +199,31 @@ impl EngineState {
         true
     }
 
-    /// A long message that was begun has ended.
+    /// A long message that was counted has completed.
     pub(crate) fn end_long(&mut self) {
         if let Some(count) = &mut self.attention {
             *count -= 1;
         }
     }
 
-    /// True while long messages are under way.
+    /// True while long messages are in progress.
     pub(crate) fn needs_attention(&self) -> bool {
         self.attention.is_some_and(|count| count > 0)
     }
 
-    /// Lets a send go on without anybody asking for its end.
+    /// Lets a send continue; its completion is never asked for.
     pub fn abandon_send(&mut self, id: SendId) {
         self.abandoned.sends.push(id);
         self.reap();
     }
 
-    /// Lets a receive go on without anybody asking for its end.
+    /// Lets a receive continue; its completion is never asked for.
     pub fn abandon_receive(&mut self, id: RecvId) {
         self.abandoned.receives.push(id);
         self.reap();
     }
 
-    /// Forgets the abandoned operations that have ended.
+    /// Removes the abandoned operations that have completed.
     fn reap(&mut self) {
         let Abandoned {
             mut sends,
@@ -234,8 +234,8 @@ impl EngineState {
         self.abandoned = Abandoned { sends, receives };
     }
 
-    /// True when this rank owes nothing to anybody: nothing waits to be sent, and no abandoned send
-    /// is under way. (An abandoned receive may wait for ever.)
+    /// True when nothing is pending for peers: nothing waits to be sent, and no abandoned send or
+    /// schedule is in progress. (An abandoned receive may wait for ever.)
     pub(crate) fn is_settled(&mut self) -> bool {
         self.reap();
         self.backlog.is_empty()
@@ -244,7 +244,7 @@ impl EngineState {
             && self.channels.is_drained()
     }
 
-    /// True when this rank has anything to do but wait. For the last look before parking.
+    /// True when this rank has something to do other than wait. For the last check before parking.
     pub(crate) fn has_work(&mut self) -> bool {
         self.advance_tasks()
             || self.has_arrivals()

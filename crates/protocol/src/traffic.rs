@@ -1,8 +1,8 @@
-//! What has moved which way: plain counters of one rank.
+//! Traffic by path: plain counters of one rank.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The ways a message can take, as they are counted by its sender.
+/// The path of a message, as its sender counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrafficClass {
     /// To this rank itself.
@@ -23,8 +23,8 @@ pub enum TrafficClass {
     Area,
 }
 
-/// What collectives have moved without messages. A collective counts as one message of the bytes
-/// that this rank brought.
+/// What collectives have transferred without messages. A collective counts as one message of the
+/// bytes that this rank contributed.
 #[derive(Debug, Default)]
 pub struct CollectiveTraffic {
     sent: [(AtomicU64, AtomicU64); WAYS],
@@ -35,8 +35,8 @@ impl CollectiveTraffic {
     #[inline]
     pub fn count(&self, way: TrafficClass, bytes: usize) {
         let (collectives, total) = &self.sent[way as usize];
-        // Plain counters: of two threads that count at the same moment one may be lost, which is
-        // cheaper than that none is.
+        // Plain counters: if two threads count at the same time, one count may be lost. Atomic
+        // additions would cost more than that is worth.
         let add = |counter: &AtomicU64, more: u64| {
             counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         };
@@ -44,7 +44,7 @@ impl CollectiveTraffic {
         add(total, bytes as u64);
     }
 
-    /// Adds all that was counted to `traffic`.
+    /// Adds all counts to `traffic`.
     pub(crate) fn add_to(&self, traffic: &mut Traffic) {
         for ((collectives, bytes), sent) in self.sent.iter().zip(&mut traffic.sent) {
             sent.0 += collectives.load(Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl CollectiveTraffic {
 /// Number of [`TrafficClass`]s.
 pub const WAYS: usize = mica_node::segment::TRAFFIC_WAYS;
 
-/// Messages and bytes sent each way.
+/// Messages and bytes sent by each path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Messages and bytes, by [`TrafficClass`].
