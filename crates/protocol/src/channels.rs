@@ -1,11 +1,11 @@
-//! The channels that bring messages, as one: which of them reaches whom.
+//! The channels that deliver messages, combined: selects the one that reaches a peer.
 //!
-//! A peer on the node is reached through shared memory, all others over the network, which a job
-//! has only if it spans nodes or if that was asked for. The shared-memory channel is asked first:
-//! it knows those that it does not reach, and so a job on one node does not pay for the question.
+//! A peer on the same node is reached through shared memory, all others over the network, which a
+//! job has only if it spans nodes or if that was requested. The shared-memory channel is asked
+//! first: it knows which peers it does not reach, so a job on one node does not pay for the check.
 //!
-//! The network has packets like the rings do, with longer payloads, and no cells: long messages
-//! that cannot be read from their sender's memory come in chunks, as through the FIFOs of the basic
+//! The network has packets like the rings, with longer payloads, but no cells: long messages that
+//! cannot be read from their sender's memory are sent in chunks, as through the FIFOs of the basic
 //! design.
 
 use crate::packet;
@@ -19,19 +19,19 @@ use mica_node::counters::TrafficClass;
 pub(crate) struct Channels {
     pub shm: Shm,
     pub net: Option<Box<dyn Transport>>,
-    /// By rank, where there is a network: what is known of those who are reached over it.
+    /// By rank, if there is a network: the state of the peers that are reached over it.
     far: Vec<RemotePeer>,
 }
 
-/// What is known of a peer that is reached over the network.
+/// The state of a peer that is reached over the network.
 #[derive(Debug, Clone, Copy, Default)]
 struct RemotePeer {
     /// It holds this rank's messages back.
     held: bool,
-    /// Messages sent to it, and those of them that it is known to have taken in.
+    /// Messages sent to it, and how many of them it is known to have received.
     sent: u64,
     taken: u64,
-    /// Messages that it has sent and this rank has taken in, and those of them that it was told of.
+    /// Messages received from it, and how many of them have been reported to it.
     taken_in: u64,
     told: u64,
 }
@@ -41,7 +41,7 @@ impl RemotePeer {
         self.sent - self.taken < WINDOW
     }
 
-    /// Takes note of a packet that is about messages in general.
+    /// Handles a packet of flow control.
     fn note(&mut self, packet: &Packet) {
         match packet.kind {
             packet::HOLD => self.held = packet::read_hold(packet),
@@ -51,16 +51,16 @@ impl RemotePeer {
     }
 }
 
-/// Messages over the network that one peer has not taken in, at most: what provider and system hold
-/// for a pair of ranks stays bounded by it, as it does by the ring on a node. (tcp's provider takes
-/// 16 KiB for a message, however short.)
+/// Maximum number of messages over the network that one peer has not received: it bounds what
+/// provider and system buffer for a pair of ranks, as the ring does on a node. (The tcp provider
+/// takes 16 KiB for each message, however short.)
 const WINDOW: u64 = 256;
 
-/// Messages over the network that are sent to one peer without a look at what it says of them.
+/// Messages that are sent to one peer over the network between two polls for its flow control.
 const UNPOLLED_SENDS: u64 = 32;
 
-/// Packets of the network that have come and wait to be taken in, from which on no message is sent:
-/// half of what there is room for.
+/// Number of arrived packets of the network that wait to be handled, from which on no message is
+/// sent: half of the capacity.
 const WAITING_MAX: usize = 32;
 
 impl Channels {
@@ -72,8 +72,8 @@ impl Channels {
         Channels { shm, net, far }
     }
 
-    /// Whether `peer` is known to hold this rank's messages back: then they are to be announced
-    /// only.
+    /// Whether `peer` is known to hold this rank's messages back: then only an RTS may be sent for
+    /// each.
     pub fn is_held(&mut self, peer: u32) -> bool {
         match self.is_remote(peer) {
             true => self.far[peer as usize].held,
@@ -81,22 +81,22 @@ impl Channels {
         }
     }
 
-    /// `peer`, who is reached over the network, has said something about messages in general.
+    /// Handles a packet of flow control from `peer`, which is reached over the network.
     pub fn note_flow_control(&mut self, peer: u32, packet: &Packet) {
         if let Some(far) = self.far.get_mut(peer as usize) {
             far.note(packet);
         }
     }
 
-    /// Whether the network has a message of this rank to `peer` wait until `peer` has taken in
-    /// earlier ones.
+    /// Whether messages to `peer`, which is reached over the network, must wait until it has
+    /// received earlier ones.
     pub fn lacks_credit(&self, peer: u32) -> bool {
         let far = self.far.get(peer as usize);
         far.is_some_and(|far| !far.has_credit())
     }
 
-    /// A message of `source` has been taken in, which came over the network. Answers what `source`
-    /// is to be told of that.
+    /// Counts a message of `source` that was received over the network. Returns the packet that
+    /// reports it to `source`, if one is due.
     pub fn count_received(&mut self, source: u32) -> Option<Packet> {
         let far = self.far.get_mut(source as usize)?;
         far.taken_in += 1;
@@ -106,9 +106,9 @@ impl Channels {
         })
     }
 
-    /// Whether a message may go to `peer` over the network now. A sender that always finds room
-    /// would take in nothing, so it looks from time to time; what it finds is taken in later, in
-    /// its turn.
+    /// Whether a message may be sent to `peer` over the network now. A sender that always finds
+    /// room would receive nothing, so it polls from time to time; what it finds is handled later,
+    /// in order.
     fn has_remote_credit(&mut self, peer: u32) -> bool {
         let (Some(far), Some(net)) = (self.far.get_mut(peer as usize), self.net.as_deref_mut())
         else {
@@ -118,14 +118,15 @@ impl Channels {
             net.poll();
             net.for_each_waiting(peer, &mut |packet| far.note(packet));
             if net.waiting() >= WAITING_MAX {
-                // What it says may lie behind this: first that is to be taken in.
+                // Flow control of `peer` may be queued behind these packets: they are handled
+                // first.
                 return false;
             }
         }
         !far.held && far.has_credit()
     }
 
-    /// A message has left for `peer` over the network, if it was `sent`.
+    /// Counts a message to `peer` over the network, if it was `sent`.
     fn count_sent(&mut self, peer: u32, sent: bool) {
         if let (true, Some(far)) = (sent, self.far.get_mut(peer as usize)) {
             far.sent += 1;
@@ -151,7 +152,7 @@ impl Channels {
         self.net.as_deref().filter(|net| net.reaches(source))
     }
 
-    /// How a message that is sent in one packet of its own goes to `peer`, as it is counted.
+    /// The traffic class of a message that is sent to `peer` in one packet of its own.
     pub fn eager_way(&self, peer: u32) -> TrafficClass {
         if self.is_remote(peer) {
             TrafficClass::Net
@@ -160,11 +161,11 @@ impl Channels {
         }
     }
 
-    /// Sends a packet whose payload is all of `view`, short enough for the head. Returns how it
-    /// went; `None` when there is no room.
+    /// Sends a packet whose payload is all of `view`, short enough for the header. Returns the
+    /// traffic class; `None` when there is no room.
     ///
     /// # Errors
-    /// When the first message to `peer` cannot get its memory, or `peer` is lost.
+    /// When memory for the first message to `peer` cannot be allocated, or `peer` is lost.
     #[inline(always)]
     pub fn send_inline(
         &mut self,
@@ -201,7 +202,7 @@ impl Channels {
     }
 
     /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there
-    /// is no room, or it is a message, with a view, and `peer` holds messages back.
+    /// is no room, or if it is a message (it has a view) and `peer` holds messages back.
     ///
     /// # Errors
     /// As for [`send_inline`](Self::send_inline).
@@ -247,8 +248,8 @@ impl Channels {
             .send(peer, packet, view, position)
     }
 
-    /// Largest payload of a packet to `peer` where everything goes by packets: through a FIFO or
-    /// over the network. `None` where there are cells.
+    /// Largest payload of a packet to `peer` if all data goes in packets: through a FIFO or over
+    /// the network. `None` if there are cells.
     pub fn packet_payload_max(&self, peer: u32) -> Option<usize> {
         match self.net_from(peer) {
             Some(net) => Some(net.payload_max()),
@@ -256,8 +257,7 @@ impl Channels {
         }
     }
 
-    /// Bytes of a long message that go into one packet to `peer`; `None` where they go through
-    /// cells.
+    /// Bytes of a long message that go into one packet to `peer`; `None` if they go through cells.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
         match self.net_from(peer) {
             Some(net) => Some(net.payload_max()),
@@ -265,7 +265,7 @@ impl Channels {
         }
     }
 
-    /// Sends `packet` with `payload` bytes of `view` from `position` on, where long messages go in
+    /// Sends `packet` with `payload` bytes of `view` from `position` on, if long messages go in
     /// chunks. False when there is no room.
     ///
     /// # Errors
@@ -284,7 +284,7 @@ impl Channels {
         }
     }
 
-    /// True when a packet with `payload` bytes beside its head can be sent to `peer` now.
+    /// True when a packet with `payload` bytes beside its header can be sent to `peer` now.
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         match self.net_to(peer) {
             Some(net) => net.has_room(peer, payload),
@@ -292,7 +292,7 @@ impl Channels {
         }
     }
 
-    /// True when a cell for `peer` could be had; always if it needs none.
+    /// True when a cell for `peer` is available, or `peer` needs none.
     pub fn has_cell(&mut self, peer: u32) -> bool {
         self.is_remote(peer) || self.shm.has_cell(peer)
     }
@@ -322,7 +322,7 @@ impl Channels {
         }
     }
 
-    /// True when any channel has something. For the last look before parking.
+    /// True when any channel has something. For the last check before parking.
     pub fn has_arrivals(&mut self) -> bool {
         self.shm.has_arrivals() || self.net.as_mut().is_some_and(|net| net.has_arrivals())
     }

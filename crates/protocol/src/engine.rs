@@ -1,5 +1,5 @@
-//! The engine of a process: its state behind a lock, and what a thread does with it. `wait.rs`
-//! tells how it waits for a change.
+//! The engine of a process: its state behind a lock, and the operations that threads call on it.
+//! `wait.rs` implements waiting.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,23 +33,24 @@ pub struct Engine {
     pub(crate) segment: &'static JobSegment,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
-    /// Who is on which node.
+    /// The node of each rank.
     pub(crate) nodes: NodeMap,
-    /// The launcher's service to the job's processes; none for a job on one node by our own
-    /// launcher, or after the end.
+    /// The launcher's services for the job's processes; `None` for a job on one node that was
+    /// started by Mica's own launcher, and after `finish`.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
-    /// What wakes this rank where it waits for a network, too.
+    /// Wakes this rank also while it waits for the network; `None` without a network.
     pub(crate) bell: Option<WakeSocket>,
-    /// Peers may be lost without the end of the job: a rank that waits for long looks for them.
+    /// A peer may be lost without the job ending: a rank that waits for long checks that its peers
+    /// exist.
     pub(crate) is_watchful: bool,
     /// How a thread polls, yields and parks while it waits.
     pub(crate) wait: WaitPolicy,
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
-    /// For hang reports.
+    /// State of hang reports.
     pub(crate) reporter: Reporter,
-    /// A copy engine is at hand, which must know whether the program waits.
+    /// A copy engine is in use, which must know whether the program waits.
     pub(crate) offloads: bool,
     /// Makes progress for the program, where that was asked for.
     pub(crate) progress_thread: Option<ProgressThread>,
@@ -73,7 +74,7 @@ pub(crate) struct CollectiveMeans {
 pub(crate) enum ProgressHint {
     Received(ReceiveCompletion),
     Nothing,
-    /// Something that needs the full machinery.
+    /// Something that needs full progress.
     Busy,
 }
 
@@ -93,12 +94,12 @@ impl Engine {
         self.launched.then(|| self.segment.appnum(self.rank))
     }
 
-    /// Number of ranks that could run here: as many as there are.
+    /// Universe size: the number of ranks of the job.
     pub fn universe_size(&self) -> u32 {
         self.size()
     }
 
-    /// Where a rank runs on its node; nothing is known of ranks of other nodes.
+    /// Where a rank runs on its node; unknown for ranks of other nodes.
     pub fn place(&self, rank: u32) -> CorePlace {
         match self.segment.is_member(rank) {
             true => self.segment.place(rank),
@@ -119,7 +120,7 @@ impl Engine {
         self.nodes.count()
     }
 
-    /// Name of a node: its host's, with a suffix where several nodes are on one host.
+    /// Name of a node: its host's name, with a suffix if several nodes are on one host.
     ///
     /// # Panics
     /// If there is no such node.
@@ -138,7 +139,7 @@ impl Engine {
         self.segment.available_cores() as usize
     }
 
-    /// How collectives reach the buffers of peers on this node.
+    /// How collectives access the buffers of peers on this node.
     pub fn reach(&self) -> &PeerAccess {
         &self.collectives.access
     }
@@ -148,12 +149,12 @@ impl Engine {
         Arc::clone(&self.collectives.costs)
     }
 
-    /// What the `members` of a communicator on this node, of whom this rank is one, can all do.
-    /// Blocks until all of them have said what they can, in `MPI_Init` or where they opened their
+    /// The common abilities of the `members` of a communicator on this node, of which this rank is
+    /// one. Blocks until all of them have published theirs, in `MPI_Init` or when they opened their
     /// first session.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     pub fn common_abilities(
         &self,
         context: u64,
@@ -170,11 +171,11 @@ impl Engine {
         self.watch(waiting, || wait.poll())
     }
 
-    /// Memory that the `members` of a communicator on this node share, where this rank is number
-    /// `me` of them. `None` if there is none to be had, for all of them alike.
+    /// The area that the `members` of a communicator on this node share; this rank is number `me`
+    /// of them. `None`, for all members alike, if no area can be had.
     ///
     /// # Errors
-    /// When this rank's part of it cannot be had.
+    /// When this rank's part of it cannot be allocated.
     pub fn open_area(
         &self,
         context: u64,
@@ -189,16 +190,16 @@ impl Engine {
         })
     }
 
-    /// True when several threads may be inside at once.
+    /// `multiple`: several threads may be inside at the same time.
     pub fn set_thread_multiple(&self, multiple: bool) {
         if multiple {
             self.state.share();
         }
     }
 
-    /// Does without the lock: the program has promised to keep its threads apart.
+    /// Removes the lock: the program has promised that only one thread at a time calls.
     pub fn elide_lock(&self, promise: OneThreadAtATime) {
-        // The attendant is a thread that the program's promise does not cover.
+        // The program's promise does not cover the progress thread.
         if self.progress_thread.is_none() {
             self.state.elide(promise);
         }
@@ -215,7 +216,7 @@ impl Engine {
         let mut state = self.state.lock();
         let result = f(&mut state);
         if state.is_shared() {
-            // Without other threads there is nobody to call.
+            // Without other threads there is none to wake.
             let calls = std::mem::take(&mut state.attention.calls);
             drop(state);
             if calls != 0 {
@@ -228,7 +229,7 @@ impl Engine {
     #[inline(never)]
     fn call(&self, calls: u8) {
         if calls & STIRRED != 0 {
-            // Another thread of this rank may sleep until what just completed has completed.
+            // Another thread of this rank may be asleep, waiting for what just completed.
             self.segment.block(self.rank).parking.0.wake(self.fencing);
         }
         if calls & SUMMON != 0
@@ -238,11 +239,11 @@ impl Engine {
         }
     }
 
-    /// Sends, and returns when the buffer is free again (`sync`: and the message is matched).
+    /// Sends, and returns when the buffer may be reused and, with `sync`, the message is matched.
     /// Blocks.
     ///
     /// # Errors
-    /// When memory for the message's way cannot be had.
+    /// When memory for the message's path cannot be allocated.
     #[inline(always)]
     pub fn send(
         &self,
@@ -270,7 +271,7 @@ impl Engine {
     /// Receives. Blocks.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     #[inline(always)]
     pub fn receive(&self, pattern: MatchPattern, view: &View) -> Result<ReceiveCompletion, Fault> {
         if let Some(source) = pattern.source
@@ -279,7 +280,7 @@ impl Engine {
             for _ in 0..self.wait.direct_polls {
                 match self.enter(|state| state.glance(&pattern, source, view, true)) {
                     ProgressHint::Received(completion) => return Ok(completion),
-                    // The sender may be next in this core's queue.
+                    // The sender may be next in this core's run queue.
                     ProgressHint::Nothing if self.wait.shares_core => {
                         if wait::give_way() {
                             break;
@@ -293,11 +294,11 @@ impl Engine {
         self.receive_posted(pattern, view)
     }
 
-    /// Starts a receive. One whose message is the next of its source, with nothing else going on,
-    /// is over at once.
+    /// Starts a receive. It completes at once if its message is the next of its source and no other
+    /// operation is in progress.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     #[inline]
     pub fn start_receive(&self, pattern: MatchPattern, view: &View) -> Result<Started, Fault> {
         self.enter(|state| {
@@ -327,10 +328,11 @@ impl Engine {
         )
     }
 
-    /// Waits for a message that fits `pattern` and calls `f` when one has come. Blocks.
+    /// Calls `f`, which probes for a message that matches `pattern`, until it returns something.
+    /// Blocks.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     pub fn probe<R>(
         &self,
         pattern: MatchPattern,
@@ -363,12 +365,12 @@ impl Engine {
         self.enter(|state| state.counters.add(counter, amount));
     }
 
-    /// Where collectives count what they move without messages.
+    /// The counters of what collectives transfer without messages.
     pub fn collective_traffic(&self) -> Arc<CollectiveTraffic> {
         Arc::clone(&self.collectives.traffic)
     }
 
-    /// Leaves in the job segment what this rank saw of late arrivals at collectives.
+    /// Publishes this rank's record of late arrivals at collectives in the job segment.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -376,20 +378,20 @@ impl Engine {
         self.segment.publish_late(self.rank, table)
     }
 
-    /// The end of this rank's part in the job, unless it [resumes](Self::resume). To be called when
-    /// all that it has begun is complete. Blocks until what is still owed to others has left.
+    /// Ends this rank's part in the job, unless it [resumes](Self::resume). To be called when all
+    /// operations that it has started are complete. Blocks until all pending packets have left.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     pub fn finish(&self) -> Result<(), Fault> {
         match self.settle() {
-            // Nothing can be owed to a rank that is gone; others have left by now as well.
+            // A lost rank needs no packets any more; those for the others have left by now.
             Err(Fault::Lost { .. }) => {}
             end => end?,
         }
         self.enter(|state| state.offload.as_mut().map(Offload::close));
         if let Some(mut manager) = self.manager().take() {
-            // The job is over for this rank: that the launcher does not hear of it changes nothing.
+            // The job is over for this rank: an error of the launcher changes nothing.
             let _ = manager.finalize();
         }
         let block = self.segment.block(self.rank);
@@ -398,7 +400,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until what is owed to others has left.
+    /// Waits until all pending packets have left.
     fn settle(&self) -> Result<(), Fault> {
         self.drive(
             |_, list| {
@@ -411,7 +413,7 @@ impl Engine {
         )
     }
 
-    /// Lets the launcher know whether this rank is between MPI_Init and MPI_Finalize.
+    /// Reports to the launcher whether this rank is between MPI_Init and MPI_Finalize.
     pub fn set_world(&self, inside: bool) {
         self.segment.block(self.rank).set_world(inside);
     }
@@ -421,12 +423,12 @@ impl Engine {
         self.segment.block(self.rank).resume();
     }
 
-    /// Waits for all ranks through the launcher, if the job has a network: to be called when the
-    /// job's ranks have met for the last time, so that nobody's end cuts off what is still on its
-    /// way to others. Blocks.
+    /// If the job has a network, waits for all ranks through the launcher. To be called after the
+    /// last synchronization of the job's ranks, so that no rank's exit cuts off packets that are
+    /// still in flight to others. Blocks.
     ///
     /// # Errors
-    /// When what is owed to others cannot be sent, or the launcher is gone.
+    /// When pending packets cannot be sent, or the launcher is gone.
     pub fn part(&self) -> Result<(), Fault> {
         if self.bell.is_none() {
             return Ok(());
@@ -444,18 +446,18 @@ impl Engine {
         self.manager.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the whole job with error code `code`: the launcher sees this rank's end, or is told,
-    /// and ends the others.
+    /// Ends the whole job with error code `code`: the launcher sees this rank's exit, or gets a
+    /// message, and ends the others.
     pub fn abort(&self, code: i32) -> ! {
         self.segment.block(self.rank).abort(code);
-        // Not if another thread is in a call to the launcher: it may never return.
+        // Does not wait for another thread's call to the launcher, which may never return.
         if let Ok(mut manager) = self.manager.try_lock()
             && let Some(manager) = manager.as_deref_mut()
         {
             let message = format!("MPI_Abort with code {code} by rank {}", self.rank);
             let _ = manager.abort(code, &message);
         }
-        // A process can report eight bits; none of them set would read as success.
+        // An exit status has eight bits; 0 would read as success.
         let status = match code & 0xff {
             0 => 1,
             status => status,

@@ -1,14 +1,14 @@
-//! Hang reports: what the threads of this rank wait for, or ask about in vain, told when the
-//! launcher wants to know.
+//! Hang reports: what the threads of this rank wait for, or poll for without success, reported when
+//! the launcher asks.
 //!
-//! Where a thread has found nothing to do (it yields, it has slept, a test or probe was in vain) it
-//! looks whether the launcher has a question open ([`mica_node::segment`], `report.rs`). If so, it
-//! lists the operations that it waits for, has the layer above put them into words, since that
-//! knows communicators and functions by name, and leaves the text in the segment. Several threads,
-//! and polls of several kinds, add to one text, each thing once.
+//! A thread that has found nothing to do (it yields, it has slept, a test or probe has failed)
+//! checks whether the launcher has a question open ([`mica_node::segment`], `report.rs`). If so, it
+//! lists the operations that it waits for, has them described by the layer above, which knows
+//! communicators and functions by name, and leaves the text in the segment. Several threads, and
+//! polls of several kinds, add to one text, each item once.
 //!
-//! How long a rank has polled is known by a count of polls in vain, which a poll that finds
-//! something sets back: the clock is read once, at poll number [`POLLS`].
+//! How long a rank has polled is derived from a count of failed polls, which a successful poll
+//! resets: the clock is read once, at poll number [`POLLS`].
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -19,22 +19,22 @@ use crate::engine::Engine;
 use crate::state::EngineState;
 use mica_node::segment::{WaitKind, Waiting, monotonic_ns};
 
-/// Operations that a report lists; the others are counted.
+/// Maximum number of operations that a report lists; the others are counted.
 const LISTED: usize = 16;
 
-/// Polls in vain from which on a rank counts as polling; a power of two.
+/// Number of failed polls from which on a rank counts as polling; a power of two.
 const POLLS: u32 = 64;
 
-/// Polls of one question that are looked at more closely: enough for a loop over some requests, few
-/// enough not to matter to a rank that polls on while the question is open.
+/// Polls that are examined more closely per question: enough for a loop over some requests, few
+/// enough to cost little if a rank keeps polling while the question is open.
 const POLLS_ANSWERED: u32 = 256;
 
-/// One operation that has not ended.
+/// One pending operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     /// Kind of operation.
     pub kind: WaitKind,
-    /// Job-wide rank of the other side; `None`: any, or several.
+    /// Job-wide rank of the peer; `None`: any, or several.
     pub peer: Option<u32>,
     /// Its tag; `None`: any, or none.
     pub tag: Option<i32>,
@@ -43,7 +43,7 @@ pub struct Pending {
     pub context: Option<u64>,
     /// Bytes of the message, or of the buffer.
     pub bytes: Option<usize>,
-    /// What it is, where `kind` does not tell.
+    /// What it is, if `kind` does not say.
     pub name: Option<Cow<'static, str>>,
 }
 
@@ -72,13 +72,13 @@ impl Pending {
     }
 }
 
-/// The operations that a thread waits for, as far as they are to be listed.
+/// The pending operations that a thread waits for, up to a limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WaitList {
     limit: usize,
     /// The first of them.
     pub items: Vec<Pending>,
-    /// Number of all.
+    /// Number of all of them.
     pub total: usize,
 }
 
@@ -99,36 +99,36 @@ impl WaitList {
         }
     }
 
-    /// True when nothing that is added counts any more: for those with long lists.
+    /// True when further operations need not be added: a shortcut for callers with long lists.
     pub fn is_complete(&self) -> bool {
         self.limit == 1 && self.total >= 1
     }
 }
 
-/// What a thread does that has found nothing.
+/// The situation of a thread that has found nothing to do.
 #[derive(Debug)]
 pub struct IdleScene<'a> {
-    /// What it waits for, or asks about.
+    /// What it waits for, or polls for.
     pub list: &'a WaitList,
-    /// How often it has asked in vain, if it asks and does not wait.
+    /// Number of its failed polls, if it polls and does not wait.
     pub polls: Option<u32>,
     /// For how long.
     pub time: Duration,
-    /// Messages that have arrived and match nothing so far.
+    /// Messages that have arrived and are not matched yet.
     pub unexpected: usize,
 }
 
-/// Puts a scene into words; called by the thread that it is about, outside of the engine.
+/// Describes a scene in words; called by the thread in question, outside the engine.
 pub type Describe = fn(&IdleScene<'_>) -> String;
 
 /// One wait of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct WaitSpell {
-    /// Since when; 0: it has just begun.
+    /// Start of the wait; 0: it has just begun.
     since_ns: u64,
-    /// When it last looked for those that it waits for; 0: not yet.
+    /// When it last checked that its peers exist; 0: not yet.
     looked_for_ns: u64,
-    /// The question that the thread has answered last.
+    /// The last question that the thread has answered.
     answered: u32,
 }
 
@@ -151,14 +151,14 @@ impl WaitSpell {
     }
 }
 
-/// What an engine keeps for hang reports.
+/// An engine's state for hang reports.
 #[derive(Debug, Default)]
 pub(crate) struct Reporter {
     describe: OnceLock<Describe>,
     told: Mutex<HangAnswer>,
-    /// Polls in vain since one found something.
+    /// Failed polls since the last successful one.
     polls: AtomicU32,
-    /// When they were [`POLLS`].
+    /// When the count reached [`POLLS`].
     since_ns: AtomicU64,
 }
 
@@ -166,20 +166,20 @@ pub(crate) struct Reporter {
 #[derive(Debug, Default)]
 struct HangAnswer {
     question: u32,
-    /// What it speaks of: polls or not, and which operations.
+    /// The scenes that it contains: polls or not, and which operations.
     scenes: Vec<(bool, WaitList)>,
     text: String,
     polls_looked_at: u32,
 }
 
 impl Engine {
-    /// Says how scenes are put into words. Before that, reports say what the short record says.
+    /// Sets how scenes are described. Before that, reports contain only the short record.
     pub fn describe_by(&self, describe: Describe) {
-        // A second time it is the same one.
+        // A second call passes the same function.
         let _ = self.reporter.describe.set(describe);
     }
 
-    /// To be called where a test or probe has found nothing. `waiting` lists what it asked for.
+    /// To be called when a test or probe has failed. `waiting` lists what it asked for.
     #[inline]
     pub fn polled_in_vain(&self, waiting: impl Fn(&EngineState, &mut WaitList)) {
         // Relaxed, here and below: with several threads the count is not exact, and need not be.
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// To be called where a test or probe has found something.
+    /// To be called when a test or probe has succeeded.
     #[inline]
     pub fn polled_with_success(&self) {
         self.reporter.polls.store(0, Ordering::Relaxed);
@@ -216,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// Answers the launcher's question, if there is one that this thread has not answered in this
+    /// Answers the launcher's question, if one is open that this thread has not answered in this
     /// wait.
     #[inline]
     pub(crate) fn heed_question(
@@ -232,7 +232,7 @@ impl Engine {
         }
     }
 
-    /// The first of what a thread waits for, for the short record.
+    /// The first pending operation of a thread, for the short record.
     pub(crate) fn first_pending(&self, waiting: &impl Fn(&EngineState, &mut WaitList)) -> Waiting {
         let mut list = WaitList::new(1);
         let state = self.state.lock();
@@ -291,9 +291,9 @@ impl Engine {
             told.text.push('\n');
         }
         told.text.push_str(&text);
-        // Closed meanwhile: nobody reads it any more.
+        // If the question was closed meanwhile, the text is not read.
         if self.segment.open_question() == Some(question) {
-            // Without memory for the text, the short record has to do.
+            // Without memory for the text, the short record must suffice.
             let _ = self.segment.answer(self.rank, question, &told.text);
         }
     }

@@ -1,21 +1,22 @@
-//! The bound on what this rank keeps of messages without a receive (`MICA_UNEXPECTED_MAX`).
+//! Flow control of unexpected messages: bounds what this rank keeps of messages without a receive
+//! (`MICA_UNEXPECTED_MAX`).
 //!
 //! A receiver that keeps too much of a sender's messages, by `mica_policy`'s [`HoldPolicy`], holds
 //! that sender's messages back. On a node it does so by a word beside the credits of the ring or
-//! FIFO, which the sender sees when it looks for room, at the latest after one lap; over the
-//! network by a packet (`HOLD`). A sender whose messages are held back announces each of them
-//! instead (`REQUEST`), in their order, whatever its length: an announcement takes the receiver
-//! some hundred bytes, and there are as many as the sender has sends that have not ended. A
-//! blocking send thus waits for its receive, which the standard allows (MPI 5.0, 3.4). When the
-//! receiver has taken most of what it kept, the sender may go on as before.
+//! FIFO, which the sender sees when it checks for room, at the latest after one lap; over the
+//! network by a packet (`HOLD`). A sender whose messages are held back sends an RTS (`REQUEST`) for
+//! each of them instead, in order, whatever the length: an RTS costs the receiver some hundred
+//! bytes, and there are as many as the sender has pending sends. A blocking send thus waits for its
+//! receive, which the standard allows (MPI 5.0, 3.4). When most of what the receiver kept has been
+//! received, the sender may continue as before.
 //!
-//! What comes beyond the bound is what was on its way: the ring and cells of a sender, or its FIFO;
-//! over the network what the provider and the system hold between two nodes. Nothing is left in a
-//! ring: a message that matches a posted receive behind others that do not is found as ever. Over
-//! the network a window of messages that the receiver has taken in keeps that small (`CREDIT`,
-//! [`crate::channels`]).
+//! What arrives beyond the bound was already in flight: the contents of a sender's ring and cells,
+//! or of its FIFO; over the network what the provider and the system buffer between two nodes.
+//! Nothing is left in a ring: a message that matches a posted receive is found as usual behind
+//! others that match none. Over the network, a window of messages that the receiver has not
+//! received yet keeps what is in flight small (`CREDIT`, [`crate::channels`]).
 //!
-//! Memory goes back to the system when most of a large backlog has been taken.
+//! Memory is returned to the system when most of a large backlog has been received.
 
 use crate::Fault;
 use crate::packet;
@@ -24,16 +25,16 @@ use mica_channel::memory;
 use mica_node::counters::Counter;
 use mica_policy::HoldPolicy;
 
-/// A backlog from which on memory is given back when it is gone.
+/// Minimum size in bytes of a backlog whose memory is returned to the system afterwards.
 const LARGE: u64 = 8 << 20;
 
-/// What this rank holds back.
+/// The senders that this rank holds back, and the policy.
 #[derive(Debug)]
 pub(crate) struct Holds {
     policy: HoldPolicy,
     /// Senders whose messages are held back.
     held: Vec<u32>,
-    /// Most bytes that were kept since memory was given back.
+    /// Maximum of bytes kept since memory was last returned.
     peak: u64,
 }
 
@@ -46,7 +47,7 @@ impl Holds {
         }
     }
 
-    /// Whether nobody is held back.
+    /// Whether no sender is held back.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
@@ -54,7 +55,7 @@ impl Holds {
 }
 
 impl EngineState {
-    /// A message of `source` is kept that has no receive.
+    /// To be called when a message of `source` is kept that has no receive.
     #[inline]
     pub(crate) fn watch_backlog_from(&mut self, source: u32) -> Result<(), Fault> {
         let (of_source, total) = self.matching.unexpected.bytes_from(source);
@@ -81,7 +82,7 @@ impl EngineState {
         }
     }
 
-    /// A message of `source` that was kept has been taken.
+    /// To be called when a kept message of `source` has been received.
     #[inline]
     pub(crate) fn has_taken_from(&mut self, source: u32) -> Result<(), Fault> {
         let (_, total) = self.matching.unexpected.bytes_from(source);
@@ -108,7 +109,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// Whether a message of so many bytes to this rank itself may be kept.
+    /// Whether a message of `bytes` bytes of this rank to itself may be kept.
     pub(crate) fn may_keep_own(&self, bytes: usize) -> bool {
         let (of_me, total) = self.matching.unexpected.bytes_from(self.me);
         let bytes = bytes as u64;

@@ -1,18 +1,17 @@
-//! Matching, protocols and progress: how a message finds its receive and which way its bytes take
-//! (DESIGN.md, section 4).
+//! Matching, protocols and progress: how a message is matched with its receive, and by which path
+//! its bytes are transferred (DESIGN.md, section 4).
 //!
 //! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
-//! - [`select`]: the choice of the way, by `mica_policy`'s functions and what is known of each
-//!   peer;
+//! - [`select`]: the choice of the path, by `mica_policy`'s functions and the state of each peer;
 //! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes
 //!   progress and waits.
 //!
-//! | message | way |
+//! | message | path |
 //! |---|---|
-//! | up to 40 B | `Inline`: head and bytes in one cache line of the receiver's ring |
+//! | up to 40 B | `Inline`: header and bytes in one cache line of the receiver's ring |
 //! | up to `MICA_RING_MAX` | `Ring`: bytes in the ring's arena |
 //! | up to `MICA_EAGER_MAX` | `Cells`: packetized through the sender's cells |
-//! | longer | `Rendezvous`: a request to send; receiver, sender or both copy the bytes directly, or they go through cells |
+//! | longer | `Rendezvous`: RTS; receiver, sender or both copy directly, or through cells |
 #![forbid(unsafe_code)]
 
 mod channels;
@@ -62,14 +61,14 @@ pub use state::EngineState;
 pub use traffic::CollectiveTraffic;
 pub use wait::MIN_POLLS_BEFORE_PARKING;
 
-/// Progress failed: the job has no memory for what it needs next.
+/// Progress failed: memory cannot be allocated, or a peer or the launcher is lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A channel could not go on.
+    /// A channel failed.
     #[error("{detail}")]
     Channel {
-        /// What happened, with the bytes wanted.
+        /// What happened, with the number of bytes requested.
         detail: String,
     },
     /// A peer cannot be reached any more.
@@ -77,7 +76,7 @@ pub enum Fault {
     Lost {
         /// The peer.
         rank: u32,
-        /// What the network says.
+        /// Details of the loss.
         detail: String,
     },
     /// The job's launcher does not answer.
@@ -86,7 +85,7 @@ pub enum Fault {
         /// What happened.
         detail: String,
     },
-    /// No memory for a message that nobody waits for yet.
+    /// No memory for an unexpected message.
     #[error("cannot allocate {bytes} bytes to keep an unexpected message")]
     OutOfMemory {
         /// Length of the message.

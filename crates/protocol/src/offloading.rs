@@ -9,23 +9,23 @@ use mica_channel::memory::View;
 use mica_channel::offload::{Cookie, CopyEngine, CopyJob, JobProgress, PeerMemory};
 use mica_node::counters::TrafficClass;
 
-/// This rank's copy engine and what it is at.
+/// This rank's copy engine and the jobs that it works on.
 #[derive(Debug)]
 pub(crate) struct Offload {
     engine: Box<dyn CopyEngine>,
-    /// Shortest message that is worth it, in bytes.
+    /// Minimum length in bytes of a message that is worth offloading.
     pub min: usize,
     under_way: Vec<RecvId>,
 }
 
-/// A message that a copy engine moves.
+/// A message that a copy engine copies.
 #[derive(Debug)]
 pub(crate) struct Copying {
     cookie: Cookie,
     peer: u32,
     sender_op: u32,
     way: TrafficClass,
-    /// Kept mapped until the cookie, which is dropped first, is gone.
+    /// Stays mapped until the cookie, which is dropped first, is gone.
     _window: Option<Window>,
 }
 
@@ -44,21 +44,21 @@ impl Offload {
 }
 
 impl EngineState {
-    /// True if a message of `len` bytes is one that a copy engine would move.
+    /// True if a message of `len` bytes is long enough for the copy engine.
     pub(crate) fn is_long(&self, len: usize) -> bool {
         self.offload.as_ref().is_some_and(|o| len >= o.min)
     }
 
     /// True if a message of `len` bytes may be left to the copy engine: the program does not wait
-    /// in MPI, or has asked for a thread that copies for it; then its own core may have others to
-    /// serve while it waits.
+    /// in MPI, or it has requested a thread that copies for it; then other ranks may use the
+    /// program's core while it waits.
     pub(crate) fn may_offload(&self, len: usize) -> bool {
         self.is_long(len)
             && (self.attention.waiting_threads == 0 || self.attention.long_messages.is_some())
     }
 
-    /// Has the message copied by the copy engine: through `window`, or else by the kernel. False if
-    /// its place in the sender's memory cannot be found out.
+    /// Has the copy engine copy the message: through `window`, or else by the kernel. False if the
+    /// location of the message in the sender's memory cannot be determined.
     pub(crate) fn offload(
         &mut self,
         id: RecvId,
@@ -97,7 +97,7 @@ impl EngineState {
             _window: window,
         }));
         offload.under_way.push(id);
-        // The attendant may sleep, and is the one to look after it.
+        // The progress thread may be asleep, and it must drive the copy.
         if !self.operations.recvs[id.0 as usize].long {
             self.operations.recvs[id.0 as usize].long = self.begin_long();
         }
@@ -105,8 +105,8 @@ impl EngineState {
         true
     }
 
-    /// Looks at what the copy engine is at; helps it if the calling thread is the attendant, or one
-    /// that waits and nobody attends.
+    /// Polls the copy engine's jobs; helps to copy if the calling thread is the progress thread, or
+    /// if it waits and there is no progress thread.
     #[cold]
     pub(crate) fn follow_offload(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
@@ -144,8 +144,8 @@ impl EngineState {
         Ok(ended)
     }
 
-    /// True while the copy engine is at work for this rank, and the calling thread is one to look
-    /// after it: the attendant where there is one, any other else.
+    /// True while the copy engine works for this rank and the calling thread must poll it: the
+    /// progress thread if there is one, else any thread.
     #[inline]
     pub(crate) fn looks_after_offload(&self) -> bool {
         let offload = self.offload.as_ref();
@@ -153,7 +153,7 @@ impl EngineState {
             && (self.attention.long_messages.is_none() || self.attention.attending)
     }
 
-    /// True if the copy engine has ended something, or would stop if nobody looked.
+    /// True if the copy engine has completed something, or makes no progress without polls.
     pub(crate) fn offload_has_work(&self) -> bool {
         self.looks_after_offload()
             && self.offload.as_ref().is_some_and(|o| {

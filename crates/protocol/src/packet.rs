@@ -1,4 +1,4 @@
-//! What the packets between two engines say. One place writes and one reads each kind.
+//! The packets between two engines. Each kind is written in one place and read in one place.
 //!
 //! | kind | inline words | after them |
 //! |---|---|---|
@@ -6,16 +6,19 @@
 //! | `EAGER_SYNC` | sender's op | message in the arena |
 //! | `CELLS` | total length | cell numbers (`aux` of them), the first of the message |
 //! | `MORE_CELLS` | 0, or receiver's op + 1 | cell numbers, the next of the message |
-//! | `REQUEST` | length, split and kind of memory; sender's op and number of runs; address; exposure (2 words), or key over the network | |
-//! | `CLEAR` | sender's op, receiver's op, position to go on from | |
-//! | `DONE` | sender's op | |
+//! | `REQUEST` (RTS) | length, split, memory kind; sender's op, runs; address; exposure or key | |
+//! | `CLEAR` (CTS) | sender's op, receiver's op, position to continue from | |
+//! | `DONE` (FIN) | sender's op | |
 //! | `JOIN` | sender's and receiver's op; length; address; exposure (2 words) | |
 //! | `PUSHED` | receiver's op | |
 //! | `SKEW` | | |
 //! | `HOLD` | | |
-//! | `CREDIT` | messages taken in since the start | |
+//! | `CREDIT` | messages received since the start | |
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `REQUEST_MORE` | sender's op, receiver's op | |
+//!
+//! In a `REQUEST`, the split is the index of the sender's cooperative copy, `runs` the number of
+//! runs; the last field is an exposure (2 words) or, over the network, a key.
 //!
 //! `REQUEST`, `JOIN`, `PUSHED`, `DONE`, `SKEW` and `HOLD` have flags in `aux`.
 
@@ -30,34 +33,34 @@ pub const EAGER: u8 = 1;
 pub const EAGER_SYNC: u8 = 2;
 /// The first cells of a message.
 pub const CELLS: u8 = 3;
-/// More cells of the message that is on its way from this sender.
+/// More cells of the message that is arriving from this sender.
 pub const MORE_CELLS: u8 = 4;
-/// Request to send: the message is still with the sender.
+/// Request to send (RTS): the message is still at the sender.
 pub const REQUEST: u8 = 5;
-/// Clear to send: the receiver wants the message through cells, or in chunks.
+/// Clear to send (CTS): the receiver wants the message through cells, or in chunks.
 pub const CLEAR: u8 = 6;
-/// The receiver has, or has matched, the message.
+/// FIN: the receiver has received, or has matched, the message.
 pub const DONE: u8 = 7;
-/// Basic design: the next bytes of a message that the receiver asked for.
+/// Basic design and network: the next bytes of a message that the receiver asked for.
 pub const CHUNK: u8 = 11;
-/// Basic design: request to send again, as the FIFO is used up before the message is complete.
+/// Basic design: request to send the rest of a message, because it has used up the FIFO.
 pub const REQUEST_MORE: u8 = 12;
-/// The receiver's buffer is open to the sender, who may copy from the message's end.
+/// The receiver's buffer is open to the sender, which may copy from the message's end.
 pub const JOIN: u8 = 8;
-/// The sender has copied what it took of a message that both copy.
+/// The sender has copied the pieces that it took of a message.
 pub const PUSHED: u8 = 9;
 
 /// The receiver of this rank's messages lags behind, or has caught up.
 pub const SKEW: u8 = 10;
 
-/// The receiver of this rank's messages, reached over the network, holds them back, or not any
-/// more.
+/// The receiver of this rank's messages, reached over the network, holds them back, or has stopped
+/// doing so.
 pub const HOLD: u8 = 13;
 
-/// The receiver of this rank's messages, reached over the network, has taken in so many of them.
+/// The number of this rank's messages that their receiver, over the network, has received.
 pub const CREDIT: u8 = 14;
 
-/// Most cells that one control message announces.
+/// Maximum number of cells that one control message announces.
 pub const CELLS_MAX: usize = (INLINE - 8) / 2;
 
 /// A request to send.
@@ -67,15 +70,15 @@ pub struct RtsPacket {
     pub len: u64,
     /// The sender's operation.
     pub op: u32,
-    /// Index of the sender's split, by which both sides can copy the message.
+    /// Index of the sender's cooperative copy, by which both sides can copy the message.
     pub split: Option<u8>,
-    /// Where the message lies, if the receiver may read it with the kernel's help.
+    /// Where the message lies, if the receiver may read it through the kernel.
     pub remote: Option<SenderBuffer>,
-    /// How the receiver can load from it, if it lies in one piece that can be mapped.
+    /// How the receiver can load from it, if it is contiguous and can be mapped.
     pub exposure: Option<Exposure>,
-    /// The exposure is from memory: the split will tell whether it is right.
+    /// The exposure is cached and not verified: the sender confirms it in the cooperative copy.
     pub recalled: bool,
-    /// Where the message lies for who reads it over the network.
+    /// Where the message lies, for reads over the network.
     pub registered: Option<RemoteRegion>,
 }
 
@@ -86,19 +89,19 @@ pub struct JoinPacket {
     pub sender_op: u32,
     /// The receiver's operation.
     pub receiver_op: u32,
-    /// Bytes of the message that the buffer takes.
+    /// Bytes of the message that the buffer can hold.
     pub len: u64,
-    /// Address of the buffer, which lies in one piece.
+    /// Address of the buffer, which is contiguous.
     pub address: u64,
     /// How the sender can store to it, if it can be mapped.
     pub exposure: Option<Exposure>,
-    /// The sender copies all of the message, and ends it.
+    /// The sender copies the whole message, and completes it.
     pub alone: bool,
-    /// The exposure is from memory: the split will tell whether it is right.
+    /// The exposure is cached and not verified: the receiver confirms it in the cooperative copy.
     pub recalled: bool,
 }
 
-/// `REQUEST`'s head word: length in the low bits, split, kind of memory.
+/// `REQUEST`'s first word: length in the low bits, split, kind of memory.
 const LEN_BITS: u32 = 48;
 const SPLIT_NONE: u64 = 0xff;
 const NOT_READABLE: u64 = 0;
@@ -261,7 +264,7 @@ pub fn request_more(sender_op: u32, receiver_op: u32) -> Packet {
     p
 }
 
-/// `way`: how the bytes came.
+/// `way`: the path that the bytes took.
 pub fn done(sender_op: u32, way: TrafficClass) -> Packet {
     let mut p = Packet::of_kind(DONE);
     p.aux = match way {
@@ -273,7 +276,7 @@ pub fn done(sender_op: u32, way: TrafficClass) -> Packet {
     p
 }
 
-/// The sender's op, and how the bytes came.
+/// The sender's op, and the path that the bytes took.
 pub fn read_done(p: &Packet) -> (u32, TrafficClass) {
     let way = match p.aux {
         1 => TrafficClass::Mapped,

@@ -1,10 +1,10 @@
-//! One test or probe of the program: it asks the engine once, and does not wait.
+//! One test or probe of the program: it polls the engine once, and does not wait.
 //!
-//! Where ranks share cores, or threads of one rank do, a thread that has found nothing may have to
-//! yield, or whom it asks for never gets the core. [`PollYield`] decides when; what it has seen is
-//! kept for each thread, since one may compute between its tests while another only polls. The
-//! clock is read where the program's call begins and where the answer is no: what lies between two
-//! such pairs is the program's own.
+//! If ranks share cores, or threads of one rank do, a thread whose poll has failed may have to
+//! yield, or the rank that it waits for never gets the core. [`PollYield`] decides when. Its state
+//! is kept per thread, since one thread may compute between its tests while another only polls. The
+//! clock is read where the program's call begins and where a poll fails: the time between two such
+//! pairs is the program's own.
 
 use std::cell::RefCell;
 
@@ -27,11 +27,10 @@ pub struct Poll<'a> {
 }
 
 impl Engine {
-    /// To be called where a test or probe of the program begins. May yield the core.
+    /// To be called when a test or probe of the program begins. May yield the core.
     #[inline]
     pub fn begin_poll(&self) -> Poll<'_> {
-        // Others may need the core of a thread that polls: other ranks, or other threads of this
-        // one.
+        // Other ranks, or other threads of this one, may need the core of a thread that polls.
         let may_yield = self.wait.shares_core || self.state.is_shared();
         if may_yield && change(|history| history.begin(ticks::now_ns())) {
             std::thread::yield_now();
@@ -45,8 +44,8 @@ impl Engine {
 }
 
 impl Poll<'_> {
-    /// Asks the engine once. `question` says besides the answer whether anything has arrived
-    /// meanwhile; `about` lists what it asks for, if a hang report wants to know.
+    /// Polls the engine once. `question` returns the answer, and sets its flag if anything has
+    /// arrived; `about` lists what is asked for, for a hang report.
     ///
     /// # Errors
     /// Those of `question`.

@@ -1,26 +1,26 @@
-//! Progress: taking in what has arrived, sending what waits.
+//! Progress: handles the packets that have arrived, and sends what is queued.
 //!
-//! The rings are looked at in every round. Where there are FIFOs or a network as well, these are
-//! further channels, and `mica_policy`'s schedule says in which rounds each is looked at
-//! (chai-2009, 7.1). Every packet counts as a message there, as each has to be discovered. Where
-//! the rings bring nothing, as no peer has one, the others are looked at in every round.
+//! The rings are polled in every progress iteration. FIFOs and the network, if there are any, are
+//! further channels, and `mica_policy`'s schedule determines in which iterations each of them is
+//! polled (chai-2009, 7.1). There, every packet counts as a message, since each has to be
+//! discovered. If no peer has a ring, the others are polled in every iteration.
 //!
-//! A rank that is about to give up its core, or to park, looks at all channels; what it finds
-//! before it parks it takes in in its next round, whatever the schedule says, so that nobody goes
-//! round on the brink of sleep.
+//! A rank that is about to yield its core, or to park, polls all channels. What it finds before it
+//! parks, it handles in its next iteration, whatever the schedule says; otherwise it could find the
+//! same packet before every attempt to park and never handle it.
 
 use crate::packet;
 use crate::{EngineState, Fault};
 use mica_channel::PacketSource;
 use mica_policy::{PollPolicy, PollSchedule};
 
-/// Packets that one round takes in before it looks at the waiting operation again.
+/// Packets of a channel that one iteration handles before the waiting operation is checked again.
 const ROUND: usize = 32;
 
-/// Number of the rings in the schedule; the further channels follow.
+/// Index of the rings in the schedule; the further channels follow.
 const RINGS: usize = 0;
 
-/// A channel that brings messages.
+/// A channel that delivers packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PacketChannel {
     Rings,
@@ -28,18 +28,18 @@ pub(crate) enum PacketChannel {
     Net,
 }
 
-/// Which channels are looked at beside the rings, and when.
+/// The channels that are polled besides the rings, and when.
 #[derive(Debug)]
 pub(crate) struct Polling {
     further: Vec<PacketChannel>,
-    /// `None`: all are looked at in every round.
+    /// `None`: all are polled in every iteration.
     schedule: Option<PollSchedule>,
-    /// Something is there, or the rank has time: the next round looks at all.
+    /// The next iteration polls all: something has arrived, or the rank has nothing else to do.
     hastened: bool,
 }
 
 impl Polling {
-    /// For these channels beside the rings. `None` if there are none.
+    /// For these channels besides the rings. `None` if there are none.
     pub fn new(
         further: Vec<PacketChannel>,
         rings_bring: bool,
@@ -53,13 +53,13 @@ impl Polling {
         })
     }
 
-    /// Lets the next round look at all.
+    /// Makes the next iteration poll all channels.
     pub fn hasten(&mut self) {
         self.hastened = true;
     }
 
-    /// Begins a round, in which `taken` packets came through the rings: the further channels, by
-    /// position, that are to be looked at in it, as bits.
+    /// Begins an iteration in which `taken` packets came through the rings. Returns the further
+    /// channels to poll in it, as a bit mask by position.
     fn begin_round(&mut self, taken: usize) -> u32 {
         let all = (1 << self.further.len()) - 1;
         let Some(schedule) = &mut self.schedule else {
@@ -87,10 +87,10 @@ impl Polling {
 }
 
 impl EngineState {
-    /// One round of progress. True when something arrived.
+    /// One progress iteration. True when something arrived.
     ///
     /// # Errors
-    /// When memory for a message cannot be had, or a peer is lost.
+    /// When memory for a message cannot be allocated, or a peer is lost.
     #[inline]
     pub fn progress(&mut self) -> Result<bool, Fault> {
         if self.polling.is_some() {
@@ -108,7 +108,7 @@ impl EngineState {
         self.go_on(arrived)
     }
 
-    /// A round where rings are not all.
+    /// An iteration with further channels besides the rings.
     #[cold]
     fn progress_by_schedule(&mut self) -> Result<bool, Fault> {
         let by_rings = self.take_in_from(PacketChannel::Rings)?;
@@ -133,14 +133,14 @@ impl EngineState {
         self.go_on(arrived)
     }
 
-    /// Takes in what one channel has, up to a round's packets. Returns how many there were.
+    /// Handles the packets of one channel, at most `ROUND`. Returns how many there were.
     #[inline(never)]
     fn take_in_from(&mut self, bringer: PacketChannel) -> Result<usize, Fault> {
         for taken in 0..ROUND {
             let found = match bringer {
                 PacketChannel::Rings => self.channels.shm.peek(),
                 PacketChannel::Fifos => self.channels.shm.fifos().and_then(PacketSource::peek),
-                // A look at the network is dear: one a round.
+                // Polling the network is expensive: once per iteration.
                 PacketChannel::Net if taken == 0 => {
                     self.channels.net.as_mut().and_then(|net| net.peek())
                 }
@@ -161,8 +161,8 @@ impl EngineState {
         Ok(ROUND)
     }
 
-    /// The rest of a round, in which something has `arrived` or not: what does not wait for
-    /// packets.
+    /// The rest of an iteration: what does not depend on packets. `arrived`: whether something has
+    /// arrived in it.
     #[inline(always)]
     fn go_on(&mut self, mut arrived: bool) -> Result<bool, Fault> {
         if self.looks_after_offload() {
@@ -180,7 +180,7 @@ impl EngineState {
         Ok(arrived)
     }
 
-    /// Takes in what `source` has sent for receives that were started before, so that the next one
+    /// Handles packets of `source` for receives that were posted before, so that the next receive
     /// may find its message first in the ring and need not be posted.
     #[inline]
     pub(crate) fn take_in_posted(&mut self, source: u32) -> Result<(), Fault> {
@@ -192,7 +192,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// True when any channel has something. For the last look before parking.
+    /// True when any channel has something. For the last check before parking.
     pub(crate) fn has_arrivals(&mut self) -> bool {
         let arrived = self.channels.has_arrivals();
         if arrived {
@@ -201,7 +201,7 @@ impl EngineState {
         arrived
     }
 
-    /// Lets the next round look at all channels.
+    /// Makes the next iteration poll all channels.
     pub(crate) fn hasten(&mut self) {
         if let Some(polling) = &mut self.polling {
             polling.hasten();
@@ -257,7 +257,7 @@ mod tests {
         Polling::new(vec![PacketChannel::Net], true, policy).expect("a further channel")
     }
 
-    /// Rounds until the network is due, with `taken` packets through rings in each.
+    /// Iterations until the network is due, with `taken` packets through the rings in each.
     fn rounds(polling: &mut Polling, taken: usize) -> u32 {
         let mut rounds = 1;
         while polling.begin_round(taken) == 0 {

@@ -1,23 +1,22 @@
-//! A thread that makes progress while the program computes (chai-2009, chapter 5: copies that
-//! overlap with computation).
+//! The progress thread: makes progress while the program computes (chai-2009, chapter 5: copies
+//! that overlap with computation).
 //!
-//! A copy engine moves bytes by itself, but somebody has to match the message and start the copy,
-//! and the program may be away from MPI for long. Where a helper thread was asked for
-//! (`MICA_COPY_ENGINE=thread` or `dsa+thread`), this thread does that: as long as a long message is
-//! under way it waits like a thread of the program would, at the rank's parking spot; otherwise it
-//! sleeps where no message wakes it, and short messages do not pay for it but for the engine's
-//! lock, which it needs.
+//! A copy engine copies by itself, but a thread must match the message and start the copy, and the
+//! program may not call MPI for a long time. If a helper thread was requested
+//! (`MICA_COPY_ENGINE=thread` or `dsa+thread`), this thread does that. While a long message is in
+//! progress, it waits like a thread of the program, at the rank's parking spot. Otherwise it sleeps
+//! where no message wakes it: short messages pay nothing for it, except for the engine's lock,
+//! which it needs.
 
 use crate::engine::Engine;
 use crate::state::EngineState;
 use mica_channel::offload;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Looks for something to do before the thread parks while a long message is under way: some 100
-/// us.
+/// Failed polls before the thread parks while a long message is in progress: about 100 us.
 const IDLE_POLLS: u32 = 2000;
 
-/// The thread's bed.
+/// The thread's wait queue.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressThread {
     is_called: Mutex<bool>,
@@ -25,7 +24,7 @@ pub(crate) struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Wakes the thread if it sleeps, or is about to.
+    /// Wakes the thread if it sleeps, or is about to sleep.
     pub fn call(&self) {
         *self
             .is_called
@@ -50,11 +49,11 @@ impl ProgressThread {
 }
 
 impl Engine {
-    /// Starts the thread that makes progress for the program, if one was asked for. To be called
-    /// once.
+    /// Starts the progress thread, if one was requested. To be called once.
     pub fn attend(&'static self) {
         if let Some(thread) = &self.progress_thread {
-            // Without the thread messages wait for the program's calls, as they do elsewhere.
+            // Without the thread, messages wait for the program's calls, as they do if none is
+            // requested.
             let _ = offload::spawn_helper(self.segment, "mica-progress", move || {
                 self.serve(thread);
             });
@@ -68,21 +67,21 @@ impl Engine {
             while self.enter(|state| state.needs_attention()) {
                 match self.attending(EngineState::progress) {
                     Ok(true) => idle = 0,
-                    // Its core has nothing better to do, and to be woken takes longer than many a
-                    // copy.
+                    // Its core has nothing else to do, and waking the thread takes longer than many
+                    // copies.
                     Ok(false) if idle < IDLE_POLLS => {
                         idle += 1;
                         std::hint::spin_loop();
                     }
                     Ok(false) => self.park_progress_thread(),
-                    // The program meets the same fault at its next call, and can tell its user.
+                    // The program gets the same fault from its next call, and can report it.
                     Err(_) => break,
                 }
             }
         }
     }
 
-    /// As [`enter`](Engine::enter), by the attendant.
+    /// Like [`enter`](Engine::enter), for the progress thread.
     fn attending<R>(&self, f: impl FnOnce(&mut EngineState) -> R) -> R {
         self.enter(|state| {
             state.attention.attending = true;

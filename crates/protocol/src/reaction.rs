@@ -1,18 +1,18 @@
-//! Reactions: operations that have to go on when something else completes, whatever call makes the
+//! Reactions: operations that must continue when something else completes, whichever call makes the
 //! progress.
 //!
-//! A rank that waits for something else must not hold up its peers (MPI 5.0, 2.9). Schedules see to
-//! that themselves; a reaction is for an operation whose next step is known only when a message has
-//! come.
+//! A rank that waits for something else must not delay its peers (MPI 5.0, 2.9). Schedules ensure
+//! that by themselves; a reaction is for an operation whose next step is known only when a message
+//! has arrived.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::state::EngineState;
 
-/// What goes on when something has completed.
+/// An action to take when something has completed.
 pub trait Reaction: Send + Sync + Debug {
-    /// Looks whether its time has come, and acts. True when it need not be called again.
+    /// Checks whether it is due, and acts. True when it need not be called again.
     fn react(&self, state: &mut EngineState) -> bool;
 }
 
@@ -22,7 +22,7 @@ impl EngineState {
         self.schedules.reactions.push(reaction);
     }
 
-    /// Lets everything go on that waits for completions.
+    /// Runs the reactions and schedules that wait for completions.
     #[cold]
     pub(crate) fn follow_up(&mut self) {
         self.attention.completed = false;

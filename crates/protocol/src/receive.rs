@@ -14,7 +14,7 @@ use mica_channel::shm::Packet;
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 
-/// A receive that is under way.
+/// A receive that is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecvId(pub(crate) u32);
 
@@ -31,21 +31,21 @@ pub struct ProbedMessage {
     pub bytes: usize,
 }
 
-/// What has become of a receive that was just started.
+/// The outcome of the start of a receive.
 #[derive(Debug, Clone, Copy)]
 pub enum Started {
-    /// Its message was there, and fits.
+    /// Complete: its message had arrived, and fits the buffer.
     Received(ReceiveCompletion),
-    /// It is under way.
+    /// It is in progress.
     Posted(RecvId),
 }
 
-/// How a receive ended.
+/// The result of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveCompletion {
     /// Who sent the message, with what tag.
     pub envelope: MatchEnvelope,
-    /// Length of the message in bytes; the buffer holds less if it was shorter.
+    /// Length of the message in bytes; a shorter buffer holds only its beginning.
     pub sent: usize,
     /// Length of the buffer in bytes.
     pub capacity: usize,
@@ -58,11 +58,11 @@ pub(crate) struct RecvOp {
     pattern: MatchPattern,
     pub view: View,
     pub stage: ReceiveStage,
-    /// The buffer, as long as the sender may copy to it.
+    /// The exposed buffer, as long as the sender may copy to it.
     pub exposed: Option<Exposed>,
-    /// The copy engine's part, as long as it is at work.
+    /// The copy engine's job, as long as it is in progress.
     pub copying: Option<Box<Copying>>,
-    /// It counts among the long messages under way.
+    /// It is counted as a long message in progress.
     pub long: bool,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum ReceiveStage {
     Posted {
         ticket: u32,
     },
-    /// Matched with this message; so much of it is here.
+    /// Matched with this message, of which `position` bytes are here.
     Incoming {
         envelope: MatchEnvelope,
         total: usize,
@@ -82,7 +82,7 @@ pub(crate) enum ReceiveStage {
         envelope: MatchEnvelope,
         total: usize,
         sender_op: u32,
-        /// This side could not copy what it took.
+        /// This side failed to copy the pieces that it took.
         failed: bool,
     },
     Done(ReceiveCompletion),
@@ -92,7 +92,7 @@ impl EngineState {
     /// Starts a receive.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     pub fn receive(&mut self, pattern: MatchPattern, view: &View) -> Result<RecvId, Fault> {
         let early = self.matching.unexpected.find(&pattern);
         let op = RecvOp {
@@ -124,7 +124,7 @@ impl EngineState {
     /// Starts the receive of a message that a matched probe has taken.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     pub fn receive_probed(&mut self, message: MessageId, view: &View) -> Result<RecvId, Fault> {
         let (envelope, early) = self.matching.probed.remove(message.0 as usize);
         let pattern = MatchPattern {
@@ -151,7 +151,7 @@ impl EngineState {
         Ok(id)
     }
 
-    /// The end of a receive, if it has come; the receive is forgotten then.
+    /// The result of a receive, if it is complete; the receive is then removed.
     #[inline]
     pub fn take_received(&mut self, id: RecvId) -> Option<ReceiveCompletion> {
         let ReceiveStage::Done(completion) = self.operations.recvs[id.0 as usize].stage else {
@@ -161,7 +161,7 @@ impl EngineState {
         Some(completion)
     }
 
-    /// How a receive ended, if it has; it is kept.
+    /// The result of a receive, if it is complete; the receive is kept.
     #[inline]
     pub fn received(&self, id: RecvId) -> Option<ReceiveCompletion> {
         match self.operations.recvs[id.0 as usize].stage {
@@ -170,7 +170,7 @@ impl EngineState {
         }
     }
 
-    /// What a receive under way is, for people.
+    /// Describes a pending receive, for hang reports.
     pub fn pending_receive(&self, id: RecvId) -> Pending {
         let op = &self.operations.recvs[id.0 as usize];
         Pending {
@@ -182,7 +182,7 @@ impl EngineState {
         }
     }
 
-    /// Whether a receive has ended.
+    /// Whether a receive is complete.
     #[inline]
     pub fn is_received(&self, id: RecvId) -> bool {
         matches!(
@@ -196,7 +196,7 @@ impl EngineState {
         self.operations.recvs[id.0 as usize].pattern
     }
 
-    /// Cancels a receive if it is not matched yet; it completes as cancelled then (MPI 5.0, 3.8.4).
+    /// Cancels a receive if it is not matched yet; it then completes as cancelled (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
         let op = &self.operations.recvs[id.0 as usize];
         if let ReceiveStage::Posted { ticket } = op.stage {
@@ -224,7 +224,7 @@ impl EngineState {
         }
     }
 
-    /// The first message that fits `pattern`, if one has arrived; it stays.
+    /// The first message that matches `pattern`, if one has arrived; it remains in the queue.
     pub fn probe(&mut self, pattern: &MatchPattern) -> Option<ProbedMessage> {
         let ticket = self.matching.unexpected.find(pattern)?;
         let (envelope, early) = self.matching.unexpected.get(ticket);
@@ -234,8 +234,8 @@ impl EngineState {
         })
     }
 
-    /// The first message that fits `pattern`, if one has arrived, for
-    /// [`EngineState::receive_probed`] only.
+    /// The first message that matches `pattern`, if one has arrived. It is taken: only
+    /// [`EngineState::receive_probed`] receives it.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
         let ticket = self.matching.unexpected.find(pattern)?;
         let (envelope, early) = self.matching.unexpected.remove(ticket);
@@ -252,7 +252,7 @@ impl EngineState {
         Some((MessageId(index as u32), arrival))
     }
 
-    /// Messages that have arrived and match nothing so far.
+    /// Number of messages that have arrived and are not matched yet.
     pub fn unexpected_messages(&self) -> usize {
         self.matching.unexpected.len()
     }
@@ -265,7 +265,7 @@ impl EngineState {
         }
     }
 
-    /// Matches receive `id` with a message that came before it and was known by `old`.
+    /// Matches receive `id` with a message that arrived before it and was known as `old`.
     fn accept(
         &mut self,
         id: RecvId,
@@ -531,8 +531,8 @@ impl EngineState {
         position
     }
 
-    /// A sender has used up the basic design's FIFO before its message was complete; now that it
-    /// has been read, the sender may go on (chai-2009, 3.1.1, step 3).
+    /// A sender has used up the basic design's FIFO before its message was complete; now that the
+    /// FIFO has been read, the sender may continue (chai-2009, 3.1.1, step 3).
     pub(crate) fn on_request_more(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
         let ReceiveStage::Incoming { position, .. } =
@@ -544,7 +544,7 @@ impl EngineState {
         self.send_control(source, packet::clear(sender_op, receiver_op, position))
     }
 
-    /// A sender asks to send.
+    /// An RTS has arrived from `source`.
     pub(crate) fn on_request(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let envelope = MatchEnvelope {
             context: packet.context,
@@ -580,8 +580,8 @@ fn set_arrived(early: &mut UnexpectedMessage, position: usize) {
 }
 
 impl EngineState {
-    /// The short way of a receive: no other is going on, and its message is the next from `source`.
-    /// One that is longer than the buffer is left alone unless `any_length`.
+    /// The fast path of a receive: no other receive is in progress, and its message is the next
+    /// from `source`. A message longer than the buffer is left alone unless `any_length`.
     #[inline(always)]
     pub(crate) fn glance(
         &mut self,
@@ -590,14 +590,14 @@ impl EngineState {
         view: &View,
         any_length: bool,
     ) -> ProgressHint {
-        // Messages that wait for other receives are in nobody's way.
+        // Unexpected messages for other receives do not matter.
         let waits = !self.matching.unexpected.is_empty()
             && self.matching.unexpected.find(pattern).is_some();
         if waits || !(self.matching.posted.is_empty() && self.backlog.is_empty()) {
             return ProgressHint::Busy;
         }
         let Some(packet) = self.channels.shm.peek_from(source) else {
-            // The network has no queue for each peer that a glance could see.
+            // The network has no queue per peer that could be polled here.
             return match self.channels.is_remote(source) {
                 true => ProgressHint::Busy,
                 false => ProgressHint::Nothing,

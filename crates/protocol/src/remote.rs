@@ -1,9 +1,11 @@
-//! Long messages over the network, once the sender has said where they lie (`REQUEST`).
+//! Long messages over the network, after their RTS (`REQUEST`).
 //!
-//! | message | how it comes | packets after the request |
+//! | message | transfer | packets after the RTS |
 //! |---|---|---|
-//! | in one piece on both sides, and the provider reads remote memory | the receiver reads it (RMA; jiang-2004, 2.1.1) | receiver: `DONE` |
-//! | otherwise, or if the read is refused | the sender sends it | receiver: `CLEAR`; sender: `CHUNK` ... |
+//! | readable | the receiver reads it (RMA; jiang-2004, 2.1.1) | receiver: `DONE` |
+//! | other, or the read is refused | the sender sends it | receiver: `CLEAR`; sender: `CHUNK` ... |
+//!
+//! A message is readable if it is contiguous on both sides and the provider reads remote memory.
 
 use crate::Fault;
 use crate::packet::{self, RtsPacket};
@@ -22,7 +24,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Between two looks at a network that cannot be waited for.
+/// Time between two polls of a network that cannot be waited for.
 const POLL_SLEEP: Duration = Duration::from_micros(500);
 
 /// The messages that this rank reads from their senders.
@@ -50,8 +52,8 @@ struct RemoteRead {
 }
 
 impl EngineState {
-    /// Announces the send `id` to its receiver, who is reached over the network. False when there
-    /// is no room.
+    /// Sends the RTS of send `id` to its receiver, which is reached over the network. False when
+    /// there is no room.
     pub(crate) fn send_rts_remote(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.operations.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
@@ -61,7 +63,7 @@ impl EngineState {
         };
         if op.asking.registered.is_none()
             && net.can_read()
-            // One that would fit a packet, but for its receiver, is not worth a read.
+            // A message that fits a packet, but is held back by its receiver, is not worth a read.
             && !(is_held && len <= net.payload_max())
             && let Some((address, _)) = op.view.as_contiguous()
         {
@@ -86,7 +88,7 @@ impl EngineState {
         Ok(sent)
     }
 
-    /// Gets the first `len` bytes of a message that `peer` has announced over the network.
+    /// Transfers the first `len` bytes of a message that `peer` has announced over the network.
     pub(crate) fn fetch_remote(
         &mut self,
         id: RecvId,
@@ -97,7 +99,7 @@ impl EngineState {
     ) -> Result<(), Fault> {
         let can_read = self.channels.net_to(peer).is_some_and(|net| net.can_read());
         let limits = NetworkLimits {
-            // It was asked for, so it is past that.
+            // The message was announced by RTS, so it is not eager.
             eager_max: 0,
             can_read: can_read && request.registered.is_some(),
         };
@@ -137,7 +139,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// Goes on with what the network has ended. True when anything has.
+    /// Handles what the network has completed. True when there was anything.
     pub(crate) fn follow_net(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
         while let Some(end) = self
@@ -151,7 +153,7 @@ impl EngineState {
             if end.result.is_ok() {
                 self.end_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
             } else if self.lost.is_none() {
-                // Refused, or broken off: then the loss is told as well.
+                // The read was refused, or aborted by a loss, which is then reported as well.
                 self.ask_for_cells(read.recv, read.peer, read.sender_op)?;
             }
         }
@@ -173,7 +175,7 @@ impl EngineState {
         Ok(ended)
     }
 
-    /// How to wait for the network; `None` when it has something, or is no part of this job.
+    /// How to wait for the network; `None` when it has something to do, or the job has none.
     pub(crate) fn watch(&mut self) -> Option<BellWatch> {
         let net = self.channels.net.as_deref_mut()?;
         match net.prepare_to_wait() {
@@ -198,14 +200,14 @@ impl EngineState {
         }
     }
 
-    /// Looks whether the rank that this one has long waited for is still there, or, if that may be
-    /// any, all of the node.
+    /// Checks whether the rank that this one has long waited for still exists, or, if it may be any
+    /// rank, all ranks of the node.
     #[cold]
     pub(crate) fn look_for(&mut self, segment: &JobSegment, peer: i32) {
         let mut lost = None;
         match u32::try_from(peer) {
             Ok(peer) if self.channels.is_remote(peer) => {
-                // What it finds comes as a loss.
+                // What it finds is reported as a loss.
                 let _ = self.channels.net_to(peer).map(|net| net.probe(peer));
             }
             Ok(peer) => lost = segment.is_gone(peer).then_some(peer),

@@ -1,21 +1,23 @@
-//! Long messages, from the request to the last byte (DESIGN.md, section 4; chai-2009, chapters 4 to
-//! 6).
+//! Rendezvous: long messages, from the RTS to the last byte (DESIGN.md, section 4; chai-2009,
+//! chapters 4 to 6).
 //!
-//! The sender says where its bytes lie (`REQUEST`). The receiver, once the message is matched,
-//! picks the way:
+//! The sender announces where its bytes lie (RTS, `REQUEST`). The receiver chooses the path when
+//! the message is matched:
 //!
-//! | way | who copies | packets after the request |
+//! | path | who copies | packets after the RTS |
 //! |---|---|---|
 //! | pull | the receiver | receiver: `DONE` |
-//! | cooperate | both, disjoint pieces | receiver: `JOIN`, `DONE` when it has copied its pieces; sender: `PUSHED`, if it took any |
+//! | cooperate | both, disjoint pieces | receiver: `JOIN`, `DONE`; sender: `PUSHED`, if any |
 //! | push | the sender | receiver: `JOIN`; sender: `PUSHED` |
 //! | cells | both, each byte twice | receiver: `CLEAR`; sender: `MORE_CELLS` ... |
 //!
-//! A sender that takes part does so whenever it makes progress: the receiver does not wait for it
-//! but only for pieces that it has taken. Where a copy is refused after all, the message goes
-//! through cells from its start: a receiver that fails takes what is left without copying it, so
-//! that the sender ends, and asks for cells; a sender that fails says so, stays, and ignores a
-//! `DONE`.
+//! If both copy, the receiver sends `DONE` when it has copied its pieces, and the sender `PUSHED`
+//! if it has taken any. A sender takes part whenever it makes progress: the receiver does not wait
+//! for the sender, only for pieces that the sender has taken.
+//!
+//! If a copy is refused, the message goes through cells from its start. A receiver that fails takes
+//! the remaining pieces without copying them, so that the sender stops, and asks for cells. A
+//! sender that fails reports it, remains pending, and ignores a `DONE`.
 
 use crate::Fault;
 use crate::matching::MatchEnvelope;
@@ -41,23 +43,23 @@ use std::ops::Range;
 /// What a sender keeps for the receiver of a long message.
 #[derive(Debug, Default)]
 pub(crate) struct RtsState {
-    /// The message's memory, if it lies in one piece.
+    /// The message's memory, if it is contiguous.
     exposed: Option<Exposed>,
-    /// That is from memory, and to be confirmed when the request has left.
+    /// `exposed` is cached, and is confirmed when the RTS has left.
     recalled: bool,
-    /// The message's pieces otherwise, for the receiver to read while it pulls.
+    /// The message's pieces if it is not contiguous, for the receiver to read while it pulls.
     pieces: Vec<RemoteRun>,
     split: Option<u8>,
     /// This side failed to copy pieces that it had taken: the receiver will ask for cells.
     spoiled: bool,
-    /// It counts among the long messages under way.
+    /// It is counted as a long message in progress.
     long: bool,
-    /// The message's memory, as the network knows it.
+    /// The message's memory, as registered with the network.
     pub(crate) registered: Option<transport::ReadableRegion>,
 }
 
 impl RtsState {
-    /// Of a message whose memory is open to the receiver.
+    /// The state of a message whose memory is open to the receiver.
     pub fn of(exposed: Option<Exposed>, recalled: bool) -> RtsState {
         RtsState {
             exposed,
@@ -67,12 +69,12 @@ impl RtsState {
     }
 }
 
-/// The splits of this rank's messages.
+/// The cooperative copies of this rank's messages, which packets name by index (`split`).
 #[derive(Debug)]
 pub(crate) struct CooperativeCopies {
     segment: &'static JobSegment,
     me: u32,
-    /// `None` until the first is asked for.
+    /// Those not in use; `None` until the first is requested.
     free: Option<Vec<u8>>,
 }
 
@@ -85,7 +87,7 @@ impl CooperativeCopies {
         }
     }
 
-    /// A split of which nothing is taken; `None` when all are in use.
+    /// A cooperative copy of which nothing is taken; `None` when all are in use.
     fn take(&mut self) -> Result<Option<u8>, ChannelError> {
         if self.free.is_none() {
             let bytes = SPLITS * size_of::<CooperativeCopy>();
@@ -111,14 +113,14 @@ impl CooperativeCopies {
     }
 }
 
-/// A peer's buffer, in one piece, that this rank copies from or to: through a window where there is
-/// one, the rest with the kernel's help.
+/// A contiguous buffer of a peer that this rank copies from or to: through a window if there is
+/// one, the rest through the kernel.
 struct PeerRange {
     peer: u32,
     address: u64,
     window: Option<Window>,
     /// Where the peer answers whether the window shows its buffer. What is copied before the answer
-    /// is there means nothing until it is yes.
+    /// is valid only if the answer is yes.
     answer: Option<&'static CooperativeCopy>,
 }
 
@@ -141,20 +143,20 @@ impl PeerRange {
         }
     }
 
-    /// False if the window shows something else than the peer's buffer.
+    /// False if the window shows something other than the peer's buffer.
     fn is_confirmed(&self, peers_side: CopyEnd) -> bool {
         self.answer
             .is_none_or(|split| await_answer(split, peers_side))
     }
 
-    /// Whether all of `len` bytes can be had without the kernel.
+    /// Whether all `len` bytes can be reached without the kernel.
     fn is_mapped(&self, len: usize) -> bool {
         self.window
             .as_ref()
             .is_some_and(|w| w.reachable() == (0..len))
     }
 
-    /// How bytes move that go by here, as it is counted.
+    /// The traffic class of bytes that are copied here.
     fn way(&self) -> TrafficClass {
         if self.window.is_some() {
             TrafficClass::Mapped
@@ -206,15 +208,15 @@ impl PeerRange {
     }
 }
 
-/// Looks at an answer before its side counts as not running.
+/// Polls for an answer before its side is assumed not to be running.
 const ANSWER_POLLS: u32 = 2000;
 
-/// How long an answer is waited for: some turns of the core, for ranks that share it. Of a peer
-/// that is stopped, or gone, nobody learns here: it is for the caller's wait to park, and to tell.
+/// How long to wait for an answer: several time slices, for ranks that share a core. A peer that is
+/// stopped or gone is not detected here: the caller's wait parks, and reports it.
 const ANSWER_TIME_NS: u64 = 20_000_000;
 
-/// Waits for the answer of `side`, which is but a system call away. Who does not give it in time
-/// has said no: the message goes through cells then.
+/// Waits for the answer of `side`, which needs only one system call. A side that does not answer in
+/// time has answered no: the message then goes through cells.
 fn await_answer(split: &CooperativeCopy, side: CopyEnd) -> bool {
     for _ in 0..ANSWER_POLLS {
         if let Some(answer) = split.confirmed(side) {
@@ -236,12 +238,12 @@ fn await_answer(split: &CooperativeCopy, side: CopyEnd) -> bool {
 /// A receive buffer that is open to the sender.
 struct OpenedBuffer {
     exposed: Exposed,
-    /// It is from memory, and to be confirmed when the sender has been told.
+    /// It is cached, and is confirmed when the sender has been notified.
     recalled: bool,
 }
 
 impl EngineState {
-    /// Announces the send `id` to its receiver. False when the ring is full.
+    /// Sends the RTS of send `id` to its receiver. False when the ring is full.
     pub(crate) fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.operations.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
@@ -277,7 +279,7 @@ impl EngineState {
             op.asking.split = self.splits.take()?;
         }
         if op.asking.recalled && op.asking.split.is_none() {
-            // There is no place for the answer.
+            // Without a cooperative copy there is no place for the answer.
             op.asking.recalled = false;
             let (address, _) = op.view.as_contiguous().expect("recalled");
             op.asking.exposed = self.direct.expose(address, len);
@@ -300,7 +302,7 @@ impl EngineState {
             &op.asking.exposed,
             op.view.as_contiguous(),
         ) {
-            // While the request is on its way.
+            // While the RTS is in flight.
             let is_right = self.direct.confirm(address, len, exposed);
             self.splits
                 .of(self.me, split)
@@ -313,7 +315,7 @@ impl EngineState {
         Ok(true)
     }
 
-    /// Gets a message that its sender has only announced.
+    /// Transfers a message that its sender has only announced.
     pub(crate) fn fetch(
         &mut self,
         id: RecvId,
@@ -348,7 +350,7 @@ impl EngineState {
             _ => None,
         };
         let theirs_mapped = reach.as_ref().is_some_and(|r| r.is_mapped(total));
-        // Opening this side's buffer is in vain where the other side's is enough.
+        // Opening this side's buffer has no use if the other side's is enough.
         let mine = if theirs_mapped && !self.selection.may_cooperate() {
             None
         } else {
@@ -404,7 +406,7 @@ impl EngineState {
         }
     }
 
-    /// Copies the message alone.
+    /// Copies the whole message on this side.
     fn pull(
         &mut self,
         id: RecvId,
@@ -434,7 +436,7 @@ impl EngineState {
         self.end_fetch(id, peer, request.op, way)
     }
 
-    /// The message is here, whole.
+    /// The whole message is here.
     pub(crate) fn end_fetch(
         &mut self,
         id: RecvId,
@@ -446,7 +448,7 @@ impl EngineState {
         self.send_control(peer, packet::done(sender_op, way))
     }
 
-    /// Opens the buffer to the sender and leaves the copying to it.
+    /// Opens the buffer to the sender, which copies the whole message.
     fn have_pushed(
         &mut self,
         id: RecvId,
@@ -460,7 +462,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// Opens the buffer to the sender and copies what it does not take.
+    /// Opens the buffer to the sender and copies the pieces that the sender does not take.
     fn cooperate(
         &mut self,
         id: RecvId,
@@ -488,7 +490,7 @@ impl EngineState {
             self.finish_incoming(id);
         }
         if failed {
-            // The sender stays until its part is here, and is asked for cells then.
+            // The sender remains pending until its part is here, and is then asked for cells.
             return Ok(());
         }
         self.send_control(reach.peer, packet::done(request.op, reach.way()))
@@ -524,7 +526,7 @@ impl EngineState {
             request.split,
             &self.operations.recvs[id.0 as usize].exposed,
         ) {
-            // While the invitation is on its way.
+            // While the `JOIN` is in flight.
             let is_right = self.direct.confirm(join.address as usize, len, exposed);
             self.splits
                 .of(peer, split)
@@ -533,8 +535,8 @@ impl EngineState {
         Ok(())
     }
 
-    /// Opens the buffer of a receive to the sender; from memory, if the two have a split for the
-    /// answer.
+    /// Opens the buffer of a receive to the sender; from cached state, if there is a cooperative
+    /// copy for the answer.
     fn open_receive(&mut self, view: &View, len: usize, answers: bool) -> Option<OpenedBuffer> {
         let (address, _) = view.as_contiguous()?;
         if answers && let Some(exposed) = self.direct.recall(address, len) {
@@ -546,7 +548,7 @@ impl EngineState {
         Some(OpenedBuffer { exposed, recalled })
     }
 
-    /// This side has done its part of receive `id`.
+    /// This side has done its part of receive `id`, and waits for the sender's.
     fn await_push(&mut self, id: RecvId, sender_op: u32, failed: bool) {
         let op = &mut self.operations.recvs[id.0 as usize];
         if let ReceiveStage::Incoming {
@@ -571,13 +573,13 @@ impl EngineState {
         self.send_control(peer, packet::clear(sender_op, id.0, 0))
     }
 
-    /// Opens `len` bytes of this rank's `view` to peers, if it lies in one piece.
+    /// Opens `len` bytes of this rank's `view` to peers, if it is contiguous.
     pub(crate) fn expose(&mut self, view: &View, len: usize) -> Option<Exposed> {
         let (address, _) = view.as_contiguous()?;
         self.direct.expose(address, len)
     }
 
-    /// The receiver opens its buffer: copies what it leaves to this side, now.
+    /// The receiver has opened its buffer: copies the pieces that it leaves to this side, now.
     pub(crate) fn on_join(&mut self, packet: &Packet) -> Result<(), Fault> {
         let join = packet::read_join(packet);
         let (id, len) = (join.sender_op, join.len as usize);
@@ -646,7 +648,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// The receiver has the message (or has matched it), and has done with its memory.
+    /// The receiver has received (or has matched) the message, and no longer uses its memory.
     pub(crate) fn on_done(&mut self, packet: &Packet) {
         let (id, way) = packet::read_done(packet);
         if !self.operations.sends[id as usize].asking.spoiled {
@@ -656,7 +658,7 @@ impl EngineState {
 
     fn end_rendezvous(&mut self, id: u32, way: TrafficClass) {
         let op = &mut self.operations.sends[id as usize];
-        // A short message that was only acknowledged has been counted when it left.
+        // A short message that was only acknowledged was counted when it left.
         if op.view.len() > self.selection.ring_max(op.peer) {
             self.counters.count_message(way, op.view.len());
         }
@@ -665,7 +667,7 @@ impl EngineState {
         self.wake_progress_thread();
     }
 
-    /// The message does not use its memory for peers any more.
+    /// Releases the memory that the message keeps for peers.
     pub(crate) fn forget_rts(&mut self, id: u32) {
         let asking = std::mem::take(&mut self.operations.sends[id as usize].asking);
         if let Some(split) = asking.split {
@@ -684,7 +686,7 @@ impl EngineState {
 mod tests {
     use super::*;
 
-    /// As where the peer is stopped before it answers.
+    /// As if the peer were stopped before it answers.
     #[test]
     fn an_answer_that_does_not_come_is_no() {
         let split = CooperativeCopy::new();

@@ -1,9 +1,8 @@
-//! Schedules: operations of several rounds that go on by themselves, advanced by every progress of
-//! the engine.
+//! Schedules: operations of several stages, which the engine advances whenever it makes progress.
 //!
-//! A collective is written down once as rounds of messages and local work; the blocking form runs
-//! it to its end at once, the non-blocking and persistent forms hand it to the engine. Any number
-//! may be under way on one communicator; their tags keep them apart.
+//! A collective is described once, as stages of messages and local work. The blocking form runs it
+//! to completion at once; the nonblocking and persistent forms pass it to the engine. Any number
+//! may be in progress on one communicator; their tags distinguish them.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -19,7 +18,7 @@ use crate::receive::{ReceiveCompletion, RecvId};
 use crate::send::SendId;
 use crate::state::EngineState;
 
-/// A schedule that is under way.
+/// A schedule that is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ScheduleId(u32);
 
@@ -51,17 +50,18 @@ pub trait StageWork: Send + Sync + Debug {
     fn run(&self) -> Result<(), i32>;
 }
 
-/// A part of an operation that goes on by looking at memory which ranks share. Whoever changes what
-/// it looks at wakes this rank.
+/// A part of an operation that advances by polling memory that ranks share. A rank that changes
+/// what it polls wakes this rank.
 pub trait StageTask: Send + Debug {
-    /// Goes as far as it can without waiting; its end, if it has come. Runs inside the engine.
+    /// Advances as far as possible without waiting. Returns the result when complete. Runs inside
+    /// the engine.
     fn advance(&mut self) -> Option<Result<(), TaskError>>;
 }
 
-/// Makes the tasks of a stage, one for each time that its schedule runs. Called when the schedule
-/// starts, for all stages in their order.
+/// Creates the tasks of a stage, one for each run of its schedule. Called when the schedule starts,
+/// for all stages in order.
 pub trait Prepare: Send + Sync + Debug {
-    /// The task.
+    /// Creates the task.
     fn prepare(&self) -> Box<dyn StageTask>;
 }
 
@@ -74,8 +74,8 @@ pub struct TaskError {
     pub detail: String,
 }
 
-/// Messages that are under way together, a task that begins when all have arrived, and the work
-/// that follows.
+/// Messages that are in progress together, a task that begins when all of them are complete, and
+/// the work that follows.
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleStage {
     /// Messages.
@@ -115,14 +115,14 @@ pub(crate) struct RunningSchedule {
     context: u64,
     tag: i32,
     stages: Arc<[ScheduleStage]>,
-    /// The stage whose messages are under way.
+    /// The stage that is in progress.
     at: usize,
     sends: Vec<SendId>,
     receives: Vec<RecvId>,
-    /// The tasks of this stage, unless it is done, and of later ones.
+    /// The tasks of this stage, unless it is complete, and of later ones.
     tasks: VecDeque<Box<dyn StageTask>>,
     end: Option<Result<(), ScheduleFailure>>,
-    /// Nobody will ask for its end.
+    /// Its completion is never asked for.
     abandoned: bool,
 }
 
@@ -160,18 +160,18 @@ impl EngineState {
         ScheduleId(index as u32)
     }
 
-    /// How a schedule ended, if it has; it is kept.
+    /// The result of a schedule, if it is complete; the schedule is kept.
     pub fn schedule_end(&self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
         self.schedules.running[id.0 as usize].end.clone()
     }
 
-    /// How a schedule ended, if it has; it is forgotten then.
+    /// The result of a schedule, if it is complete; the schedule is then removed.
     pub fn take_schedule(&mut self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
         self.schedules.running[id.0 as usize].end.as_ref()?;
         self.schedules.running.remove(id.0 as usize).end
     }
 
-    /// Lets a schedule go on without anybody asking for its end.
+    /// Lets a schedule continue; its completion is never asked for.
     pub fn abandon_schedule(&mut self, id: ScheduleId) {
         let running = &mut self.schedules.running[id.0 as usize];
         running.abandoned = true;
@@ -180,8 +180,8 @@ impl EngineState {
         }
     }
 
-    /// Takes those schedules on that look at shared memory, before this rank parks. True when
-    /// something has ended.
+    /// Advances the schedules that poll shared memory, before this rank parks. True when something
+    /// has completed.
     pub(crate) fn advance_tasks(&mut self) -> bool {
         self.schedules.with_tasks > 0 && {
             self.advance_schedules();
@@ -189,7 +189,7 @@ impl EngineState {
         }
     }
 
-    /// True when no schedule is under way whose end nobody will ask for.
+    /// True when no abandoned schedule is in progress.
     pub(crate) fn no_abandoned_schedule(&self) -> bool {
         self.schedules
             .under_way
@@ -220,14 +220,14 @@ impl EngineState {
         }
     }
 
-    /// Starts the messages of a schedule's present stage.
+    /// Starts the messages of a schedule's current stage.
     fn begin_stage(&mut self, index: usize) {
         let RunningSchedule {
             context, tag, at, ..
         } = self.schedules.running[index];
         let stages = self.schedules.running[index].stages.clone();
         let Some(stage) = stages.get(at) else { return };
-        // Receives first: what comes from a rank that is ahead finds its place.
+        // Receives first: a message of a rank that is ahead then finds its receive posted.
         for step in &stage.steps {
             if let ScheduleStep::Receive { peer, view } = step {
                 let pattern = MatchPattern {
@@ -256,7 +256,7 @@ impl EngineState {
         }
     }
 
-    /// Takes a schedule as far as it goes.
+    /// Advances a schedule as far as possible.
     fn advance_schedule(&mut self, index: usize) {
         while self.schedules.running[index].end.is_none() {
             let mut sends = std::mem::take(&mut self.schedules.running[index].sends);

@@ -1,9 +1,9 @@
-//! The choice of the way in this job: `mica_policy`'s function with this job's costs and tunables,
-//! and what is known of each peer (DESIGN.md, section 4; chai-2009, chapter 6).
+//! The choice of the path in this job: `mica_policy`'s function with this job's costs and tunables,
+//! and the state of each peer (DESIGN.md, section 4; chai-2009, chapter 6).
 //!
-//! The sender picks among the eager ways and a request by thresholds that were derived from that
-//! function when the job began ([`Selection::plan`]). The receiver of a request, who knows both
-//! buffers, asks the function itself ([`Selection::choose`]).
+//! The sender chooses between the eager paths and an RTS by thresholds that are derived from that
+//! function at the start of the job ([`Selection::plan`]). The receiver of an RTS, which knows both
+//! buffers, calls the function itself ([`Selection::choose`]).
 
 use mica_channel::memory::View;
 use mica_channel::shm::{INLINE, PAYLOAD_MAX};
@@ -16,21 +16,21 @@ use mica_policy::{
 /// How a message leaves its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendPlan {
-    /// With the head, in one slot.
+    /// With the header, in one slot.
     Inline,
     /// In the ring's arena.
     Ring,
     /// Through cells, at once.
     Cells,
-    /// After a request to send.
+    /// After an RTS.
     Rendezvous,
 }
 
-/// What decides about messages to and from one peer.
+/// What determines the path of messages to and from one peer.
 #[derive(Debug, Clone, Copy)]
 struct PeerSelection {
     thresholds: Thresholds,
-    /// From here on a buffer that peers can map is worth a request.
+    /// Minimum length in bytes of a buffer that is worth an RTS if peers can map it.
     mapped_min: usize,
     level: Level,
     /// The peer has announced that it lags behind.
@@ -49,7 +49,7 @@ pub struct Selection {
     allowed: MessagePaths,
     limits: EagerLimits,
     oversubscribed: bool,
-    /// `MICA_DIRECT_MIN`, if it is set: it goes before the costs.
+    /// `MICA_DIRECT_MIN`, if it is set: it overrides the costs.
     direct_min: Option<usize>,
     /// The selections for peers of equal level and limits, two for each: for peers that keep up
     /// and for those that lag behind.
@@ -58,32 +58,32 @@ pub struct Selection {
     class_of: Vec<PeerClass>,
 }
 
-/// What the receiver of a request knows of the two buffers.
+/// What the receiver of an RTS knows about the two buffers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferFacts {
     /// Bytes to be copied.
     pub len: usize,
-    /// Pieces of memory that they lie in, at the side that has more.
+    /// Number of their contiguous pieces, on the side that has more.
     pub pieces: usize,
-    /// This rank can load from all of the sender's, which lies in one piece.
+    /// This rank can load from all of the sender's buffer, which is contiguous.
     pub theirs_mapped: bool,
-    /// The sender can store to all of this rank's, which lies in one piece.
+    /// The sender can store to all of this rank's buffer, which is contiguous.
     pub mine_mapped: bool,
-    /// The kernel would copy from the sender's.
+    /// The kernel can copy from the sender's buffer.
     pub readable: bool,
-    /// Both lie in one piece, and the sender has a split for them.
+    /// Both buffers are contiguous, and the sender has a cooperative copy for them.
     pub divisible: bool,
-    /// A copy engine is at hand, and the program does not wait for this message.
+    /// A copy engine is available, and may copy this message.
     pub offload: bool,
 }
 
 impl Selection {
-    /// For a rank with these peers: the level of each and, where everything goes by packets, what
-    /// fits one and so goes at once, unless `MICA_EAGER_MAX` says less: under the basic design of
-    /// shared memory (chai-2009, 3.1.1) and over the network.
+    /// For a rank with these peers: the level of each and, if all data goes in packets (in the
+    /// basic design of shared memory, chai-2009, 3.1.1, and over the network), the largest payload
+    /// of a packet: a message up to this length is eager, unless `MICA_EAGER_MAX` is less.
     ///
     /// # Errors
-    /// When a tunable's value does not fit.
+    /// When a tunable's value is invalid.
     pub fn new(
         costs: PathCosts,
         peers: impl Iterator<Item = (Level, Option<usize>)>,
@@ -101,7 +101,7 @@ impl Selection {
         let mapped = MessagePaths::NONE
             .with(MessagePath::Mapped)
             .with(MessagePath::MappedCooperate);
-        // Shorter buffers are not moved.
+        // Shorter buffers are not migrated.
         let movable = tunables::MAPPED_MIN.number()? as usize;
         let derive = |level, ways: MessagePaths| {
             let available = MessagePaths::SHARED_MEMORY
@@ -168,7 +168,7 @@ impl Selection {
         })
     }
 
-    /// How a message of `len` bytes leaves for `peer`; `sync` if its sender must know that it was
+    /// How a message of `len` bytes is sent to `peer`; `sync` if its sender must know that it is
     /// matched.
     #[inline(always)]
     pub fn plan(&self, peer: u32, len: usize, sync: bool) -> SendPlan {
@@ -186,15 +186,15 @@ impl Selection {
         }
     }
 
-    /// Whether to ask `peer` first after all for a message that could go through cells, if its
-    /// buffer can be mapped.
+    /// Whether to send an RTS to `peer` for a message that could go through cells, if its buffer
+    /// can be mapped.
     #[inline]
     pub fn is_worth_mapping(&self, peer: u32, len: usize) -> bool {
         let connection = self.peer(peer);
         len >= connection.mapped_min && !connection.skewed
     }
 
-    /// Longest message that this rank keeps for itself, of its own to itself.
+    /// Maximum length of a message of this rank to itself that is buffered.
     pub fn eager_to_self(&self, me: u32) -> usize {
         self.peer(me).thresholds.eager_max
     }
@@ -204,25 +204,25 @@ impl Selection {
         self.peer(peer).thresholds.ring_max
     }
 
-    /// Whether the pieces of a message to `peer` are to be listed for the kernel.
+    /// Whether the pieces of a message to `peer` are to be listed for the kernel's copy.
     pub fn is_worth_listing(&self, peer: u32, view: &View) -> bool {
         let t = &self.peer(peer).thresholds;
         let len = view.len();
         len >= t.direct_min && len / view.run_count_hint().max(1) >= t.direct_run_min
     }
 
-    /// Whether a message of this length gets a split, for the answers of both sides and for the
-    /// copying by both.
+    /// Whether a message of this length gets a cooperative copy, for the answers of both sides and
+    /// for copying by both.
     pub fn is_worth_splitting(&self, len: usize) -> bool {
         len >= SPLIT_MIN
     }
 
-    /// Whether both sides of a message may copy at once.
+    /// Whether both sides of a message may copy at the same time.
     pub fn may_cooperate(&self) -> bool {
         !self.oversubscribed
     }
 
-    /// The way of a message that `peer` has announced and this rank has matched.
+    /// The path of a message that `peer` has announced and this rank has matched.
     pub(crate) fn choose(&self, peer: u32, buffers: &BufferFacts) -> MessagePath {
         let connection = self.peer(peer);
         let mut available = MessagePaths::NONE.with(MessagePath::Streamed);
@@ -283,7 +283,8 @@ impl Selection {
     }
 }
 
-/// Shortest message that gets a split: below, cells are faster whatever the buffers.
+/// Minimum length in bytes of a message that gets a cooperative copy: below, cells are faster for
+/// any buffers.
 const SPLIT_MIN: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -316,7 +317,7 @@ mod tests {
         assert_eq!(s.plan(NEAR, 32 << 10, false), SendPlan::Cells);
         assert_eq!(s.plan(NEAR, 32 << 10, true), SendPlan::Rendezvous);
         assert_eq!(s.plan(NEAR, 1 << 20, false), SendPlan::Rendezvous);
-        // The farther the peer, the sooner one copy is worth a request (chai-2009, 6.3.1).
+        // The farther the peer, the shorter the messages that are worth an RTS (chai-2009, 6.3.1).
         assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Rendezvous);
     }
 

@@ -13,7 +13,7 @@ use mica_channel::shm::Packet;
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 
-/// A send that is under way.
+/// A send that is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SendId(pub(crate) u32);
 
@@ -24,18 +24,18 @@ pub(crate) struct SendOp {
     pub tag: i32,
     pub view: View,
     pub phase: SendPhase,
-    /// What the receiver needs to get the message from here.
+    /// What the receiver needs to get the message from this rank.
     pub asking: RtsState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendPhase {
-    /// In the outbox; goes this way when its turn comes.
+    /// In the outbox; is sent by this plan when it is first in order.
     Queued(SendPlan, Sync),
-    /// In the outbox; so many bytes have left through cells or in chunks. `target`: see
+    /// In the outbox; `position` bytes have left through cells or in chunks. `target`: see
     /// `MORE_CELLS`.
     Streaming { position: usize, target: u64 },
-    /// Waits for `DONE`, or for `CLEAR`.
+    /// Waits for FIN (`DONE`) or CTS (`CLEAR`).
     Asked,
     /// Complete.
     Done,
@@ -45,10 +45,10 @@ pub(crate) enum SendPhase {
 pub(crate) type Sync = bool;
 
 impl EngineState {
-    /// Starts a send. `None`: it is complete already, and the buffer free.
+    /// Starts a send. `None`: it is already complete, and the buffer may be reused.
     ///
     /// # Errors
-    /// When memory for it cannot be had.
+    /// When memory for it cannot be allocated.
     #[inline(always)]
     pub fn send(
         &mut self,
@@ -115,12 +115,12 @@ impl EngineState {
         Ok(Some(SendId(id)))
     }
 
-    /// Opens the buffer of a long message to its receiver. One that is mapped makes a request
-    /// worthwhile earlier.
+    /// Opens the buffer of a long message to its receiver. If the buffer is mapped, an RTS is worth
+    /// it for shorter messages as well.
     fn prepare(&mut self, peer: u32, view: &View, plan: SendPlan) -> (SendPlan, RtsState) {
         let len = view.len();
         if self.channels.is_remote(peer) {
-            // The network is told when the request leaves.
+            // The buffer is registered with the network when the RTS leaves.
             return (plan, RtsState::default());
         }
         if matches!(plan, SendPlan::Cells | SendPlan::Rendezvous)
@@ -146,7 +146,7 @@ impl EngineState {
         (plan, RtsState::of(exposed, false))
     }
 
-    /// True when the send is complete; it is forgotten then.
+    /// True when the send is complete; it is then removed.
     pub fn take_send(&mut self, id: SendId) -> bool {
         let done = self.is_sent(id);
         if done {
@@ -161,7 +161,7 @@ impl EngineState {
         self.operations.sends[id.0 as usize].phase == SendPhase::Done
     }
 
-    /// What a send under way is, for people.
+    /// Describes a pending send, for hang reports.
     pub fn pending_send(&self, id: SendId) -> Pending {
         let op = &self.operations.sends[id.0 as usize];
         Pending {
@@ -239,7 +239,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// Whether the backlog could move.
+    /// Whether anything in the backlog could be sent now.
     pub(crate) fn can_send_backlog(&mut self) -> bool {
         let EngineState {
             backlog,
@@ -253,8 +253,8 @@ impl EngineState {
                 return false;
             };
             let head = outbox.ordered.front().map(|&id| &sends[id as usize]);
-            // What the head needs in the arena: asking for less would find room that does not help
-            // it.
+            // What the head of the queue needs in the arena: asking for less would find room that
+            // does not suffice.
             let head = head.filter(|_| outbox.control.is_empty());
             // A message that its receiver holds back is only announced.
             let is_held = head.is_some() && channels.is_held(peer);
@@ -273,7 +273,7 @@ impl EngineState {
         })
     }
 
-    /// Sends what it can of all that waits.
+    /// Sends as much of the backlog as possible.
     #[cold]
     pub(crate) fn advance_backlog(&mut self) -> Result<(), Fault> {
         let mut at = 0;
@@ -289,7 +289,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// Sends what it can of one outbox. The peer stays in the backlog.
+    /// Sends as much of one outbox as possible. The peer stays in the backlog.
     fn advance_outbox(&mut self, peer: u32) -> Result<(), Fault> {
         while let Some(packet) = self.outbox(peer).and_then(|o| o.control.front().copied()) {
             if !self.channels.send(peer, &packet, None)? {
@@ -306,7 +306,7 @@ impl EngineState {
         Ok(())
     }
 
-    /// Moves the send at the head of its outbox on. True when it need not be there any more.
+    /// Advances the send at the head of its outbox. True when it may leave the outbox.
     fn advance_send(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &self.operations.sends[id as usize];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
@@ -398,8 +398,8 @@ impl EngineState {
         Ok(sent)
     }
 
-    /// Sends a message's bytes from `position` on through cells, as many as there are. `target` is
-    /// `None` before the first packet of an eager message.
+    /// Sends a message's bytes from `position` on through cells, as far as there are free cells.
+    /// `target` is `None` before the first packet of an eager message.
     fn stream(
         &mut self,
         id: u32,
@@ -410,8 +410,8 @@ impl EngineState {
         let (peer, context, tag, view) = (op.peer, op.context, op.tag, op.view.clone());
         let len = view.len();
         while position < len && self.channels.has_room(peer, 0) {
-            // The first packet carries one cell, so that the receiver starts early; later ones up
-            // to a batch.
+            // The first packet carries one cell, so that the receiver starts early; later ones
+            // carry up to a batch.
             let batch = if position == 0 { 1 } else { BATCH };
             let mut cells = [0u16; CELLS_MAX];
             let mut n = 0;
@@ -452,8 +452,8 @@ impl EngineState {
     }
 
     /// Sends a message's bytes from `position` on in chunks of `chunk` bytes: through a FIFO of the
-    /// basic design until that is used up, then it asks again (chai-2009, 3.1.1, step 3); over the
-    /// network as there is room.
+    /// basic design until it is used up, then it asks to send the rest (chai-2009, 3.1.1, step 3);
+    /// over the network as far as there is room.
     fn stream_chunks(
         &mut self,
         id: u32,
@@ -468,7 +468,7 @@ impl EngineState {
             let bytes = chunk.min(len - position);
             let head = packet::chunk(target, bytes);
             if !self.channels.send_chunk(peer, &head, &view, position)? {
-                // Over the network, what has left makes room without the receiver's word.
+                // Over the network, sent packets make room without an answer of the receiver.
                 let asked = !self.channels.is_remote(peer) && {
                     let again = packet::request_more(id, (target - 1) as u32);
                     self.channels.send(peer, &again, None)?
@@ -508,5 +508,6 @@ impl EngineState {
     }
 }
 
-/// Cells that one control message announces (chai-2009, 3.2.4, "Reducing Indirection Overhead").
+/// Maximum number of cells that one control message announces (chai-2009, 3.2.4, "Reducing
+/// Indirection Overhead").
 const BATCH: usize = 2;

@@ -1,8 +1,8 @@
-//! Process skew: who lags behind tells those who send to it (chai-2009, 6.3.2).
+//! Process skew: a receiver that lags behind notifies its senders (chai-2009, 6.3.2).
 //!
-//! A receiver watches how many unexpected messages each sender has with it, whenever a message of
-//! that sender arrives that is longer than the ring takes; shorter ones never wait for their
-//! receiver. When the connection becomes skewed, or even again, it sends `SKEW`; the sender's
+//! Whenever a message arrives that is longer than the ring takes, the receiver checks how many
+//! unexpected messages of that sender it holds; shorter messages never wait for their receiver.
+//! When the connection becomes skewed, or even again, the receiver sends `SKEW`, and the sender's
 //! thresholds follow.
 
 use crate::Fault;
@@ -30,7 +30,7 @@ impl EngineState {
         }
     }
 
-    /// The receiver tells whether it lags behind.
+    /// The receiver has announced whether it lags behind.
     pub(crate) fn on_skew(&mut self, source: u32, packet: &Packet) {
         self.selection.set_skewed(source, packet::read_skew(packet));
     }

@@ -1,4 +1,4 @@
-//! Joining the job: who is in it, and which channels reach them.
+//! Joining the job: which ranks are in it, and which channels reach them.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
@@ -35,49 +35,50 @@ use mica_policy::{HoldPolicy, PollPolicy, SkewPolicy};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// It cannot find out who it is, or meet the others.
+    /// It cannot determine its rank, or exchange data with the others.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
-    /// A tunable's value is wrong.
+    /// The value of a tunable is invalid.
     #[error(transparent)]
     BadTunable(#[from] BadValue),
-    /// Another rank has another value of a tunable that must be alike.
+    /// Another rank has a different value of a tunable that must be the same in all ranks.
     #[error(transparent)]
     Settings(#[from] Box<Difference>),
     /// The tuning file cannot be used.
     #[error(transparent)]
     Tuning(#[from] mica_policy::tuning::TuningError),
-    /// The copy engine that was asked for is not there.
+    /// The requested copy engine is not available.
     #[error("MICA_COPY_ENGINE: {0}")]
     CopyEngine(#[from] NoDevice),
     /// The job segment cannot be joined.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// The basic design's FIFOs cannot get their memory.
+    /// The FIFOs of the basic design cannot be allocated.
     #[error(transparent)]
     Channel(#[from] ChannelError),
     /// The job needs a network and has none.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The network's own way of waiting cannot be had.
+    /// The wake-up socket cannot be created.
     #[error("cannot make the socket by which a rank is woken that waits for the network: {0}")]
     Bell(std::io::Error),
     /// The system has no random bytes.
     #[error("no random bytes for the job's cookie: {0}")]
     Random(std::io::Error),
-    /// The ranks of a job on one node have nobody to exchange network addresses through.
+    /// The ranks of a job on one node have no launcher service to exchange network addresses
+    /// through.
     #[error(
         "MICA_NET=loopback: the launcher of this job offers no exchange of addresses; set it for mpiexec, too"
     )]
     NoExchange,
 }
 
-/// What an engine is made of. [`Engine::start`] takes it from the job and the environment.
+/// The components of an engine. [`Engine::start`] takes them from the job and the environment.
 pub(crate) struct EngineParts {
     pub segment: &'static JobSegment,
     /// This rank, which the process has claimed.
     pub rank: u32,
-    /// A launcher of ours has started the process.
+    /// The process was started by Mica's launcher.
     pub launched: bool,
     pub nodes: NodeMap,
     pub manager: Option<Box<dyn ProcessManager>>,
@@ -88,9 +89,9 @@ pub(crate) struct EngineParts {
     pub offload: Option<Offload>,
     /// A thread makes progress while the program computes.
     pub attended: bool,
-    /// How this rank orders what it publishes before it wakes others.
+    /// How this rank orders its stores before it wakes others.
     pub wake_fencing: Fencing,
-    /// Ranks of one node talk over `net`.
+    /// Ranks of one node communicate over `net`.
     pub loopback: bool,
     pub collective_costs: Arc<CollectiveCosts>,
     pub policies: Policies,
@@ -99,19 +100,19 @@ pub(crate) struct EngineParts {
 /// Policies of an engine that do not depend on its peers.
 pub(crate) struct Policies {
     pub poll: PollPolicy,
-    /// `None`: skew is not watched.
+    /// `None`: skew is not monitored.
     pub skew: Option<SkewPolicy>,
     pub hold: HoldPolicy,
 }
 
 impl Engine {
-    /// Joins the job that the environment names, or makes a job of this process alone. Where the
-    /// job spans nodes this waits for all its ranks to do so.
+    /// Joins the job that the environment names, or creates a job of this process alone. If the job
+    /// spans nodes, waits until all its ranks have joined.
     ///
     /// # Errors
-    /// When the process was started by a launcher that this version does not speak, when the
-    /// environment is wrong, when the job's memory cannot be had, or when it needs a network and
-    /// there is none.
+    /// When the process was started by a launcher that this version does not support, when the
+    /// environment is wrong, when the job's memory cannot be allocated, or when the job needs a
+    /// network and there is none.
     pub fn start() -> Result<Engine, StartError> {
         tunables::check_all()?;
         let Joined {
@@ -123,7 +124,7 @@ impl Engine {
             ..
         } = mica_bootstrap::join()?;
         segment.claim(rank)?;
-        // For the life of the process: rings and cells are borrowed from it until the very end.
+        // For the life of the process: rings and cells borrow from it until the end.
         let segment: &'static JobSegment = Box::leak(Box::new(segment));
         let settings = Settings::in_force()?;
         segment.agree_on_settings(rank, &settings)?;
@@ -163,10 +164,10 @@ impl Engine {
         })
     }
 
-    /// Makes the engine of a rank that has claimed its place in the job and reached its peers.
+    /// Creates the engine of a rank that has claimed its place in the job and reached its peers.
     ///
     /// # Errors
-    /// When a tunable's value is wrong, or the system has no socket for the engine to wait with.
+    /// When a tunable's value is invalid, or the wake-up socket cannot be created.
     pub(crate) fn assemble(parts: EngineParts) -> Result<Engine, StartError> {
         let EngineParts {
             segment,
@@ -197,8 +198,8 @@ impl Engine {
         let oversubscribed = segment.is_oversubscribed();
         let selection = Selection::new(costs, peers, oversubscribed)?;
         let polling = polling(segment, &channels, loopback, policies.poll);
-        // Polling one peer's ring or FIFO alone would ignore the schedule where messages of one peer
-        // come by several channels of the node.
+        // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
+        // arrive through several channels of the node.
         let wait = WaitPolicy::from_environment(oversubscribed, !channels.shm.is_mixed())?;
         let bell = match channels.net {
             None => None,
@@ -230,7 +231,7 @@ impl Engine {
             rank,
             launched,
             nodes,
-            // Mica's own mpiexec ends a job on one node by itself.
+            // Without a manager, Mica's own mpiexec ends the job on one node when a rank is lost.
             is_watchful: manager.is_some(),
             manager: Mutex::new(manager),
             bell,
@@ -250,14 +251,14 @@ impl Engine {
     }
 }
 
-/// Key of the network addresses in the exchange.
+/// Key of the network addresses in the exchange of the process manager.
 const ADDRESS_KEY: &str = "mica-net";
 
-/// Bytes of the job's cookie, which stand before the address.
+/// Bytes of the job's cookie, at the start of an entry.
 const COOKIE: usize = 8;
 
-/// The network, if the job spans nodes or asks for it; connected to all ranks that are to be
-/// reached by it. Compares settings with all of the job on the occasion.
+/// The network, if the job spans nodes or requests it; connected to all ranks that it must reach.
+/// Also compares the settings of all ranks of the job.
 fn open_net(
     segment: &JobSegment,
     rank: u32,
@@ -278,7 +279,7 @@ fn open_net(
     mine.extend_from_slice(&said);
     mine.extend_from_slice(net.address());
     let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &mine)?;
-    // The first rank's word is the whole job's.
+    // The first rank's cookie is the job's.
     let cookie = all[0]
         .first_chunk::<COOKIE>()
         .map_or(0, |word| u64::from_le_bytes(*word));
@@ -303,7 +304,7 @@ fn open_net(
     Ok(Some(Box::new(net)))
 }
 
-/// Which channels to look at beside the rings, and when.
+/// The channels to poll besides the rings, and when.
 fn polling(
     segment: &JobSegment,
     channels: &Channels,
@@ -322,7 +323,7 @@ fn polling(
     Polling::new(further, rings_bring, policy).map(Box::new)
 }
 
-/// The copy engine that was asked for; `None` if that is this rank's own core.
+/// The requested copy engine; `None` if that is this rank's own core.
 fn copy_engine(
     segment: &'static JobSegment,
     rank: u32,

@@ -1,4 +1,4 @@
-//! All that a rank's engine knows, behind its lock.
+//! The whole state of a rank's engine, behind its lock.
 
 use crate::Fault;
 use crate::channels::Channels;
@@ -22,7 +22,7 @@ use mica_policy::{SkewMonitor, SkewPolicy};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// The state of a rank's sends and receives. Functions of the `mpi` layer see it inside
+/// The state of a rank's sends and receives. The functions of the `mpi` layer access it inside
 /// [`Engine::drive`].
 ///
 /// [`Engine::drive`]: crate::Engine::drive
@@ -99,9 +99,9 @@ pub(crate) struct Attention {
 /// before it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Control messages; nothing waits for these at the other end but what they are about.
+    /// Control messages; at the receiver, only the operation that they belong to waits for them.
     pub control: VecDeque<Packet>,
-    /// Sends in their order.
+    /// Sends, in order.
     pub ordered: VecDeque<u32>,
 }
 
@@ -111,9 +111,9 @@ impl Outbox {
     }
 }
 
-/// Something completed: other threads of this rank may want to know.
+/// Something completed: other threads of this rank may wait for it.
 pub(crate) const STIRRED: u8 = 1;
-/// A long message needs somebody to attend to it.
+/// A long message needs the progress thread.
 pub(crate) const SUMMON: u8 = 2;
 
 #[derive(Debug, Default)]
@@ -125,7 +125,7 @@ pub(crate) struct Abandoned {
 /// A message that arrived before its receive.
 #[derive(Debug)]
 pub(crate) enum UnexpectedMessage {
-    /// Its bytes are here, or on their way: `arrived` of them so far.
+    /// Its bytes are here, or still arriving: `arrived` of them so far.
     Buffered {
         /// Our copy.
         copy: View,
@@ -134,16 +134,16 @@ pub(crate) enum UnexpectedMessage {
         /// The sender's op, if it waits for the match.
         acknowledge: Option<u32>,
     },
-    /// It is still with its sender.
+    /// Its bytes are still at the sender.
     Requested(RtsPacket),
-    /// It is this rank's own, in the buffer of this send.
+    /// A message of this rank to itself, in the buffer of this send.
     Own {
         /// The send.
         send: u32,
     },
 }
 
-/// An eager message that comes through cells: what has arrived, and where it goes.
+/// An eager message that arrives through cells: what has arrived, and its destination.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inbound {
     pub total: usize,
@@ -213,7 +213,7 @@ impl EngineState {
         self.attention.completed = true;
     }
 
-    /// A long message begins.
+    /// Counts a long message that begins, and notifies the progress thread; false if there is none.
     pub(crate) fn begin_long(&mut self) -> bool {
         let Some(count) = &mut self.attention.long_messages else {
             return false;
@@ -223,31 +223,31 @@ impl EngineState {
         true
     }
 
-    /// A long message that was begun has ended.
+    /// A long message that was counted has completed.
     pub(crate) fn end_long(&mut self) {
         if let Some(count) = &mut self.attention.long_messages {
             *count -= 1;
         }
     }
 
-    /// True while long messages are under way.
+    /// True while long messages are in progress.
     pub(crate) fn needs_attention(&self) -> bool {
         self.attention.long_messages.is_some_and(|count| count > 0)
     }
 
-    /// Lets a send go on without anybody asking for its end.
+    /// Lets a send continue; its completion is never asked for.
     pub fn abandon_send(&mut self, id: SendId) {
         self.operations.abandoned.sends.push(id);
         self.reap();
     }
 
-    /// Lets a receive go on without anybody asking for its end.
+    /// Lets a receive continue; its completion is never asked for.
     pub fn abandon_receive(&mut self, id: RecvId) {
         self.operations.abandoned.receives.push(id);
         self.reap();
     }
 
-    /// Forgets the abandoned operations that have ended.
+    /// Removes the abandoned operations that have completed.
     fn reap(&mut self) {
         let Abandoned {
             mut sends,
@@ -258,8 +258,8 @@ impl EngineState {
         self.operations.abandoned = Abandoned { sends, receives };
     }
 
-    /// True when this rank owes nothing to anybody: nothing waits to be sent, and no abandoned send
-    /// is under way. (An abandoned receive may wait for ever.)
+    /// True when nothing is pending for peers: nothing waits to be sent, and no abandoned send or
+    /// schedule is in progress. (An abandoned receive may wait for ever.)
     pub(crate) fn is_settled(&mut self) -> bool {
         self.reap();
         self.backlog.is_empty()
@@ -268,7 +268,7 @@ impl EngineState {
             && self.channels.is_drained()
     }
 
-    /// True when this rank has anything to do but wait. For the last look before parking.
+    /// True when this rank has something to do other than wait. For the last check before parking.
     pub(crate) fn has_work(&mut self) -> bool {
         self.advance_tasks()
             || self.has_arrivals()

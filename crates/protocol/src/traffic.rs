@@ -1,4 +1,4 @@
-//! What collectives have moved without messages, counted by path.
+//! Traffic by path: plain counters of one rank.
 
 use mica_node::counters::{Counters, TRAFFIC_CLASSES, TrafficClass};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,8 @@ impl CollectiveTraffic {
     #[inline]
     pub fn count(&self, path: TrafficClass, bytes: usize) {
         let (collectives, total) = &self.sent[path as usize];
-        // Plain loads and stores: an atomic addition would cost every collective more than the
-        // count that is lost when two threads count at the same moment.
+        // Plain counters: if two threads count at the same time, one count may be lost. Atomic
+        // additions would cost more than that is worth.
         let add = |counter: &AtomicU64, more: u64| {
             counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         };

@@ -11,28 +11,27 @@ use mica_node::counters::Counter;
 use mica_node::ticks;
 use mica_node::tunables::{self, BadValue, Tunable};
 
-/// Of so many polls one gives others the core, even where every rank has one for itself as far as
-/// is known.
+/// Polls between two yields of the core, even if every rank appears to have a core of its own.
 const YIELD_EVERY: u32 = 512;
 
-/// Nanoseconds. A yield that takes longer has given the core to somebody who computes, for a slice
-/// of the scheduler at least; ranks that poll hand it round within microseconds. To sleep until
-/// woken is better then: a woken thread soon gets a core, a thread that yields waits for all the
-/// others' slices before it can look once.
+/// Nanoseconds. A yield that takes longer has given the core to a thread that computes, for at
+/// least one time slice of the scheduler; ranks that poll pass the core on within microseconds. It
+/// is then better to sleep until woken: a woken thread soon gets a core, a thread that yields waits
+/// for the time slices of all others before each poll.
 const LONG_YIELD_NS: u64 = 1_000_000;
 
-/// A thread polls at least this often without success before it parks, whatever the settings, and
-/// even where a yield has taken long. Collectives on a node rely on it: a rank announces what it
-/// waits in, and checks the others, only after a number of failed polls, because that costs too
-/// much for every wait; a rank that sleeps would never do it.
+/// Minimum number of failed polls before a thread parks, whatever the settings, and even if a yield
+/// took long. Collectives on a node rely on it: a rank announces what it waits in, and checks the
+/// others, only after a number of failed polls, because that is too expensive for every wait; a
+/// rank that slept earlier would never do it.
 pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
 
-/// A rank that waits so long looks whether those that it waits for are still there, and again after
-/// as long. Not a bound on one sleep: other traffic, or a network with something under way, may end
-/// each sleep sooner.
+/// A rank that waits this long checks whether the ranks that it waits for still exist, and again
+/// after each further interval. Not a bound on one sleep: other traffic, or a network with
+/// something in progress, may end each sleep sooner.
 pub(crate) const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Polls between two looks for a question of the launcher's (hang reports).
+/// Polls between two checks for an open question of the launcher (hang reports).
 const HEED_EVERY: u32 = 64;
 
 /// Polls of its sender's ring alone that a blocking receive makes before it is posted and polls
@@ -107,7 +106,7 @@ pub(crate) fn give_way() -> bool {
     ticks::now_ns().saturating_sub(began) >= LONG_YIELD_NS
 }
 
-/// Counts a waiting thread for as long as it lives.
+/// Counts a waiting thread while it exists.
 struct Waiter<'a>(&'a AtomicU32);
 
 impl<'a> Waiter<'a> {
@@ -124,16 +123,16 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// What a waiting thread has done since progress was made last.
+/// What a waiting thread has done since the last progress.
 #[derive(Debug, Default)]
 struct Idle {
     /// Polls without success.
     polls: u32,
-    /// A yield took so long that it had better sleep.
+    /// A yield took so long that the thread should sleep.
     lost_core: bool,
 }
 
-/// Tells the state, for as long as it lives, that a thread of the program waits in MPI.
+/// Records in the state, while it exists, that a thread of the program waits in MPI.
 struct WaitScope<'a>(&'a Engine);
 
 impl<'a> WaitScope<'a> {
@@ -151,10 +150,10 @@ impl Drop for WaitScope<'_> {
 
 impl Engine {
     /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks.
-    /// `waiting` lists what for, if a hang report asks.
+    /// `waiting` lists the pending operations for a hang report.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     pub fn drive<R>(
         &self,
         waiting: impl Fn(&EngineState, &mut WaitList),
@@ -191,12 +190,12 @@ impl Engine {
         }
     }
 
-    /// Looks until `look` returns something, and makes progress meanwhile. `look` is called outside
-    /// the engine, so it may take long and call the program. Blocks as [`drive`](Self::drive) does;
-    /// whoever changes what `look` sees must wake this rank.
+    /// Calls `look` until it returns something, and makes progress meanwhile. `look` is called
+    /// outside the engine, so it may take long and call the program. Blocks as
+    /// [`drive`](Self::drive) does; a rank that changes what `look` checks must wake this rank.
     ///
     /// # Errors
-    /// When progress fails for want of memory.
+    /// When progress fails for lack of memory.
     pub fn watch<R>(
         &self,
         waiting: impl Fn(&EngineState, &mut WaitList),
@@ -236,7 +235,7 @@ impl Engine {
         }
     }
 
-    /// After a failed poll: lets time pass, or others run. True when it is time to park.
+    /// After a failed poll: spins, or yields to others. True when it is time to park.
     #[inline]
     fn pause(&self, idle: &mut Idle) -> bool {
         idle.polls = idle.polls.saturating_add(1);
@@ -248,15 +247,16 @@ impl Engine {
         if idle.polls < polls && !idle.polls.is_multiple_of(YIELD_EVERY) {
             std::hint::spin_loop();
         } else if idle.polls < polls {
-            // Nobody knows all that runs on this core: whom this rank waits for may be among them.
+            // Not everything that runs on this core is known: the peer that this rank waits for may
+            // be among it.
             std::thread::yield_now();
         } else if idle.polls - polls < yields && !idle.lost_core {
             if self.bell.is_some() {
-                // Rounds are rarer now than the schedule of looks at the network reckons with.
+                // Iterations are rarer now than the polling schedule of the network assumes.
                 self.enter(EngineState::hasten);
             }
-            // Where ranks share a core, the one that this one waits for may be next in the core's
-            // queue: a switch costs less than to sleep and to be woken.
+            // If ranks share a core, the peer that this rank waits for may be next in the core's
+            // run queue: a switch costs less than to sleep and to be woken.
             idle.lost_core = give_way();
         } else if idle.polls < MIN_POLLS_BEFORE_PARKING {
             std::hint::spin_loop();
@@ -266,7 +266,7 @@ impl Engine {
         false
     }
 
-    /// The loss of a peer, where one may be lost without the end of the job.
+    /// The loss of a peer, if a peer may be lost without the job ending.
     fn check_loss(&self) -> Result<(), Fault> {
         match self.is_watchful {
             true => self.enter(|state| state.lost.clone()).map_or(Ok(()), Err),
@@ -298,8 +298,8 @@ impl Engine {
         result
     }
 
-    /// Sleeps until somebody sends to this rank, or the network has something, unless `ready` says
-    /// that there is something to do already. May return early.
+    /// Sleeps until a peer wakes this rank, or the network has something, unless `ready` finds that
+    /// there is already something to do. May return early.
     pub(crate) fn rest(&self, ready: impl FnOnce(&mut EngineState) -> bool) {
         let spot = &self.segment.block(self.rank).parking.0;
         match &self.bell {

@@ -1,4 +1,5 @@
-//! Matching against a naive queue: the first posted receive, or the first message, that fits.
+//! Matching compared with a naive queue: the first posted receive, or the first message, that
+//! matches.
 
 use mica_protocol::matching::{PostedQueue, UnexpectedQueue};
 use mica_protocol::{MatchEnvelope, MatchPattern};

@@ -1,5 +1,5 @@
-//! Hash chains: doubly linked lists in order of insertion, one a bucket, over nodes that somebody
-//! else stores.
+//! Hash chains: doubly linked lists in order of insertion, one per bucket, over nodes that the
+//! caller stores.
 
 /// No node.
 pub const NIL: u32 = u32::MAX;
@@ -80,7 +80,7 @@ impl Chains {
         self.ends[bucket].1 = index;
     }
 
-    /// Takes node `index` out.
+    /// Removes node `index`.
     #[inline]
     pub fn unlink<N>(
         &mut self,
@@ -103,8 +103,8 @@ impl Chains {
         self.len -= 1;
     }
 
-    /// Doubles the buckets. Nodes of one key stay in order, since they leave one chain in order and
-    /// enter one.
+    /// Doubles the number of buckets. Nodes of one key stay in order, since they leave one chain in
+    /// order and enter one chain.
     #[cold]
     fn grow<N>(&mut self, nodes: &mut N, link: fn(&mut N, u32) -> &mut ChainLink) {
         let old = std::mem::take(&mut self.ends);

@@ -1,11 +1,11 @@
 //! Matching by (context, source, tag) with wildcards, O(1) in the depth of the queues (MPI 5.0,
 //! 3.5, 3.6).
 //!
-//! A receive names its source and tag or leaves one or both open: four classes. Everything of one
-//! class and key lies in one hash chain in order of arrival. A posted receive is in the one chain
-//! of its class; an arriving message looks at the heads of at most four chains and takes the
-//! receive that was posted first. An unexpected message is in one chain of each class that a
-//! receive has ever asked for; a receive looks at one chain.
+//! A receive names its source and tag, or leaves one or both as wildcards: four classes. All
+//! entries of one class and key are in one hash chain, in order. A posted receive is in the one
+//! chain of its class; an arriving message searches at most four chains and takes the receive that
+//! was posted first. An unexpected message is in one chain of each class that a receive has ever
+//! asked for; a receive searches one chain.
 
 mod chains;
 mod posted;
@@ -14,7 +14,7 @@ mod unexpected;
 pub use posted::PostedQueue;
 pub use unexpected::UnexpectedQueue;
 
-/// What a message says of itself.
+/// What a message is matched by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatchEnvelope {
     /// Context of the communicator and plane.
@@ -37,7 +37,7 @@ pub struct MatchPattern {
 }
 
 impl MatchPattern {
-    /// Whether a message fits.
+    /// Whether a message matches.
     #[inline]
     pub fn matches(&self, envelope: &MatchEnvelope) -> bool {
         self.context == envelope.context
@@ -45,7 +45,7 @@ impl MatchPattern {
             && self.tag.is_none_or(|t| t == envelope.tag)
     }
 
-    /// Class of the pattern: which of source and tag are open.
+    /// Class of the pattern: which of source and tag are wildcards.
     #[inline]
     fn class(&self) -> Class {
         usize::from(self.source.is_none()) | usize::from(self.tag.is_none()) << 1
@@ -53,7 +53,7 @@ impl MatchPattern {
 }
 
 impl MatchEnvelope {
-    /// The pattern of class `class` that this message fits.
+    /// The pattern of class `class` that this message matches.
     #[inline]
     fn pattern(&self, class: Class) -> MatchPattern {
         MatchPattern {

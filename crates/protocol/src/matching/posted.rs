@@ -60,7 +60,7 @@ impl<T> PostedQueue<T> {
         index
     }
 
-    /// Takes the receive that was posted first among those that `envelope` fits.
+    /// Removes and returns the receive that was posted first among those that `envelope` matches.
     #[inline]
     pub fn take(&mut self, envelope: &MatchEnvelope) -> Option<T> {
         if self.nodes.is_empty() {
@@ -87,7 +87,7 @@ impl<T> PostedQueue<T> {
         best.map(|(_, index)| self.remove(index))
     }
 
-    /// Takes the receive with this ticket back.
+    /// Removes the receive with this ticket.
     pub fn remove(&mut self, ticket: u32) -> T {
         self.chains.unlink(&mut self.nodes, ticket, link);
         let node = self.nodes.remove(ticket as usize);

@@ -10,23 +10,23 @@ struct UnexpectedNode<T> {
     /// Order of arrival.
     order: u64,
     links: [ChainLink; CLASSES],
-    /// Bytes that it counts for.
+    /// Bytes that it is counted with.
     bytes: usize,
     value: T,
 }
 
-/// What is kept of one source's messages.
+/// What is kept of the messages of one source.
 #[derive(Debug, Clone, Copy, Default)]
 struct KeptBytes {
     messages: u32,
     bytes: u64,
 }
 
-/// Bytes that a message counts for beside its own: the list's entry, twice as the list may be half
-/// empty, and its block.
+/// Bytes that each message is counted with in addition to its own: its entry in the list, twice
+/// because the list may be half empty, and its block.
 const OVERHEAD: usize = 512;
 
-/// Entries up to which an empty list keeps its memory.
+/// Maximum number of entries with which an empty list keeps its memory.
 const SHORT: usize = 1024;
 
 /// The unexpected messages, each with a `T`.
@@ -34,12 +34,12 @@ const SHORT: usize = 1024;
 pub struct UnexpectedQueue<T> {
     nodes: Slab<UnexpectedNode<T>>,
     chains: [Chains; CLASSES],
-    /// Classes that some receive has asked for; the others' chains are not kept.
+    /// Classes that a receive has asked for; the chains of the others are not maintained.
     kept: [bool; CLASSES],
     next_order: u64,
-    /// By source; as long as the greatest source that there ever was.
+    /// By source; its length is the largest source so far, plus one.
     by_source: Vec<KeptBytes>,
-    /// Bytes of all.
+    /// Bytes of all messages.
     bytes: u64,
 }
 
@@ -93,15 +93,15 @@ impl<T> UnexpectedQueue<T> {
             .map_or(0, |kept| kept.messages)
     }
 
-    /// Bytes that the messages from `source` count for, and those of all.
+    /// Bytes that the messages from `source` are counted with, and those of all messages.
     #[inline]
     pub fn bytes_from(&self, source: u32) -> (u64, u64) {
         let kept = self.by_source.get(source as usize);
         (kept.map_or(0, |kept| kept.bytes), self.bytes)
     }
 
-    /// Keeps a message that just arrived, with `bytes` bytes of its own here; the ticket names it
-    /// for [`UnexpectedQueue::get_mut`].
+    /// Keeps a message that has just arrived, of which `bytes` bytes are stored here; the ticket
+    /// names it for [`UnexpectedQueue::get_mut`].
     pub fn insert(&mut self, envelope: MatchEnvelope, bytes: usize, value: T) -> u32 {
         let bytes = bytes + OVERHEAD;
         let order = self.next_order;
@@ -129,7 +129,7 @@ impl<T> UnexpectedQueue<T> {
         index
     }
 
-    /// The first message that fits `pattern`.
+    /// The first message that matches `pattern`.
     pub fn find(&mut self, pattern: &MatchPattern) -> Option<u32> {
         if self.nodes.is_empty() {
             return None;
@@ -149,7 +149,7 @@ impl<T> UnexpectedQueue<T> {
         None
     }
 
-    /// Builds the chains of a class that is asked for the first time.
+    /// Builds the chains of a class that is asked for for the first time.
     #[cold]
     fn keep(&mut self, class: Class) {
         self.kept[class] = true;
@@ -175,7 +175,7 @@ impl<T> UnexpectedQueue<T> {
         &mut self.nodes[ticket as usize].value
     }
 
-    /// Takes the message with this ticket.
+    /// Removes and returns the message with this ticket.
     pub fn remove(&mut self, ticket: u32) -> (MatchEnvelope, T) {
         for class in 0..CLASSES {
             if self.kept[class] {
@@ -188,7 +188,7 @@ impl<T> UnexpectedQueue<T> {
         kept.bytes -= node.bytes as u64;
         self.bytes -= node.bytes as u64;
         if self.nodes.is_empty() && self.nodes.capacity() > SHORT {
-            // Not before: the last messages to be taken have the last entries.
+            // Not before: the messages that are removed last have the last entries.
             self.nodes = Slab::new();
             self.chains = std::array::from_fn(|_| Chains::new());
         }

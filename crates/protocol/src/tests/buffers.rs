@@ -1,4 +1,4 @@
-//! Buffers whose every byte is known: what a message holds, and what lies around it.
+//! Buffers in which every byte is known: the bytes of the message, and those around it.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use mica_channel::memory::{Region, Shape, TypeLayout, View, fill};
 
 use super::scripted::memory;
 
-/// What lies in a buffer before anything is received, and in the gaps of one after.
+/// The content of a buffer before anything is received, and of its gaps afterwards.
 const UNTOUCHED: u8 = 0xa5;
 
 /// What a send's buffer is overwritten with as soon as the send has completed.
 const REUSED: u8 = 0xee;
 
-/// A scattered buffer has blocks of so many bytes,
+/// Bytes of a block of a scattered buffer.
 const BLOCK: usize = 3;
-/// so far apart.
+/// Bytes from the start of one block to the next.
 const STRIDE: usize = 5;
 
 /// A message's buffer, in one piece or scattered.
@@ -58,7 +58,7 @@ impl Buffer {
         buffer
     }
 
-    /// Its memory, and its length there.
+    /// Its memory, and the length of the memory in bytes.
     pub fn memory(&self) -> (Region, usize) {
         (self.region.clone(), self.bytes)
     }
@@ -72,8 +72,8 @@ impl Buffer {
         fill(&self.region, REUSED, self.bytes);
     }
 
-    /// Panics unless it holds the first bytes of message `id`, which has `sent`, as far as they
-    /// fit, and nothing else.
+    /// Panics unless it holds the first bytes of message `id`, which has `sent` bytes, as far as
+    /// they fit, and nothing else.
     pub fn assert_holds(&self, id: usize, sent: usize) {
         let mut expected = vec![UNTOUCHED; self.bytes];
         for (i, byte) in content(id, sent)

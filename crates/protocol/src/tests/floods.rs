@@ -1,9 +1,9 @@
-//! What a rank keeps of messages that nobody has asked for is bounded, in whatever order packets
-//! arrive (`crate::hold`).
+//! What a rank keeps of unexpected messages is bounded, in whatever order packets arrive
+//! (`crate::hold`).
 //!
-//! Each rank sends to all others, many at a time, and nobody receives. When nothing moves any more,
-//! everything is received. Without the receiver's word (`HOLD`) all messages would be kept; without
-//! the window (`CREDIT`) all could be on their way before the word comes.
+//! Each rank sends to all others, many messages at a time, and no rank receives. When nothing makes
+//! progress any more, everything is received. Without `HOLD`, all messages would be kept; without
+//! the window (`CREDIT`), all could be in flight before the `HOLD` arrives.
 
 use mica_node::counters::Counter;
 use proptest::prelude::*;
@@ -21,20 +21,20 @@ use mica_policy::HoldPolicy;
 /// Messages of each pair.
 const MESSAGES: usize = 1200;
 
-/// Bytes of a message, and what it counts for beside them.
+/// Bytes of a message, and the bytes that it is counted with in addition.
 const LEN: usize = 300;
 const OVERHEAD: u64 = 512;
 
-/// Sends of one pair that a rank begins before it waits for one of them.
+/// Sends of one pair that a rank starts before it waits for one of them.
 const AT_ONCE: usize = 8;
 
-/// Messages that a rank may have on their way to another (`crate::channels`).
+/// Maximum number of messages of a rank that are in flight to another (`crate::channels`).
 const WINDOW: u64 = 256;
 
 const HOLD: HoldPolicy = HoldPolicy { max: 100_000 };
 
-/// What a rank may come to keep of one that floods it, beyond the limit: a window of messages and
-/// what is only announced.
+/// Maximum of bytes that a rank may keep beyond the limit of a sender that floods it: a window of
+/// messages, and those that are only announced.
 const BEYOND: u64 = (WINDOW + AT_ONCE as u64) * (LEN as u64 + OVERHEAD);
 
 /// One direction of a pair.
@@ -46,7 +46,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Goes on with its sends. True if it could.
+    /// Advances its sends. True if anything changed.
     fn step(&mut self, engines: &[Engine], fabric: &Fabric) -> bool {
         let engine = &engines[self.from as usize];
         let before = (self.begun, self.under_way.len());
@@ -77,11 +77,11 @@ impl Flow {
     }
 }
 
-/// Steps in a row in which nothing has moved, after which nothing will.
+/// Consecutive steps without any progress after which there will be none.
 const IDLE: usize = 500;
 
-/// Floods all ranks, and receives everything when nothing moves. Returns the most that any rank
-/// kept.
+/// Floods all ranks, and receives everything when there is no more progress. Returns the maximum of
+/// bytes that any rank kept.
 fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     let (engines, fabric) = over_fabric(ranks, script, seed, HOLD);
     let mut random = Random(!seed);
@@ -134,7 +134,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
                 let buffer = Buffer::new(LEN, false);
                 let id = state.receive(pattern, &buffer.view).expect("no fault");
                 let mut end = state.take_received(id);
-                // One that was only announced is fetched.
+                // A message that was only announced is fetched.
                 let mut steps = 0;
                 while end.is_none() {
                     steps += 1;

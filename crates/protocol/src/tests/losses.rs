@@ -1,4 +1,4 @@
-//! A lost peer ends every wait for it with [`Fault::Lost`], within a number of looks at the
+//! A lost peer ends every wait for it with [`Fault::Lost`], within a limited number of polls of the
 //! network.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::matching::MatchPattern;
 use crate::{Fault, packet};
 
-/// More than any of these tests needs, and few seconds of them.
+/// More polls than any of these tests needs; they take a few seconds.
 const LOOKS_MAX: u64 = 20_000;
 
 const LONG: usize = 5000;
@@ -67,8 +67,8 @@ fn a_send_that_waits_for_its_match_ends_when_the_peer_is_lost() {
     }
 }
 
-/// The network says nothing of a peer from which this rank only receives: it has to be asked.
-/// However often the rank wakes meanwhile.
+/// The network reports no loss of a peer from which this rank only receives: the rank has to probe
+/// it, however often it wakes meanwhile.
 #[test]
 fn a_receive_from_a_lost_peer_ends_however_short_the_sleeps_are() {
     for wait_at_most in [None, Some(Duration::from_millis(1))] {
@@ -78,7 +78,7 @@ fn a_receive_from_a_lost_peer_ends_however_short_the_sleeps_are() {
         });
         fabric.lose(1);
         if wait_at_most.is_none() {
-            // Each sleep takes a second; before the first one the rank polls.
+            // Each sleep takes a second; the rank polls before the first one.
             fabric.limit_looks(u64::from(crate::MIN_POLLS_BEFORE_PARKING) + 40);
         }
         let buffer = Buffer::new(8, false);
@@ -93,7 +93,7 @@ fn a_read_that_a_loss_breaks_off_ends_its_receive() {
     let to = Buffer::new(LONG, false);
     let sent = engines[1].enter(|state| state.send(0, 0, 0, &from.view, false));
     assert!(sent.expect("no fault").is_some());
-    // The request is taken in, and the read begins; it cannot end before the next look.
+    // The RTS is handled, and the read begins; it cannot complete before the next poll.
     fabric.set_script(|script| script.brings = 0);
     assert!(fabric.deliver(1, 0));
     let id = engines[0].enter(|state| {
@@ -136,7 +136,7 @@ fn what_a_lost_peer_has_sent_before_is_received() {
     }
 }
 
-/// The loss of one peer is no loss of others, as far as a rank can go on without it.
+/// The loss of one peer is not a loss of the others, as long as a rank can continue without it.
 #[test]
 fn others_are_heard_until_the_rank_waits_in_vain() {
     let (engines, fabric) = three_ranks(Script {

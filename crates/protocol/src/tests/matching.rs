@@ -1,5 +1,5 @@
-//! Programs of sends, receives, probes and cancels over a network that brings packets in any order
-//! that it may.
+//! Programs of sends, receives, probes and cancels over a network that delivers packets in any
+//! permitted order.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::program::{Run, call};
 use super::rig::{HOLD, over_fabric};
 use super::scripted::Script;
 
-/// Around what fits a head (40 bytes), what fits a packet (200), and long.
+/// Around what fits a header (40 bytes), what fits a packet (200 bytes), and long.
 const LENGTHS: &[usize] = &[0, 1, 39, 40, 41, 120, 199, 200, 201, 400, 401, 1500];
 
 fn script() -> impl Strategy<Value = Script> {

@@ -1,9 +1,9 @@
 //! The protocol in one process: engines of several ranks, stepped by one thread in an order that a
 //! test or a seed gives.
 //!
-//! [`scripted`] is the network of most tests, [`rig`] makes the engines, [`program`] is what their
-//! programs do, and [`model`] is what MPI says about it, in the plainest form. The tests stand
-//! beside them, one file for each thing that they show.
+//! [`scripted`] is the network of most tests, [`rig`] creates the engines, [`program`] is what
+//! their programs do, and [`model`] is what MPI requires, in the simplest form. The tests are in
+//! further files, one for each property that they show.
 
 mod buffers;
 mod model;

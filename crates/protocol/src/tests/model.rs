@@ -1,9 +1,9 @@
 //! MPI's matching (MPI 5.0, 3.5) as two plain lists for each rank.
 //!
-//! A posted receive takes the first unexpected message that fits, in order of arrival; a message
-//! that arrives takes the first posted receive that it fits, in order of posting. Messages of one
-//! rank to another arrive in the order in which they were sent. Nothing else is said about the
-//! order of arrivals: the model is told of each.
+//! A posted receive takes the first unexpected message that matches, in order of arrival; a message
+//! that arrives takes the first posted receive that matches, in order of posting. Messages of one
+//! rank to another arrive in the order in which they were sent. The order of arrivals is otherwise
+//! undefined: the tests report each arrival to the model.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -29,15 +29,15 @@ struct Queues {
     unexpected: Vec<Message>,
 }
 
-/// What all ranks' queues hold, and what has matched what.
+/// The contents of all ranks' queues, and the matches.
 #[derive(Debug)]
 pub struct Model {
     queues: Vec<Queues>,
     pub messages: Vec<Sent>,
-    /// By sender and receiver: messages that have not arrived.
+    /// By sender and receiver: messages that have not arrived yet.
     on_the_way: HashMap<(u32, u32), VecDeque<Message>>,
     pub matched: HashMap<Receive, Message>,
-    /// By message: a receive, or a matched probe, has it.
+    /// By message: a receive, or a matched probe, has taken it.
     pub is_taken: Vec<bool>,
 }
 
@@ -52,7 +52,7 @@ impl Model {
         }
     }
 
-    /// A message has been sent. One to its own sender has arrived with that.
+    /// A message has been sent. A message of a rank to itself has thereby arrived.
     pub fn send(&mut self, receiver: u32, envelope: MatchEnvelope, len: usize) {
         let message = self.messages.len();
         let sent = Sent {
@@ -69,7 +69,7 @@ impl Model {
         self.on_the_way.entry(way).or_default().push_back(message);
     }
 
-    /// The head of a message has arrived: it must be that of the oldest that is on its way.
+    /// The header of a message has arrived: it must be that of the oldest message in flight.
     pub fn arrive(&mut self, head: &Head) {
         let way = (head.envelope.source, head.receiver);
         let oldest = self.on_the_way.get_mut(&way).and_then(VecDeque::pop_front);
@@ -125,7 +125,7 @@ impl Model {
         Some(found)
     }
 
-    /// `rank` cancels a receive. True if that was not matched.
+    /// `rank` cancels a receive. True if the receive was not matched.
     pub fn cancel(&mut self, rank: u32, receive: Receive) -> bool {
         let posted = &mut self.queues[rank as usize].posted;
         let at = posted.iter().position(|(r, _)| *r == receive);

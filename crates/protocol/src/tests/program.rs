@@ -1,11 +1,11 @@
-//! Programs of several ranks, run by their engines in an order that a seed gives, and compared with
-//! the model at each step.
+//! Programs of several ranks, run by their engines in an order that a seed determines, and compared
+//! with the model at each step.
 //!
-//! Checked of each probe: that it finds what the model finds. Of each receive: that it completes
-//! with the message that the model gives it, whole or cut to its buffer, and with nothing else in
-//! the buffer. Of each send: that it does not complete before it is matched, if it is synchronous;
-//! its buffer is overwritten as soon as it has completed. Of all: that everything completes, within
-//! a number of steps, and that the engines keep nothing.
+//! Checked for each probe: that it finds what the model finds. For each receive: that it completes
+//! with the message that the model gives it, whole or truncated to its buffer, and with nothing
+//! else in the buffer. For each send: that it does not complete before it is matched, if it is
+//! synchronous; its buffer is overwritten as soon as it has completed. For all: that everything
+//! completes, within a number of steps, and that the engines keep nothing.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ pub enum Call {
     Probe(MatchPattern),
     /// Takes a message, if there is one, and starts its receive some calls later.
     MatchedProbe(MatchPattern),
-    /// Cancels a receive, whichever this is of those under way.
+    /// Cancels one of the receives in progress, by index modulo their number.
     Cancel(usize),
 }
 
@@ -89,7 +89,7 @@ pub fn call(ranks: u32, lengths: &'static [usize]) -> impl Strategy<Value = (u32
     (rank, call)
 }
 
-/// What a rank has under way.
+/// The operations that a rank has in progress.
 #[derive(Debug, Default)]
 struct UnderWay {
     sends: Vec<(Message, SendId, bool, Buffer)>,
@@ -97,7 +97,7 @@ struct UnderWay {
     probed: Vec<(Message, MessageId)>,
 }
 
-/// Steps after which a program that has issued all its calls hangs.
+/// Number of steps after which a program that has issued all its calls counts as hanging.
 const STEPS_MAX: usize = 100_000;
 
 pub struct Run<'a> {
@@ -121,8 +121,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs all calls, each rank's in their order, then receives what was not received, and checks
-    /// all.
+    /// Runs all calls, each rank's in order, then receives what has not been received, and checks
+    /// everything.
     pub fn run(&mut self, calls: &[(u32, Call)]) {
         let mut waiting: Vec<Vec<&Call>> = vec![Vec::new(); self.engines.len()];
         for (rank, call) in calls.iter().rev() {
@@ -142,7 +142,7 @@ impl<'a> Run<'a> {
         self.settle();
     }
 
-    /// Receives all that is sent, cancels the rest, and waits until all has completed.
+    /// Receives everything that was sent, cancels the rest, and waits until all has completed.
     fn settle(&mut self) {
         for step in 0.. {
             assert!(step < STEPS_MAX, "hangs with {:#?}", self.under_way);
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Cancels all receives that will never be matched. True when nothing is under way any more.
+    /// Cancels all receives that will never be matched. True when nothing is in progress any more.
     fn try_finish(&mut self) -> bool {
         for rank in 0..self.engines.len() as u32 {
             while self.cancel(rank, |model, receive| !model.matched.contains_key(&receive)) {}
@@ -265,8 +265,8 @@ impl<'a> Run<'a> {
         });
         self.model.send(to, envelope, buffer.view.len());
         if self.fabric.is_none() && to != rank {
-            // Nobody tells of arrivals; where all receives name their source, it does not matter
-            // when they are.
+            // Arrivals are not reported here; if all receives name their source, the time of
+            // arrival does not matter.
             self.model.arrive(&Head {
                 receiver: to,
                 envelope,
@@ -316,7 +316,7 @@ impl<'a> Run<'a> {
             .push((receive, id, buffer));
     }
 
-    /// Cancels the first receive that fits. False if none does.
+    /// Cancels the first receive that `fits` selects. False if there is none.
     fn cancel(&mut self, rank: u32, fits: impl Fn(&Model, Receive) -> bool) -> bool {
         let receives = &mut self.under_way[rank as usize].receives;
         let Some(at) = receives.iter().position(|(r, ..)| fits(&self.model, *r)) else {
@@ -355,7 +355,7 @@ impl<'a> Run<'a> {
         self.harvest(rank);
     }
 
-    /// Takes what has completed.
+    /// Handles what has completed.
     fn harvest(&mut self, rank: u32) {
         let mut at = 0;
         while let Some((message, id, sync, _)) = self.under_way[rank as usize].sends.get(at) {

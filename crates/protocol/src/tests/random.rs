@@ -1,4 +1,4 @@
-//! Numbers that a seed gives: the same in every run (splitmix64; Steele, Lea and Flood 2014).
+//! Random numbers from a seed: the same in every run (splitmix64; Steele, Lea and Flood 2014).
 
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);

@@ -1,5 +1,5 @@
-//! Long messages over the network, one packet at a time: by remote read, and by chunks where a read
-//! cannot be.
+//! Long messages over the network, one packet at a time: by remote read, and by chunks if a read is
+//! not possible.
 
 use super::buffers::Buffer;
 use super::rig::{HOLD, assert_idle, over_fabric};
@@ -104,7 +104,7 @@ fn what_is_scattered_or_cannot_be_read_comes_in_chunks() {
     }
 }
 
-/// A request without bytes to fetch is answered, so that its sender ends.
+/// An RTS without bytes to transfer is answered, so that the send completes.
 #[test]
 fn a_long_message_for_an_empty_buffer_is_acknowledged() {
     let fabric = exchange(Script::PLAIN, (false, false), 0);

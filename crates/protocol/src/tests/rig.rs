@@ -21,13 +21,13 @@ use crate::engine::Engine;
 use crate::start::{EngineParts, Policies};
 use crate::wait::WaitLimits;
 
-/// As a tunable has it by default.
+/// The default of `MICA_UNEXPECTED_MAX`.
 pub const HOLD: HoldPolicy = HoldPolicy { max: 64 << 20 };
 
-/// The word by which ranks find out whether the kernel copies between them.
+/// The word by which ranks determine whether the kernel can copy between them.
 static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
 
-/// Small: a test's program fills the pool.
+/// Small, so that a test's program fills the pool.
 pub const SHAPE: SegmentShape = SegmentShape {
     cells: 8,
     cell_bytes: 8192,
@@ -38,7 +38,7 @@ pub const SHAPE: SegmentShape = SegmentShape {
 };
 
 thread_local! {
-    /// By size of the job and rank: segments hold descriptors, and live as long as the process.
+    /// By job size and rank: segments hold descriptors, and exist as long as the process.
     static SEGMENTS: RefCell<HashMap<(u32, u32), &'static JobSegment>> = RefCell::default();
 }
 
@@ -60,7 +60,7 @@ fn alone(size: u32, rank: u32) -> &'static JobSegment {
     })
 }
 
-/// Ranks of which each is alone on its node, so that all their messages go over `fabric`.
+/// Ranks that are each alone on a node, so that all their messages go over `fabric`.
 pub fn over_fabric(
     size: u32,
     script: Script,
@@ -83,14 +83,14 @@ pub fn over_fabric(
 /// Ranks that share one node's memory.
 pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions) -> Vec<Engine> {
     let places = vec![CorePlace::UNKNOWN; size as usize];
-    // As many cores as ranks: where these share cores, they do not cooperate.
+    // As many cores as ranks: ranks that share cores do not copy cooperatively.
     let spec = JobSpec::on_one_node(&places, size, &[]);
     let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
     let segment: &'static JobSegment = Box::leak(Box::new(segment));
     (0..size).for_each(|rank| segment.claim(rank).expect("free"));
     let engines = (0..size).map(|rank| engine(segment, rank, None, direct, HOLD));
     let engines = engines.collect();
-    // A process is one rank elsewhere: here each has published a word that the next one's has
+    // Elsewhere a process is one rank; here each rank has published a word that the next one has
     // overwritten.
     for rank in 0..size {
         let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
@@ -135,9 +135,9 @@ fn engine(
         },
     };
     let mut engine = Engine::assemble(parts).expect("defaults fit");
-    // As under a launcher that does not end the job when a rank dies.
+    // As with a launcher that does not end the job when a rank dies.
     engine.is_watchful = true;
-    // What a rank waits for comes by its own polls here, or not at all.
+    // Here, a rank gets what it waits for by its own polls, or not at all.
     engine.wait.alone = WaitLimits {
         polls: 10,
         yields: 10,

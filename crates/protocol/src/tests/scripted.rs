@@ -1,15 +1,15 @@
-//! A transport whose script decides when things happen: which pair's packet arrives next, which
-//! sends find no room, how each remote read ends, which peer is lost.
+//! A transport whose script determines when things happen: which pair's packet arrives next, which
+//! sends find no room, how each remote read completes, which peer is lost.
 //!
 //! All ranks live in one process and share one [`Fabric`]. A packet is first on the *link* of its
-//! pair, where it keeps its place behind earlier ones, then in the *inbox* of its receiver, where
-//! polls find it. It goes from one to the other in a look of the receiver, as the script's random
-//! numbers say, or when a test calls [`Fabric::deliver`]. The fabric follows the contract of
-//! [`Transport`] and no more than it: what a test finds here may happen over a real network.
+//! pair, where it stays in order behind earlier ones, then in the *inbox* of its receiver, where
+//! polls find it. It moves from one to the other in a poll by the receiver, as the script's random
+//! numbers determine, or when a test calls [`Fabric::deliver`]. The fabric follows the contract of
+//! [`Transport`] and guarantees no more: what a test finds here may happen over a real network.
 //!
-//! The fabric keeps account of what it sees: heads of messages that were consumed, in order
-//! ([`Fabric::take_heads`]), memory that is exposed, reads under way. It panics where a rank breaks
-//! the contract, as by a read of memory that is not exposed.
+//! The fabric records what it sees: the headers of messages that were consumed, in order
+//! ([`Fabric::take_heads`]), memory that is exposed, reads in progress. It panics if a rank breaks
+//! the contract, for example by a read of memory that is not exposed.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::PipeReader;
@@ -27,22 +27,22 @@ use super::random::Random;
 use crate::matching::MatchEnvelope;
 use crate::packet;
 
-/// What the fabric does by itself.
+/// What the fabric does on its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Script {
     /// Largest payload of a packet.
     pub payload_max: usize,
     /// Packets that a link has room for.
     pub link_room: usize,
-    /// One send in this many finds no room; 0: each finds some unless the link is full.
+    /// One send in this many finds no room; 0: a send finds no room only if the link is full.
     pub refuses_sends: usize,
-    /// Packets that one look brings at most. 0: only [`Fabric::deliver`] brings any.
+    /// Maximum number of packets that one poll brings. 0: only [`Fabric::deliver`] brings any.
     pub brings: usize,
     /// Whether a peer's memory can be read.
     pub reads: bool,
     /// One read in this many is refused; 0: none.
     pub refuses_reads: usize,
-    /// How long a rank may sleep that waits for this transport.
+    /// How long a rank that waits for this transport may sleep.
     pub wait_at_most: Option<Duration>,
 }
 
@@ -59,7 +59,7 @@ impl Script {
     };
 }
 
-/// Packets that an inbox has room for, as many as the network channel posts receives.
+/// Packets that an inbox has room for: the number of receives that the network channel posts.
 const INBOX: usize = 64;
 
 /// A packet with its payload.
@@ -70,7 +70,7 @@ struct Parcel {
     payload: Vec<u8>,
 }
 
-/// A remote read under way.
+/// A remote read in progress.
 #[derive(Debug)]
 struct Read {
     peer: u32,
@@ -80,7 +80,7 @@ struct Read {
     token: u64,
 }
 
-/// The head of a message, as its receiver consumed it.
+/// The header of a message, as its receiver consumed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub receiver: u32,
@@ -88,18 +88,18 @@ pub struct Head {
     pub len: usize,
 }
 
-/// What one rank has at the fabric.
+/// The fabric's state of one rank.
 #[derive(Debug, Default)]
 struct Port {
     inbox: VecDeque<Parcel>,
-    /// By receiver: a send has found no room since the last look.
+    /// By receiver: a send has found no room since the last poll.
     stuck: Vec<bool>,
     reads: Vec<Read>,
     ends: VecDeque<TransportCompletion>,
     /// By peer: this rank knows that it is lost.
     knows_lost: Vec<bool>,
     losses: VecDeque<LostPeer>,
-    /// The program's buffers that it may send from.
+    /// The program's buffers from which it may send.
     buffers: Vec<(Region, usize)>,
     exposed: HashMap<u64, Region>,
 }
@@ -121,7 +121,7 @@ struct Inner {
     looks_max: u64,
 }
 
-/// What the ranks of a test talk through.
+/// The network through which the ranks of a test communicate.
 #[derive(Debug, Clone)]
 pub struct Fabric(Arc<Mutex<Inner>>);
 
@@ -147,7 +147,7 @@ impl Fabric {
         })))
     }
 
-    /// The end of rank `me`.
+    /// The transport of rank `me`.
     pub fn end(&self, me: u32) -> Box<Scripted> {
         let (pipe, writer) = std::io::pipe().expect("a pipe");
         Box::new(Scripted {
@@ -167,7 +167,7 @@ impl Fabric {
         change(&mut self.lock().script);
     }
 
-    /// Panics after this many looks from now on: something waits for ever.
+    /// Panics after this many further polls: some rank waits for ever.
     pub fn limit_looks(&self, looks: u64) {
         let mut inner = self.lock();
         inner.looks_max = inner.looks + looks;
@@ -178,12 +178,12 @@ impl Fabric {
         self.lock().deliver(source as usize, receiver as usize)
     }
 
-    /// The memory at `region` is one of `rank`'s buffers now.
+    /// Registers the memory at `region` as one of `rank`'s buffers.
     pub fn add_buffer(&self, rank: u32, region: Region, len: usize) {
         self.lock().ports[rank as usize].buffers.push((region, len));
     }
 
-    /// It is no buffer any more: the send has completed.
+    /// Removes a buffer: its send has completed.
     pub fn remove_buffer(&self, rank: u32, address: usize) {
         let mut inner = self.lock();
         let port = &mut inner.ports[rank as usize];
@@ -196,7 +196,7 @@ impl Fabric {
         );
     }
 
-    /// Heads of messages that were consumed since the last call, in order.
+    /// Headers of messages that were consumed since the last call, in order.
     pub fn take_heads(&self) -> Vec<Head> {
         std::mem::take(&mut self.lock().heads)
     }
@@ -206,8 +206,8 @@ impl Fabric {
         self.lock().sent[usize::from(kind)]
     }
 
-    /// `rank` is gone: what it has not delivered yet is lost with it, and who has something under
-    /// way with it learns of it.
+    /// `rank` is gone: what it has not delivered yet is lost with it, and ranks that have something
+    /// in progress with it detect the loss.
     pub fn lose(&self, rank: u32) {
         let mut inner = self.lock();
         let gone = rank as usize;
@@ -223,7 +223,7 @@ impl Fabric {
         }
     }
 
-    /// Panics unless nothing is on its way, and nothing exposed.
+    /// Panics unless nothing is in flight, and nothing exposed.
     pub fn assert_empty(&self) {
         let inner = self.lock();
         assert!(
@@ -304,7 +304,7 @@ impl Inner {
             bytes = 0;
             Err(NetError::Lost(loss(read.peer)))
         } else if refused {
-            // Some may have come before it broke.
+            // Some bytes may have been read before the failure.
             bytes = self.random.below(read.len);
             Err(NetError::Call {
                 call: "read",
@@ -336,12 +336,12 @@ fn loss(peer: u32) -> LostPeer {
     }
 }
 
-/// One rank's end of the fabric.
+/// The transport of one rank.
 #[derive(Debug)]
 pub struct Scripted {
     me: u32,
     fabric: Fabric,
-    /// Never readable: who sleeps on it sleeps for as long as it said.
+    /// Never readable: a rank that sleeps on it sleeps for its whole time limit.
     pipe: PipeReader,
     _writer: std::io::PipeWriter,
 }

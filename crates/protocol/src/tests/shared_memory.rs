@@ -1,9 +1,9 @@
-//! The same programs over real shared memory: several ranks' rings, cells and FIFOs in one process,
-//! stepped by one thread.
+//! The same programs over real shared memory: the rings, cells and FIFOs of several ranks in one
+//! process, stepped by one thread.
 //!
-//! Long messages go by the kernel's copy, by both sides at once, or through cells. Nobody can tell
-//! the order in which packets of different senders are taken in, so receives name their source
-//! here: then what matches what does not depend on it.
+//! Long messages are copied by the kernel, by both sides at once, or through cells. The order in
+//! which packets of different senders are handled is not defined, so receives name their source
+//! here: then the matching does not depend on that order.
 
 use mica_channel::direct::DirectOptions;
 use mica_node::tunables::SegmentShape;
@@ -14,10 +14,11 @@ use super::rig::{SHAPE, over_shared_memory};
 use crate::matching::MatchPattern;
 use mica_node::counters::TrafficClass;
 
-/// Around what fits a head, an arena, a cell and all cells, and long enough for both sides to copy.
+/// Around the limits of a header, an arena, a cell and all cells, and long enough for both sides to
+/// copy.
 const LENGTHS: &[usize] = &[0, 8, 40, 41, 2000, 8192, 8193, 20_000, 70_000, 300_000];
 
-/// The calls that name their source and do not depend on when messages arrive.
+/// The calls whose result does not depend on when messages arrive.
 fn is_deterministic((_, call): &(u32, Call)) -> bool {
     match call {
         Call::Send { .. } => true,
