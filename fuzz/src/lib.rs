@@ -4,7 +4,7 @@
 //! | target | code under test | invariant besides "no panic" |
 //! |---|---|---|
 //! | `pmi1`, `pmi2` | the messages of process managers (`mica_bootstrap`) | how the bytes come in pieces does not matter; what is read and written again is read as the same |
-//! | `card` | the endpoint record of a process (`mica_bootstrap::endpoint_record`) | encode is the inverse of decode |
+//! | `endpoint_record` | the endpoint record of a process (`mica_bootstrap::endpoint_record`) | encode is the inverse of decode |
 //! | `contact`, `network` | a rank's network address, a message's header (`mica_channel::net::wire`) | write is the inverse of read |
 //! | `packet` | the packets between engines (`mica_protocol::packet`) | a decoded packet, encoded and decoded again, is the same |
 //! | `agent` | the messages between `mpiexec` and its agents, the handshake, the secret (`mica_launch`) | as for `packet`; a forged proof is refused |
@@ -36,7 +36,7 @@ pub type Target = fn(&[u8]);
 /// All targets by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("agent", agent::run),
-    ("card", pmi::run_card),
+    ("endpoint_record", pmi::run_endpoint_record),
     ("contact", network::run_contact),
     ("datatype", datatype::run),
     ("hosts", hosts::run),

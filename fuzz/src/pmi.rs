@@ -92,9 +92,9 @@ pub fn run_pmi2(bytes: &[u8]) {
 }
 
 /// Decodes the endpoint record of a rank.
-pub fn run_card(bytes: &[u8]) {
-    if let Ok(card) = EndpointRecord::decode(bytes, 3) {
-        let again = EndpointRecord::decode(&card.encode(), 3);
-        assert_eq!(again.ok().as_ref(), Some(&card));
+pub fn run_endpoint_record(bytes: &[u8]) {
+    if let Ok(record) = EndpointRecord::decode(bytes, 3) {
+        let again = EndpointRecord::decode(&record.encode(), 3);
+        assert_eq!(again.ok().as_ref(), Some(&record));
     }
 }

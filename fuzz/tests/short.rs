@@ -98,7 +98,7 @@ macro_rules! targets {
 
 targets! {
     agent 200_000;
-    card 200_000;
+    endpoint_record 200_000;
     contact 200_000;
     datatype 100_000;
     hosts 60_000;

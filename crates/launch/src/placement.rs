@@ -125,7 +125,7 @@ fn place_unnamed(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
     let launcher = options.launcher;
-    let count = variable("MICA_VIRTUAL_NODES").filter(|text| !text.is_empty());
+    let count = variable("MICA_VIRTUAL_NODES").filter(|text| !matches!(text.as_str(), "" | "0"));
     if let (Some(text), None | Some(AgentLauncher::Fork)) = (count, launcher) {
         let count = text
             .parse()
@@ -303,6 +303,7 @@ mod tests {
         }
         let own = format!("Fork {}:0+1", host_name());
         assert_eq!(placed("--launcher fork -ppn 2 p", &[]).unwrap(), own);
+        assert_eq!(placed("p", &[("MICA_VIRTUAL_NODES", "0")]), placed("p", &[]));
         let two = [("MICA_VIRTUAL_NODES", "2")];
         assert_eq!(
             placed("-ppn 2 p", &two).unwrap(),

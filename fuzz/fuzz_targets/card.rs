@@ -1,4 +1,0 @@
-//! `cargo fuzz run card`: see `mica_fuzz`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| mica_fuzz::run("card", bytes));
