@@ -303,7 +303,10 @@ mod tests {
         }
         let own = format!("Fork {}:0+1", host_name());
         assert_eq!(placed("--launcher fork -ppn 2 p", &[]).unwrap(), own);
-        assert_eq!(placed("p", &[("MICA_VIRTUAL_NODES", "0")]), placed("p", &[]));
+        assert_eq!(
+            placed("p", &[("MICA_VIRTUAL_NODES", "0")]),
+            placed("p", &[])
+        );
         let two = [("MICA_VIRTUAL_NODES", "2")];
         assert_eq!(
             placed("-ppn 2 p", &two).unwrap(),
