@@ -18,15 +18,13 @@ pub fn table(ranks: &[CounterValues]) -> String {
         "bytes",
         "share"
     );
-    let ranks: Vec<Counters> = ranks.iter().map(|&values| Counters::new(values)).collect();
-    let sum = |value: &dyn Fn(&Counters) -> u64| ranks.iter().map(value).sum::<u64>();
-    let all: u64 = TrafficClass::ALL
-        .iter()
-        .map(|&path| sum(&|rank| rank.bytes(path)))
-        .sum();
+    let mut sum = Counters::default();
+    for &values in ranks {
+        sum.merge(&Counters::new(values));
+    }
+    let all: u64 = TrafficClass::ALL.iter().map(|&path| sum.bytes(path)).sum();
     for path in TrafficClass::ALL {
-        let messages = sum(&|rank| rank.messages(path));
-        let bytes = sum(&|rank| rank.bytes(path));
+        let (messages, bytes) = (sum.messages(path), sum.bytes(path));
         let share = if all == 0 {
             0.0
         } else {

@@ -110,7 +110,7 @@ counters! {
     Parks: "parks", Count,
         "Times that a thread of this rank slept in a call of MPI.";
     LateCalls: "late_calls", Count,
-        "Collective calls observed for late arrivals (`MICA_LATE`).";
+        "Collective calls observed for late arrivals (`MICA_LATE`); known when the rank ends, as the next two.";
     LateWaits: "late_waits", Count,
         "Those of them in which another rank arrived after this one.";
     LateWaitTime: "late_wait_time", Nanoseconds,
@@ -161,6 +161,19 @@ impl Counters {
         self.values[2 * TRAFFIC_CLASSES + counter as usize] += amount;
     }
 
+    /// Sets a counter whose sum is kept elsewhere.
+    #[inline(always)]
+    pub const fn set(&mut self, counter: Counter, value: u64) {
+        self.values[2 * TRAFFIC_CLASSES + counter as usize] = value;
+    }
+
+    /// Adds the values of another rank.
+    pub fn merge(&mut self, other: &Counters) {
+        for (sum, value) in self.values.iter_mut().zip(other.values) {
+            *sum += value;
+        }
+    }
+
     /// Messages sent by a path.
     pub const fn messages(&self, path: TrafficClass) -> u64 {
         self.values[2 * path as usize]
@@ -206,6 +219,16 @@ mod tests {
         assert_eq!(counters.messages(TrafficClass::Net), 2);
         assert_eq!(counters.bytes(TrafficClass::Net), 77);
         assert_eq!(counters.get(Counter::Parks), 1);
+    }
+
+    #[test]
+    fn a_sum_that_is_kept_elsewhere_is_set_and_not_added_again() {
+        let mut counters = Counters::default();
+        counters.set(Counter::LateCalls, 4);
+        counters.set(Counter::LateCalls, 7);
+        assert_eq!(counters.get(Counter::LateCalls), 7);
+        counters.merge(&counters.clone());
+        assert_eq!(counters.get(Counter::LateCalls), 14);
     }
 
     #[test]

@@ -360,9 +360,9 @@ impl Engine {
         counters
     }
 
-    /// Adds `amount` to a counter that is kept above this layer.
-    pub fn add_to_counter(&self, counter: Counter, amount: u64) {
-        self.enter(|state| state.counters.add(counter, amount));
+    /// Sets a counter whose sum is kept above this layer.
+    pub fn set_counter(&self, counter: Counter, value: u64) {
+        self.enter(|state| state.counters.set(counter, value));
     }
 
     /// The counters of what collectives transfer without messages.

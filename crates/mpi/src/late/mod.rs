@@ -229,10 +229,10 @@ pub fn report() -> Report {
 /// opened later may call it again.
 pub(crate) fn publish(engine: &Engine) {
     if is_on() {
-        let calls = lock(&TABLE).totals();
-        engine.add_to_counter(Counter::LateCalls, calls.calls);
-        engine.add_to_counter(Counter::LateWaits, calls.waited);
-        engine.add_to_counter(Counter::LateWaitTime, calls.wait_ns);
+        let totals = lock(&TABLE).totals();
+        engine.set_counter(Counter::LateCalls, totals.calls);
+        engine.set_counter(Counter::LateWaits, totals.waited);
+        engine.set_counter(Counter::LateWaitTime, totals.wait_ns);
         // Without memory for the report there is none, and the reader of the tables reports which
         // ones are missing. That does not fail the job, whose work is done.
         let _ = engine.publish_late(&report());
