@@ -33,7 +33,8 @@ impl ProgressThread {
         self.call.notify_one();
     }
 
-    fn sleep(&self) {
+    /// Sleeps until it is called.
+    fn wait_for_call(&self) {
         let mut is_called = self
             .is_called
             .lock()
@@ -62,7 +63,7 @@ impl Engine {
 
     fn serve(&self, thread: &ProgressThread) {
         loop {
-            thread.sleep();
+            thread.wait_for_call();
             let mut idle = 0;
             while self.enter(|state| state.needs_attention()) {
                 match self.attending(EngineState::progress) {

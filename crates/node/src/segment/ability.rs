@@ -37,7 +37,7 @@ const SETTINGS: u32 = 1;
 /// The abilities are published as well.
 const ABILITIES: u32 = 2;
 
-/// A rank waits for nobody's abilities.
+/// A rank does not wait for abilities.
 const NO_RANK: u32 = 0;
 /// Several threads of a rank wait for the abilities of different ranks.
 const ANY_RANK: u32 = u32::MAX;
