@@ -39,18 +39,8 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-node",
         ],
     ),
-    (
-        "mica-mpi5",
-        &[
-            "mica-abi",
-            "mica-mpi",
-            "mica-protocol",
-            "mica-channel",
-            "mica-policy",
-            "mica-bootstrap",
-            "mica-node",
-        ],
-    ),
+    // A front end is exports and nothing else.
+    ("mica-mpi5", &["mica-abi"]),
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
