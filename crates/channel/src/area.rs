@@ -78,7 +78,8 @@ impl Area {
     #[inline]
     pub fn cell(&self, turn: usize, member: usize) -> RegionRef<'_> {
         let cell = self.area.cell(turn, member).addr().get();
-        self.cells.piece_at(cell, self.area.cell_bytes())
+        // SAFETY: the block has all cells of the area, and this is one of them.
+        unsafe { self.cells.piece_at(cell, self.area.cell_bytes()) }
     }
 
     /// The [`INLINE`] bytes of payload in the line of a member in an operation slot, as a region.
@@ -86,7 +87,8 @@ impl Area {
     pub fn inline_region(&self, turn: usize, member: usize) -> RegionRef<'_> {
         let line = self.area.line(turn, member);
         let data = line.with_data_mut(<*mut Inline>::expose_provenance);
-        self.lines.piece_at(data, INLINE)
+        // SAFETY: the block reaches from the data of the first line to those of the last.
+        unsafe { self.lines.piece_at(data, INLINE) }
     }
 
     /// Copies a message's first bytes, [`INLINE`] at most, into this member's line; returns how

@@ -16,7 +16,7 @@ use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
 /// MPI_Barrier.
-#[inline]
+#[inline(always)]
 pub fn barrier(comm: MPI_Comm) -> Option<Result<()>> {
     comm::with(comm.raw(), fast_path::barrier).ok().flatten()
 }
@@ -25,7 +25,7 @@ pub fn barrier(comm: MPI_Comm) -> Option<Result<()>> {
 ///
 /// # Safety
 /// `buffer` is readable (at the root) or writable (elsewhere) for `count` elements of `datatype`.
-#[inline]
+#[inline(always)]
 pub unsafe fn bcast(
     buffer: *mut c_void,
     count: MPI_Count,
@@ -45,7 +45,7 @@ pub unsafe fn bcast(
 ///
 /// # Safety
 /// `sendbuf` is readable and `recvbuf` writable for `count` elements of `datatype`.
-#[inline]
+#[inline(always)]
 pub unsafe fn allreduce(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -72,7 +72,7 @@ pub unsafe fn allreduce(
 ///
 /// # Safety
 /// As [`allreduce`].
-#[inline]
+#[inline(always)]
 pub unsafe fn scan(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -116,7 +116,7 @@ unsafe fn vector(
 ///
 /// # Safety
 /// `sendbuf` is readable and, at the root, `recvbuf` writable for `count` elements of `datatype`.
-#[inline]
+#[inline(always)]
 pub unsafe fn reduce(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -151,7 +151,7 @@ pub unsafe fn reduce(
 /// # Safety
 /// `recvcounts` has one element for each rank; `sendbuf` is readable for the sum of them, `recvbuf`
 /// writable for this rank's.
-#[inline]
+#[inline(always)]
 pub unsafe fn reduce_scatter(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -174,7 +174,7 @@ pub unsafe fn reduce_scatter(
 /// # Safety
 /// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for
 /// `recvcount`.
-#[inline]
+#[inline(always)]
 pub unsafe fn reduce_scatter_block(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -227,7 +227,7 @@ unsafe fn scattered(
 ///
 /// # Safety
 /// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
-#[inline]
+#[inline(always)]
 #[expect(clippy::too_many_arguments)] // those of the MPI call
 pub unsafe fn gather(
     sendbuf: *const c_void,
@@ -255,7 +255,7 @@ pub unsafe fn gather(
 ///
 /// # Safety
 /// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
-#[inline]
+#[inline(always)]
 #[expect(clippy::too_many_arguments)] // those of the MPI call
 pub unsafe fn scatter(
     sendbuf: *const c_void,
@@ -304,7 +304,7 @@ unsafe fn at_root(
 ///
 /// # Safety
 /// `sendbuf` is readable and `recvbuf` writable as counts and types say.
-#[inline]
+#[inline(always)]
 pub unsafe fn allgather(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -330,7 +330,7 @@ pub unsafe fn allgather(
 ///
 /// # Safety
 /// As [`allgather`].
-#[inline]
+#[inline(always)]
 pub unsafe fn alltoall(
     sendbuf: *const c_void,
     sendcount: MPI_Count,

@@ -143,11 +143,15 @@ impl Block {
     /// The `bytes` bytes at `address`, with these as the bounds although the block is longer: a
     /// cell, or the data of a line.
     ///
-    /// # Panics
-    /// If they do not lie in the block.
+    /// # Safety
+    /// They lie in the block.
     #[inline(always)]
-    pub(crate) fn piece_at(self: &Arc<Block>, address: usize, bytes: usize) -> RegionRef<'_> {
-        check_bounds((self.start, self.bytes), address, bytes);
+    pub(crate) unsafe fn piece_at(
+        self: &Arc<Block>,
+        address: usize,
+        bytes: usize,
+    ) -> RegionRef<'_> {
+        debug_assert!(self.addresses().contains(&address));
         RegionRef {
             address,
             low: address,
@@ -379,22 +383,17 @@ impl<'a> RegionRef<'a> {
         unsafe { copy_small(from.as_ptr(), to, from.len()) }
     }
 
-    /// Copies `bytes` bytes from here to another place; the two may overlap.
-    #[inline]
+    /// Copies `bytes` bytes from here to another place; the two may overlap. The checks are inlined:
+    /// two places would go to a function through memory.
+    #[inline(always)]
     pub fn copy_to(self, to: RegionRef<'_>, bytes: usize) {
         let (from, to) = (self.checked(bytes), to.checked(bytes));
-        match bytes {
-            0 => {}
-            // SAFETY: both regions were checked to hold `bytes` bytes; up to 16 bytes are all read
-            // before any is written.
-            1..=16 => unsafe { copy_small(from, to, bytes) },
-            // SAFETY: as above.
-            _ => unsafe { copy_any(from, to, bytes) },
-        }
+        // SAFETY: both were checked to hold `bytes` bytes.
+        unsafe { copy_of_any_length(from, to, bytes) }
     }
 
     /// As [`combine`], with `bytes` bytes from here as the input.
-    #[inline]
+    #[inline(always)]
     pub fn combine_into<R>(
         self,
         inout: &Region,
@@ -417,6 +416,21 @@ impl<'a> RegionRef<'a> {
                 f(given, std::slice::from_raw_parts_mut(inout, bytes))
             }
         }
+    }
+}
+
+/// Copies `bytes` bytes, short ones without a call.
+///
+/// # Safety
+/// As `ptr::copy`; for 0 bytes nothing is asked.
+#[inline]
+unsafe fn copy_of_any_length(from: *const u8, to: *mut u8, bytes: usize) {
+    match bytes {
+        0 => {}
+        // SAFETY: by the contract; up to 16 bytes are all read before any is written.
+        1..=16 => unsafe { copy_small(from, to, bytes) },
+        // SAFETY: by the contract.
+        _ => unsafe { copy_any(from, to, bytes) },
     }
 }
 

@@ -13,8 +13,11 @@ pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AreaLayout {
     members: usize,
-    /// A power of two, so that no two cells share a line, or a page if a cell is larger than one.
-    cell_bytes: usize,
+    /// Offset of the first cell.
+    cells: usize,
+    /// A cell has 2 to the power of this bytes, so that no two cells share a line, or a page if a
+    /// cell is larger than one.
+    cell_shift: u32,
 }
 
 impl AreaLayout {
@@ -27,12 +30,14 @@ impl AreaLayout {
         let each = (cells / TURNS).checked_div(members)?.min(CELL_MAX);
         (each >= CELL_MIN).then(|| AreaLayout {
             members,
-            cell_bytes: 1 << each.ilog2(),
+            cells: PAGE + lines,
+            cell_shift: each.ilog2(),
         })
     }
 
+    #[inline(always)]
     pub fn cell_bytes(&self) -> usize {
-        self.cell_bytes
+        1 << self.cell_shift
     }
 
     /// Offset of a line.
@@ -56,18 +61,18 @@ impl AreaLayout {
 
     /// Bytes of the lines and marks of all members, in whole pages.
     pub fn lines_bytes(&self) -> usize {
-        (self.members * MEMBER_BYTES).next_multiple_of(PAGE)
+        self.cells - PAGE
     }
 
     /// Offset of a cell.
     #[inline(always)]
     pub fn cell(&self, turn: usize, member: usize) -> usize {
-        PAGE + self.lines_bytes() + (member * TURNS + turn) * self.cell_bytes
+        self.cells + ((member * TURNS + turn) << self.cell_shift)
     }
 
     /// Bytes of the cells of one member.
     pub fn member_cells_bytes(&self) -> usize {
-        TURNS * self.cell_bytes
+        TURNS * self.cell_bytes()
     }
 
     /// Bytes of the whole area.

@@ -409,15 +409,22 @@ pub(super) fn fits_in_line(bytes: usize, ranks: usize) -> bool {
 }
 
 /// Index of the place for `reader` in the memory that `writer` shares out among the others.
+#[inline(always)]
 pub(super) fn place_for(writer: usize, reader: usize, size: usize) -> usize {
-    (reader + size - writer - 1) % size
+    wrap(reader + size - writer - 1, size)
+}
+
+/// `n % size` for an `n` below `2 * size`: without a division, which takes 25 cycles.
+#[inline(always)]
+fn wrap(n: usize, size: usize) -> usize {
+    if n < size { n } else { n - size }
 }
 
 /// The other members, starting with the next one, so that not all access the same member at once.
 #[inline]
 pub(super) fn after(turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> + use<> {
     let (me, size) = (turn.me(), turn.size());
-    (1..size).map(move |distance| (me + distance) % size)
+    (1..size).map(move |distance| wrap(me + distance, size))
 }
 
 /// The error of a rank whose part for itself differs in length between send and receive buffer.

@@ -112,9 +112,15 @@ impl FastCall<'_> {
 /// Where the payload of a member is: in its line or in its cell.
 #[inline(always)]
 fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
-    match bytes <= INLINE {
-        true => turn.inline_region(member).at(0),
-        false => turn.cell(member).at(0),
+    shared_block(turn, member, bytes <= INLINE)
+}
+
+/// A member's shared memory for payload: that in its line, or its cell.
+#[inline(always)]
+fn shared_block<'a>(turn: &OperationSlot<'a>, member: usize, in_line: bool) -> RegionRef<'a> {
+    match in_line {
+        true => turn.inline_region(member),
+        false => turn.cell(member),
     }
 }
 
@@ -278,15 +284,12 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
         let me = turn.me();
         let in_line = cells::fits_in_line(bytes, size);
         let share = cells::share_of_half(turn);
-        let place = |writer: usize, reader: usize| {
-            let index = cells::place_for(writer, reader, size);
-            match in_line {
-                true => turn.inline_region(writer).at(index * bytes),
-                false => turn.cell(writer).at(index * share),
-            }
-        };
+        let stride = if in_line { bytes } else { share };
+        let place = |writer: usize, reader: usize| cells::place_for(writer, reader, size) * stride;
+        let mine = shared_block(turn, me, in_line);
         for member in cells::after(turn) {
-            send.at(member * bytes).copy_to(place(me, member), bytes);
+            send.at(member * bytes)
+                .copy_to(mine.at(place(me, member)), bytes);
         }
         turn.publish(1);
         send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
@@ -294,7 +297,9 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
             wait_for(comm, turn, member)?;
             turn.learn_from(member)?;
             turn.expect_bytes(member, bytes)?;
-            place(member, me).copy_to(result.at(member * bytes), bytes);
+            shared_block(turn, member, in_line)
+                .at(place(member, me))
+                .copy_to(result.at(member * bytes), bytes);
         }
         turn.learn_from_all()
     }))
@@ -463,9 +468,12 @@ fn fold<'a>(
     kernel: Kernel,
 ) {
     let last = members - 1;
-    operand(last).copy_to(result.at(0), bytes);
-    for member in (0..last).rev() {
-        operand(member).combine_into(result, bytes, kernel);
+    for member in (0..members).rev() {
+        let operand = operand(member); // one call, so that it is inlined
+        match member == last {
+            true => operand.copy_to(result.at(0), bytes),
+            false => operand.combine_into(result, bytes, kernel),
+        }
     }
 }
 
