@@ -32,7 +32,7 @@ impl Area {
     /// # Errors
     /// When memory for it cannot be allocated, with the number of bytes.
     pub fn open(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         context: u64,
         members: &[u32],
         me: usize,
@@ -243,9 +243,9 @@ mod tests {
     /// Both members' views of the area of a job of two.
     fn pair() -> [Area; 2] {
         let spec = JobSpec::on_one_node(&[CorePlace::UNKNOWN; 2], 2, &[]);
-        let segment = Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
+        let segment = Arc::new(JobSegment::create(&spec).expect("segment"));
         [0, 1].map(|me| {
-            let area = Area::open(segment, 2, &[1, 0], me).expect("memory");
+            let area = Area::open(&segment, 2, &[1, 0], me).expect("memory");
             area.expect("room")
         })
     }

@@ -30,7 +30,7 @@ use mica_policy::collective::CollectiveCosts;
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) state: ThreadLock<EngineState>,
-    pub(crate) segment: &'static JobSegment,
+    pub(crate) segment: Arc<JobSegment>,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
     /// The node of each rank.
@@ -185,7 +185,7 @@ impl Engine {
         if self.is_loopback {
             return Ok(None);
         }
-        Area::open(self.segment, context, members, me).map_err(|e| Fault::Channel {
+        Area::open(&self.segment, context, members, me).map_err(|e| Fault::Channel {
             detail: e.to_string(),
         })
     }

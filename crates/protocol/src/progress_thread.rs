@@ -55,7 +55,7 @@ impl Engine {
         if let Some(thread) = &self.progress_thread {
             // Without the thread, messages wait for the program's calls, as they do if none is
             // requested.
-            let _ = offload::spawn_helper(self.segment, "mica-progress", move || {
+            let _ = offload::spawn_helper(&self.segment, "mica-progress", move || {
                 self.serve(thread);
             });
         }

@@ -35,10 +35,11 @@ use mica_channel::shm::Packet;
 use mica_channel::transport;
 use mica_node::cooperative::{CooperativeCopy, CopyEnd};
 use mica_node::counters::TrafficClass;
-use mica_node::segment::{JobSegment, SPLITS};
+use mica_node::segment::{JobSegment, SPLITS, SegmentRef};
 use mica_node::ticks;
 use mica_policy as policy;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What a sender keeps for the receiver of a long message.
 #[derive(Debug, Default)]
@@ -72,16 +73,16 @@ impl RtsState {
 /// The cooperative copies of this rank's messages, which packets name by index (`split`).
 #[derive(Debug)]
 pub(crate) struct CooperativeCopies {
-    segment: &'static JobSegment,
+    segment: Arc<JobSegment>,
     me: u32,
     /// Those not in use; `None` until the first is requested.
     free: Option<Vec<u8>>,
 }
 
 impl CooperativeCopies {
-    pub fn new(segment: &'static JobSegment, me: u32) -> CooperativeCopies {
+    pub fn new(segment: &Arc<JobSegment>, me: u32) -> CooperativeCopies {
         CooperativeCopies {
-            segment,
+            segment: Arc::clone(segment),
             me,
             free: None,
         }
@@ -108,8 +109,9 @@ impl CooperativeCopies {
         }
     }
 
-    fn of(&self, rank: u32, index: u8) -> &'static CooperativeCopy {
-        &self.segment.splits(rank)[usize::from(index)]
+    fn of(&self, rank: u32, index: u8) -> SegmentRef<CooperativeCopy> {
+        self.segment
+            .project(|segment| &segment.splits(rank)[usize::from(index)])
     }
 }
 
@@ -121,7 +123,7 @@ struct PeerRange {
     window: Option<Window>,
     /// Where the peer answers whether the window shows its buffer. What is copied before the answer
     /// is valid only if the answer is yes.
-    answer: Option<&'static CooperativeCopy>,
+    answer: Option<SegmentRef<CooperativeCopy>>,
 }
 
 impl PeerRange {
@@ -146,6 +148,7 @@ impl PeerRange {
     /// False if the window shows something other than the peer's buffer.
     fn is_confirmed(&self, peers_side: CopyEnd) -> bool {
         self.answer
+            .as_ref()
             .is_none_or(|split| await_answer(split, peers_side))
     }
 
@@ -587,7 +590,7 @@ impl EngineState {
         let (peer, view) = (op.peer, op.view.clone());
         let reach = PeerRange::open(&mut self.direct, peer, join.address, join.exposure, len);
         let right = match op.asking.split.filter(|_| join.recalled) {
-            Some(split) => await_answer(self.splits.of(self.me, split), CopyEnd::Front),
+            Some(split) => await_answer(&self.splits.of(self.me, split), CopyEnd::Front),
             None => true,
         };
         let usable = right && (reach.is_mapped(len) || self.direct.is_usable(peer));

@@ -75,7 +75,7 @@ pub enum StartError {
 
 /// The components of an engine. [`Engine::start`] takes them from the job and the environment.
 pub(crate) struct EngineParts {
-    pub segment: &'static JobSegment,
+    pub segment: Arc<JobSegment>,
     /// This rank, which the process has claimed.
     pub rank: u32,
     /// The process was started by Mica's launcher.
@@ -124,8 +124,7 @@ impl Engine {
             ..
         } = mica_bootstrap::join()?;
         segment.claim(rank)?;
-        // For the life of the process: rings and cells borrow from it until the end.
-        let segment: &'static JobSegment = Box::leak(Box::new(segment));
+        let segment = Arc::new(segment);
         let settings = Settings::in_force()?;
         segment.agree_on_settings(rank, &settings)?;
         let fencing = segment.fencing();
@@ -134,13 +133,13 @@ impl Engine {
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
         let loopback = tunables::NET.choice()? == "loopback";
         let met = (&settings, loopback);
-        let net = open_net(segment, rank, &nodes, met, manager.as_deref_mut())?;
-        let shm = Shm::new(segment, rank, wake_fencing, net.is_none() || !loopback)?;
+        let net = open_net(&segment, rank, &nodes, met, manager.as_deref_mut())?;
+        let shm = Shm::new(&segment, rank, wake_fencing, net.is_none() || !loopback)?;
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
-        let direct = Direct::new(segment, rank, &direct::DirectOptions::in_force()?);
-        let offload = copy_engine(segment, rank, wake_fencing)?;
+        let direct = Direct::new(&segment, rank, &direct::DirectOptions::in_force()?);
+        let offload = copy_engine(&segment, rank, wake_fencing)?;
         let attended = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
         Engine::assemble(EngineParts {
             segment,
@@ -197,7 +196,7 @@ impl Engine {
         });
         let oversubscribed = segment.is_oversubscribed();
         let selection = Selection::new(costs, peers, oversubscribed)?;
-        let polling = polling(segment, &channels, loopback, policies.poll);
+        let polling = polling(&segment, &channels, loopback, policies.poll);
         // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
         // arrive through several channels of the node.
         let wait = WaitPolicy::from_environment(oversubscribed, !channels.shm.is_mixed())?;
@@ -216,7 +215,7 @@ impl Engine {
             rank,
             channels,
             direct,
-            CooperativeCopies::new(segment, rank),
+            CooperativeCopies::new(&segment, rank),
             selection,
             Holds::new(policies.hold),
         );
@@ -227,6 +226,7 @@ impl Engine {
         state.attention.long_messages = attended.then_some(0);
         Ok(Engine {
             state: ThreadLock::new(state),
+            fencing: segment.fencing(),
             segment,
             rank,
             launched,
@@ -237,7 +237,6 @@ impl Engine {
             bell,
             wait,
             waiters: AtomicU32::new(0),
-            fencing: segment.fencing(),
             reporter: Reporter::default(),
             offloads,
             progress_thread: attended.then(ProgressThread::default),
@@ -325,12 +324,13 @@ fn polling(
 
 /// The requested copy engine; `None` if that is this rank's own core.
 fn copy_engine(
-    segment: &'static JobSegment,
+    segment: &Arc<JobSegment>,
     rank: u32,
     fencing: Fencing,
 ) -> Result<Option<Offload>, StartError> {
     let request = tunables::COPY_ENGINE.choice()?;
-    let notify = Arc::new(move || segment.block(rank).parking.0.wake(fencing));
+    let spot = segment.project(|segment| &segment.block(rank).parking.0);
+    let notify = Arc::new(move || spot.wake(fencing));
     let engine = offload::open(request, segment, Some(notify))?;
     let own_manner = EngineCapabilities::SELF_DRIVEN | EngineCapabilities::HARDWARE;
     let min = tunables::OFFLOAD_MIN.number()? as usize;

@@ -292,7 +292,7 @@ impl Engine {
             stays_awake
         });
         if self.is_watchful && result.is_none() && spell.is_due(LIVENESS_INTERVAL) {
-            self.enter(|state| state.look_for(self.segment, what.peer));
+            self.enter(|state| state.look_for(&self.segment, what.peer));
         }
         block.set_waiting(None);
         result

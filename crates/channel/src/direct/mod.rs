@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use crate::memory::View;
 use crate::{Capabilities, Channel};
+use mica_node::peer_table::PeerTable;
 use mica_node::segment::{JobSegment, Limit, Means};
 
 pub use cma::RemoteRun;
@@ -91,8 +92,9 @@ pub enum SenderBuffer {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum CmaPeer {
+    #[default]
     Unknown,
     Usable,
     Refused(CopyRefusal),
@@ -101,8 +103,10 @@ enum CmaPeer {
 /// One rank's direct channel.
 #[derive(Debug)]
 pub struct Direct {
-    segment: &'static JobSegment,
-    peers: Vec<CmaPeer>,
+    segment: Arc<JobSegment>,
+    peers: PeerTable<CmaPeer>,
+    /// Whether the options allow to copy by the kernel.
+    copies: bool,
     /// The part that is shared with the callers of [`Direct::reach`].
     reach: PeerAccess,
 }
@@ -128,7 +132,7 @@ impl Direct {
     /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this
     /// rank's probe word. Where Yama requires it, allows the launcher and its descendants, among
     /// them the other ranks, to read this process.
-    pub fn new(segment: &'static JobSegment, me: u32, options: &DirectOptions) -> Direct {
+    pub fn new(segment: &Arc<JobSegment>, me: u32, options: &DirectOptions) -> Direct {
         let xpmem = if options.xpmem {
             Module::open()
                 .and_then(|module| Xpmem::new(Arc::new(module)))
@@ -144,7 +148,7 @@ impl Direct {
     /// # Errors
     /// When `device` cannot make a segment.
     pub fn with_xpmem(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         me: u32,
         options: &DirectOptions,
         device: Arc<dyn XpmemDevice>,
@@ -154,22 +158,19 @@ impl Direct {
     }
 
     fn build(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         me: u32,
         options: &DirectOptions,
         xpmem: Result<Xpmem, String>,
     ) -> Direct {
-        let start = if options.cma {
+        if options.cma {
             let value = mica_node::segment::monotonic_ns() ^ u64::from(std::process::id()) << 32;
             PROBE.store(value, std::sync::atomic::Ordering::Relaxed);
             segment
                 .block(me)
                 .publish_probe((&raw const PROBE).addr() as u64, value);
             cma::allow_readers(segment.launcher_pid());
-            CmaPeer::Unknown
-        } else {
-            CmaPeer::Refused(CopyRefusal::SwitchedOff)
-        };
+        }
         if let Ok(xpmem) = &xpmem {
             segment.block(me).publish_xpmem(xpmem.segment());
         }
@@ -189,8 +190,9 @@ impl Direct {
             block.note_limit(Means::Cma, Limit::SwitchedOff);
         }
         Direct {
-            segment,
-            peers: vec![start; segment.job_size() as usize],
+            segment: Arc::clone(segment),
+            peers: PeerTable::default(),
+            copies: options.cma,
             reach: PeerAccess::new(segment, me, options, mapped, xpmem),
         }
     }
@@ -204,16 +206,29 @@ impl Direct {
     /// Whether `peer`'s memory can be read; probes it the first time.
     #[inline]
     pub fn is_usable(&mut self, peer: u32) -> bool {
-        if self.peers[peer as usize] == CmaPeer::Unknown {
-            self.peers[peer as usize] = match cma::probe(self.segment.block(peer)) {
-                Ok(()) => CmaPeer::Usable,
-                Err(why) => {
-                    self.reach.note_refusal(peer, &why);
-                    CmaPeer::Refused(why)
-                }
-            };
+        match self.peers.get(peer) {
+            None | Some(CmaPeer::Unknown) => self.probe(peer),
+            Some(known) => *known == CmaPeer::Usable,
         }
-        self.peers[peer as usize] == CmaPeer::Usable
+    }
+
+    #[cold]
+    fn probe(&mut self, peer: u32) -> bool {
+        let result = match self.copies {
+            true => cma::probe(self.segment.block(peer)),
+            false => Err(CopyRefusal::SwitchedOff),
+        };
+        let usable = result.is_ok();
+        *self.peers.entry(peer) = match result {
+            Ok(()) => CmaPeer::Usable,
+            Err(why) => {
+                if self.copies {
+                    self.reach.note_refusal(peer, &why);
+                }
+                CmaPeer::Refused(why)
+            }
+        };
+        usable
     }
 
     /// Process number of `peer`.
@@ -223,7 +238,7 @@ impl Direct {
 
     /// Why `peer`'s memory cannot be read, if that is known.
     pub fn refusal(&self, peer: u32) -> Option<&CopyRefusal> {
-        match &self.peers[peer as usize] {
+        match self.peers.get(peer)? {
             CmaPeer::Refused(why) => Some(why),
             _ => None,
         }
@@ -311,7 +326,7 @@ impl Direct {
             && why.is_final()
         {
             self.reach.note_refusal(peer, why);
-            self.peers[peer as usize] = CmaPeer::Refused(why.clone());
+            *self.peers.entry(peer) = CmaPeer::Refused(why.clone());
         }
         result
     }
@@ -356,16 +371,20 @@ impl Direct {
 
     /// What each back end can do in this process, as text.
     pub fn status(&self) -> Vec<BackendStatus> {
-        let refused = self.peers.iter().find_map(|peer| match peer {
-            CmaPeer::Refused(why) => Some(why.to_string()),
+        let off = (!self.copies).then_some(CopyRefusal::SwitchedOff);
+        let refused = (self.peers.iter()).find_map(|(_, peer)| match peer {
+            CmaPeer::Refused(why) => Some(why.clone()),
             _ => None,
         });
-        let cma = match refused {
+        let cma = match off.or(refused).map(|why| why.to_string()) {
             Some(why) => Err(why),
             None => Ok(format!(
                 "{} of {} peers probed",
-                self.peers.iter().filter(|p| **p == CmaPeer::Usable).count(),
-                self.peers.len()
+                self.peers
+                    .iter()
+                    .filter(|(_, peer)| **peer == CmaPeer::Usable)
+                    .count(),
+                self.segment.ranks()
             )),
         };
         let mapped = self.reach.mapped().as_ref().map(|registry| {

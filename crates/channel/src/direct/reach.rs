@@ -72,7 +72,7 @@ pub struct PeerAccess {
 
 #[derive(Debug)]
 struct PeerAccessInner {
-    segment: &'static JobSegment,
+    segment: Arc<JobSegment>,
     me: u32,
     options: DirectOptions,
     page: u64,
@@ -98,7 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl PeerAccess {
     pub(super) fn new(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         me: u32,
         options: &DirectOptions,
         mapped: Result<Registry, String>,
@@ -107,7 +107,7 @@ impl PeerAccess {
         let start = if options.cma { UNKNOWN } else { REFUSED };
         PeerAccess {
             shared: Arc::new(PeerAccessInner {
-                segment,
+                segment: Arc::clone(segment),
                 me,
                 options: *options,
                 // SAFETY: sysconf has no obligations.
@@ -304,7 +304,7 @@ impl PeerAccess {
 
     /// See [`Direct::window`](super::Direct::window).
     pub(super) fn window(&self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
-        let segment = self.shared.segment;
+        let segment = &self.shared.segment;
         match exposure.backend {
             Backend::Cma => None,
             Backend::Mapped => lock(&self.shared.slots).window(segment, peer, exposure, len),

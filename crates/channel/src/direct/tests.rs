@@ -4,18 +4,18 @@ use super::*;
 use crate::memory::{Block, Shape};
 use mica_node::segment::{JobSpec, SLOT_SPAN, SLOTS};
 use mica_node::topology::CorePlace;
+use std::sync::Arc;
 
-fn segment() -> &'static JobSegment {
+fn segment() -> Arc<JobSegment> {
     let spec = JobSpec::on_one_node(&[CorePlace::UNKNOWN], 2, &[]);
-    let segment: &'static JobSegment =
-        Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
+    let segment = Arc::new(JobSegment::create(&spec).expect("segment"));
     segment.claim(0).expect("free");
     segment
 }
 
 #[test]
 fn contiguous_and_listed_bytes_are_pulled() {
-    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
+    let mut direct = Direct::new(&segment(), 0, &DirectOptions::CMA);
     assert!(direct.is_usable(0), "{:?}", direct.refusal(0));
     let source: Vec<u8> = (0..100_000u32).map(|i| (i * 13) as u8).collect();
     let to = Block::allocate(source.len())
@@ -51,14 +51,14 @@ fn contiguous_and_listed_bytes_are_pulled() {
 
 #[test]
 fn switched_off_means_refused() {
-    let mut direct = Direct::new(segment(), 0, &DirectOptions::OFF);
+    let mut direct = Direct::new(&segment(), 0, &DirectOptions::OFF);
     assert!(!direct.is_usable(0));
     assert_eq!(direct.refusal(0), Some(&CopyRefusal::SwitchedOff));
 }
 
 #[test]
 fn an_unreadable_address_is_an_error() {
-    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
+    let mut direct = Direct::new(&segment(), 0, &DirectOptions::CMA);
     let to = Block::allocate(8)
         .expect("memory")
         .view(Shape::Contiguous { bytes: 8 });
@@ -73,7 +73,7 @@ fn an_unreadable_address_is_an_error() {
 
 #[test]
 fn ranges_are_pulled_and_pushed_at_their_position() {
-    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
+    let mut direct = Direct::new(&segment(), 0, &DirectOptions::CMA);
     assert!(direct.is_usable(0), "{:?}", direct.refusal(0));
     let bytes = 10_000;
     let shape = Shape::Contiguous { bytes };
@@ -102,7 +102,7 @@ fn ranges_are_pulled_and_pushed_at_their_position() {
 #[test]
 #[should_panic(expected = "are not within a view")]
 fn a_range_beyond_the_view_is_refused() {
-    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
+    let mut direct = Direct::new(&segment(), 0, &DirectOptions::CMA);
     let view = Block::allocate(8)
         .expect("memory")
         .view(Shape::Contiguous { bytes: 8 });
@@ -111,7 +111,7 @@ fn a_range_beyond_the_view_is_refused() {
 
 #[test]
 fn a_reach_remembers_what_will_not_change() {
-    let reach = Direct::new(segment(), 0, &DirectOptions::CMA).reach();
+    let reach = Direct::new(&segment(), 0, &DirectOptions::CMA).reach();
     let bytes = [1u8, 2, 3];
     let address = bytes.as_ptr().expose_provenance();
     let published = reach.expose(address, bytes.len());

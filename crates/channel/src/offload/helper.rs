@@ -31,14 +31,14 @@ pub(super) trait Worker: Send + 'static {
 pub(super) struct Helper {
     shared: Arc<HelperShared>,
     thread: Option<JoinHandle<()>>,
-    segment: &'static JobSegment,
+    segment: Arc<JobSegment>,
     limit: u32,
     generation: u32,
 }
 
 #[derive(Debug)]
 struct HelperShared {
-    segment: &'static JobSegment,
+    segment: Arc<JobSegment>,
     state: Mutex<HelperState>,
     wake: Condvar,
 }
@@ -60,15 +60,15 @@ impl HelperShared {
 impl Helper {
     /// A helper that may work while fewer than `limit` others of the node do. Its thread is not
     /// started yet.
-    pub(super) fn new(segment: &'static JobSegment, limit: u32) -> Helper {
+    pub(super) fn new(segment: &Arc<JobSegment>, limit: u32) -> Helper {
         Helper {
             shared: Arc::new(HelperShared {
-                segment,
+                segment: Arc::clone(segment),
                 state: Mutex::default(),
                 wake: Condvar::new(),
             }),
             thread: None,
-            segment,
+            segment: Arc::clone(segment),
             limit,
             generation: fork::generation(),
         }
@@ -82,14 +82,14 @@ impl Helper {
     /// creates a new one.
     pub(super) fn claim(&mut self) {
         if !self.is_ours() {
-            let fresh = Helper::new(self.segment, self.limit);
+            let fresh = Helper::new(&self.segment, self.limit);
             std::mem::forget(std::mem::replace(self, fresh));
         }
     }
 
     /// Ends the thread after its jobs. The next job starts another thread.
     pub(super) fn renew(&mut self) {
-        *self = Helper::new(self.segment, self.limit);
+        *self = Helper::new(&self.segment, self.limit);
     }
 
     /// Gives a job to the helper, whose thread is started if needed, with the worker that `worker`
@@ -118,7 +118,7 @@ impl Helper {
     fn spawn<W: Worker>(&mut self, worker: impl FnOnce() -> W) -> bool {
         let (shared, worker) = (Arc::clone(&self.shared), worker());
         let serve = move || serve(&shared, worker);
-        self.thread = spawn_helper(self.segment, "mica-copy", serve).ok();
+        self.thread = spawn_helper(&self.segment, "mica-copy", serve).ok();
         self.thread.is_some()
     }
 }
@@ -177,7 +177,7 @@ fn serve<W: Worker>(shared: &HelperShared, mut worker: W) {
 /// # Errors
 /// If no thread can be created.
 pub fn spawn_helper(
-    segment: &'static JobSegment,
+    segment: &JobSegment,
     name: &str,
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {

@@ -3,6 +3,7 @@
 use super::dsa::{DsaEngine, DsaThreadEngine, NoDevice};
 use super::{CopyEngine, InlineEngine, Notify, ThreadEngine};
 use mica_node::segment::JobSegment;
+use std::sync::Arc;
 
 /// The engines by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub fn recommended(request: &str, facts: &EngineFacts) -> Option<(EngineKind, u3
 #[derive(Clone)]
 pub struct Setup {
     /// The job's segment, which counts the helpers of the node.
-    pub segment: &'static JobSegment,
+    pub segment: Arc<JobSegment>,
     /// Helpers that may work on the node at once; 0 for none.
     pub helpers: u32,
     /// Called by the helper when a job completes, to wake the rank if it sleeps. Must not block,
@@ -87,7 +88,7 @@ impl std::fmt::Debug for Setup {
 /// If the text names no engine; tunables are checked earlier.
 pub fn open(
     request: &str,
-    segment: &'static JobSegment,
+    segment: &Arc<JobSegment>,
     notify: Option<Notify>,
 ) -> Result<Box<dyn CopyEngine>, NoDevice> {
     let facts = |dsa| EngineFacts {
@@ -102,7 +103,7 @@ pub fn open(
     let (kind, helpers) = recommended(request, &facts(device.is_ok()))
         .unwrap_or_else(|| panic!("{request:?} names no copy engine"));
     let setup = Setup {
-        segment,
+        segment: Arc::clone(segment),
         helpers,
         notify,
     };

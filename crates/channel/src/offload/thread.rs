@@ -17,7 +17,7 @@ pub struct ThreadEngine {
 impl ThreadEngine {
     /// An engine whose thread starts with the first job.
     pub fn new(setup: Setup) -> ThreadEngine {
-        let helper = Helper::new(setup.segment, setup.helpers);
+        let helper = Helper::new(&setup.segment, setup.helpers);
         ThreadEngine { setup, helper }
     }
 

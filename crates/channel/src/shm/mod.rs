@@ -29,7 +29,9 @@ use advanced::AdvancedShm;
 use basic::BasicShm;
 use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
-use mica_node::segment::JobSegment;
+use mica_node::segment::{JobSegment, SegmentRef};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// The packet whose payload, at most [`INLINE`] bytes, is all of `view` and lies in its header.
 pub fn inline_packet(kind: u8, context: u64, tag: i32, view: &View) -> Packet {
@@ -51,8 +53,8 @@ pub struct Shm {
     /// Present if any peers have FIFOs; `advanced` stays empty for those.
     basic: Option<Box<BasicShm>>,
     /// The senders that have knocked: each knocks before its first message.
-    knocks: Knocks<'static>,
-    segment: &'static JobSegment,
+    knocks: Knocks<SegmentRef<[AtomicU64]>>,
+    segment: Arc<JobSegment>,
     me: u32,
     /// Whether the ranks of this node use this channel; the same for all of them.
     on: bool,
@@ -75,7 +77,7 @@ impl Shm {
     /// # Errors
     /// Under the basic design, when memory for the FIFOs to the other ranks cannot be allocated.
     pub fn new(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         me: u32,
         fencing: Fencing,
         on: bool,
@@ -88,8 +90,8 @@ impl Shm {
         Ok(Shm {
             advanced: AdvancedShm::new(segment, me, fencing),
             basic,
-            knocks: segment.knocks(me),
-            segment,
+            knocks: Knocks::new(segment.project(|segment| segment.knock_bits(me))),
+            segment: Arc::clone(segment),
             me,
             on,
         })
@@ -312,7 +314,7 @@ impl Shm {
 
     #[cold]
     fn open_inlets(&mut self) {
-        let (segment, me) = (self.segment, self.me);
+        let (segment, me) = (&self.segment, self.me);
         self.knocks.answer(|index| {
             let source = segment.members()[index as usize];
             match &mut self.basic {

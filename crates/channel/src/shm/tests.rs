@@ -5,6 +5,7 @@ use crate::memory::{Block, Shape};
 use mica_node::segment::{JobSpec, PAGE};
 use mica_node::topology::CorePlace;
 use mica_node::tunables::SegmentShape;
+use std::sync::Arc;
 
 const ADVANCED: SegmentShape = SegmentShape {
     cells: 128,
@@ -27,20 +28,20 @@ const MIXED: SegmentShape = SegmentShape {
     ..BASIC
 };
 
-fn segment(shape: SegmentShape, ranks: usize) -> &'static JobSegment {
+fn segment(shape: SegmentShape, ranks: usize) -> Arc<JobSegment> {
     let places = vec![CorePlace::UNKNOWN; ranks];
     let spec = JobSpec::on_one_node(&places, 2, &[]);
     let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
-    Box::leak(Box::new(segment))
+    Arc::new(segment)
 }
 
-fn end(segment: &'static JobSegment, me: u32) -> Shm {
+fn end(segment: &Arc<JobSegment>, me: u32) -> Shm {
     Shm::new(segment, me, Fencing::Sender, true).expect("memory")
 }
 
 fn pair(shape: SegmentShape) -> (Shm, Shm) {
     let segment = segment(shape, 2);
-    (end(segment, 0), end(segment, 1))
+    (end(&segment, 0), end(&segment, 1))
 }
 
 /// The next packet by any channel.
@@ -172,7 +173,7 @@ fn payloads_land_where_they_should(shape: SegmentShape) {
 
 fn every_sender_is_heard(shape: SegmentShape) {
     let segment = segment(shape, 4);
-    let mut ends: Vec<Shm> = (0..4).map(|me| end(segment, me)).collect();
+    let mut ends: Vec<Shm> = (0..4).map(|me| end(&segment, me)).collect();
     for round in 0..10 {
         for me in [2, 0, 3] {
             for tag in 0..5 {
@@ -200,12 +201,12 @@ fn every_sender_is_heard(shape: SegmentShape) {
 
 fn the_first_message_may_come_before_its_receiver(shape: SegmentShape) {
     let segment = segment(shape, 2);
-    let mut a = end(segment, 0);
+    let mut a = end(&segment, 0);
     assert_eq!(
         a.send_inline(1, 1, 0, 9, &view(&[1; 8])).expect("memory"),
         Some(true)
     );
-    let mut b = end(segment, 1);
+    let mut b = end(&segment, 1);
     assert!(b.has_arrivals());
     assert_eq!(any(&mut b).expect("sent").1.tag, 9);
 }
@@ -261,7 +262,7 @@ fn a_long_message_goes_through_a_fifo_in_chunks() {
 #[test]
 fn a_pair_has_the_design_of_its_parity_and_each_channel_is_looked_at_alone() {
     let segment = segment(MIXED, 3);
-    let mut ends: Vec<Shm> = (0..3).map(|me| end(segment, me)).collect();
+    let mut ends: Vec<Shm> = (0..3).map(|me| end(&segment, me)).collect();
     assert!(ends[0].is_mixed() && ends[0].has_fifos());
     let fifo = Some(FIFO_BYTES - size_of::<Packet>());
     let maxima = [0, 1, 2].map(|peer| ends[0].fifo_payload_max(peer));
@@ -294,7 +295,7 @@ fn a_pair_has_the_design_of_its_parity_and_each_channel_is_looked_at_alone() {
 #[test]
 fn cells_are_for_those_who_have_rings() {
     let segment = segment(MIXED, 3);
-    let mut root = end(segment, 0);
+    let mut root = end(&segment, 0);
     let v = view(&[1; 64]);
     while root.load_cell(1, &v, 0).expect("memory").is_some() {}
     assert!(!root.has_cell(1));
@@ -305,18 +306,18 @@ fn cells_are_for_those_who_have_rings() {
 fn memory_of_the_basic_design_is_there_from_the_start_and_grows_with_the_pairs() {
     for ranks in [1, 2, 5] {
         let (basic, advanced) = (segment(BASIC, ranks), segment(ADVANCED, ranks));
-        let before = (memory(basic), memory(advanced));
+        let before = (memory(&basic), memory(&advanced));
         for me in 0..ranks as u32 {
-            drop((end(basic, me), end(advanced, me)));
+            drop((end(&basic, me), end(&advanced, me)));
         }
         let pairs = ranks * (ranks - 1);
-        let grown = memory(basic) - before.0;
+        let grown = memory(&basic) - before.0;
         let expected = pairs * FIFO_BYTES;
         assert!(
             (expected..=expected + pairs * PAGE).contains(&grown),
             "{ranks} ranks: {grown} bytes"
         );
-        assert_eq!(memory(advanced), before.1, "nobody has talked yet");
+        assert_eq!(memory(&advanced), before.1, "nobody has talked yet");
     }
 }
 

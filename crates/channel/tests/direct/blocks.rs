@@ -1,6 +1,7 @@
 //! Buffers of malloc, and what a program may do with them while they are migrated: the default
 //! (`MICA_MAPPED=auto`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 /// Rank 0's channel with the default settings.
-fn auto_owner(segment: &'static JobSegment) -> Direct {
+fn auto_owner(segment: &Arc<JobSegment>) -> Direct {
     need_mapped();
     segment.claim(0).expect("rank 0 is free");
     let direct = Direct::new(segment, 0, &auto());
@@ -81,8 +82,8 @@ fn is_zero(memory: Memory) {
 
 fn blocks() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = auto_owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let large = Memory::malloc(64 * MIB);
     // numpy asks for huge pages for its large arrays, from the first whole page on.
     let array = Memory::malloc(5 * MIB);
@@ -121,8 +122,8 @@ fn blocks() {
 /// whole block. Answers how many bytes at its beginning are out of reach.
 fn unite(beside_a_thread: bool) -> usize {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = auto_owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let block = Memory::malloc(8 * MIB);
     for part in [block.part(0, MIB), block.part(4 * MIB, 4 * MIB)] {
         part.fill(1);
@@ -160,8 +161,8 @@ fn statics() {
     /// moved.
     static mut ARRAY: Pages = Pages([0; MIB]);
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = auto_owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let memory = Memory {
         // SAFETY: an address, no access.
         at: unsafe { &raw mut ARRAY.0 }.expose_provenance(),
@@ -178,7 +179,7 @@ fn statics() {
 }
 
 fn own_mappings() {
-    let mut direct = auto_owner(job(1));
+    let mut direct = auto_owner(&job(1));
     let memory = Memory::map(8 * MIB);
     memory.fill(1);
     for part in [
@@ -204,8 +205,8 @@ fn own_mappings() {
 
 fn reallocated() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = auto_owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let mut block = Memory::malloc(2 * MIB);
     for (round, len) in [5 * MIB, 9 * MIB, 3 * MIB, 3 * MIB + 1, 40 * MIB]
         .into_iter()
@@ -233,9 +234,9 @@ fn reallocated() {
 
 fn taken_back() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
-    let empty = file_bytes(segment);
+    let mut direct = auto_owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
+    let empty = file_bytes(&segment);
     let block = Memory::malloc(4 * MIB);
     block.fill(1);
     drop(expose_moved(&mut direct, block));
@@ -246,7 +247,7 @@ fn taken_back() {
     is_zero(part);
     assert!((0..PAGE).all(|i| rest.get(i) == last[i]), "beyond it");
     assert!(
-        file_bytes(segment) <= empty + 2 * MIB + 16 * PAGE,
+        file_bytes(&segment) <= empty + 2 * MIB + 16 * PAGE,
         "given back at once"
     );
     // The buffer is reached as any that is not migrated.
@@ -270,7 +271,7 @@ fn taken_back() {
 }
 
 fn any_call() {
-    let mut direct = auto_owner(job(1));
+    let mut direct = auto_owner(&job(1));
     type Madvise = extern "C" fn(*mut libc::c_void, usize, i32) -> i32;
     let dontneed = |memory: Memory, way: &str| {
         let at = std::ptr::with_exposed_provenance_mut(memory.at);
@@ -311,7 +312,7 @@ fn any_call() {
 
 fn harmless() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
+    let mut direct = auto_owner(&segment);
     let block = Memory::malloc(4 * MIB);
     let pages = pages_of(block);
     block.fill(1);
@@ -344,7 +345,7 @@ fn harmless() {
 
 fn advised_children() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
+    let mut direct = auto_owner(&segment);
     let block = Memory::malloc(4 * MIB);
     block.fill(1);
     drop(expose_moved(&mut direct, block));
@@ -374,7 +375,7 @@ fn advised_children() {
 }
 
 fn advised_before() {
-    let mut direct = auto_owner(job(1));
+    let mut direct = auto_owner(&job(1));
     let block = Memory::malloc(4 * MIB);
     let pages = pages_of(block);
     assert_eq!(advise(pages, libc::MADV_WIPEONFORK), 0);
@@ -397,7 +398,7 @@ fn advised_before() {
 
 /// `clone` by its number runs no handlers of fork.
 fn cloned() {
-    let mut direct = auto_owner(job(1));
+    let mut direct = auto_owner(&job(1));
     let block = Memory::malloc(MIB);
     block.fill(1);
     drop(expose_moved(&mut direct, block));
@@ -420,8 +421,8 @@ fn cloned() {
 
 fn remapped() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let empty = file_bytes(segment);
+    let mut direct = owner(&segment);
+    let empty = file_bytes(&segment);
     let errno = |result: *mut libc::c_void| {
         assert_eq!(result, libc::MAP_FAILED);
         std::io::Error::last_os_error().raw_os_error().unwrap()
@@ -453,7 +454,7 @@ fn remapped() {
         };
         larger.part(0, memory.len).check(round as u8);
         is_zero(larger.part(memory.len, len - memory.len));
-        assert!(file_bytes(segment) <= empty + 16 * PAGE);
+        assert!(file_bytes(&segment) <= empty + 16 * PAGE);
         memory = larger;
     }
     memory.fill(7);
@@ -477,17 +478,17 @@ fn remapped() {
 
 fn freed() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let empty = file_bytes(segment);
+    let mut direct = auto_owner(&segment);
+    let empty = file_bytes(&segment);
     let other = Memory::malloc(2 * MIB);
     drop(expose_moved(&mut direct, other));
     for _ in 0..2 {
         let block = Memory::malloc(200 * MIB);
         block.fill(1);
         drop(expose_moved(&mut direct, block));
-        assert!(file_bytes(segment) >= empty + 200 * MIB);
+        assert!(file_bytes(&segment) >= empty + 200 * MIB);
         block.free();
-        wait_until("given back", || file_bytes(segment) <= empty + 3 * MIB);
+        wait_until("given back", || file_bytes(&segment) <= empty + 3 * MIB);
     }
     // Nor does it depend on how many small exposures come after.
     let block = Memory::malloc(100 * MIB);
@@ -496,24 +497,24 @@ fn freed() {
     for _ in 0..20_000 {
         drop(direct.expose(other.at, other.len));
     }
-    wait_until("given back", || file_bytes(segment) <= empty + 3 * MIB);
+    wait_until("given back", || file_bytes(&segment) <= empty + 3 * MIB);
     other.free();
     wait_until("all given back", || {
-        file_bytes(segment) <= empty + 16 * PAGE
+        file_bytes(&segment) <= empty + 16 * PAGE
     });
 }
 
 fn second_block() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let empty = file_bytes(segment);
+    let mut direct = auto_owner(&segment);
+    let empty = file_bytes(&segment);
     for round in 0..4u8 {
         let block = Memory::malloc(100 * MIB);
         block.fill(round);
         // What was freed has been given back before this one is migrated, without waiting for the
         // helper.
         drop(expose_moved(&mut direct, block));
-        assert!(file_bytes(segment) <= empty + 101 * MIB, "round {round}");
+        assert!(file_bytes(&segment) <= empty + 101 * MIB, "round {round}");
         block.check(round);
         block.free();
     }
@@ -523,7 +524,7 @@ fn second_block() {
 fn last_thread() {
     let child = start(
         || {
-            let mut direct = auto_owner(job(1));
+            let mut direct = auto_owner(&job(1));
             let block = Memory::malloc(MIB);
             drop(expose_moved(&mut direct, block));
             // SAFETY: ends this thread, and not the process.
@@ -536,8 +537,8 @@ fn last_thread() {
 
 fn rounds() {
     let segment = job(2);
-    let mut direct = auto_owner(segment);
-    let empty = file_bytes(segment);
+    let mut direct = auto_owner(&segment);
+    let empty = file_bytes(&segment);
     for round in 0..60usize {
         let block = Memory::malloc((16 + round % 7) * MIB + round * 100);
         block.part(0, MIB).fill(round as u8);
@@ -550,14 +551,14 @@ fn rounds() {
     // does without us) is all.
     wait_until("but for malloc's own", || {
         let kept = direct.usage().unwrap().bytes;
-        kept <= 45 * MIB && file_bytes(segment) <= empty + kept
+        kept <= 45 * MIB && file_bytes(&segment) <= empty + kept
     });
 }
 
 fn threads() {
     let segment = job(2);
-    let direct = auto_owner(segment);
-    let empty = file_bytes(segment);
+    let direct = auto_owner(&segment);
+    let empty = file_bytes(&segment);
     let stop = AtomicBool::new(false);
     let counts: Vec<AtomicU32> = (0..3).map(|_| AtomicU32::new(0)).collect();
     std::thread::scope(|s| {
@@ -599,5 +600,5 @@ fn threads() {
     if usage.moves == 0 {
         skip(&format!("nothing was migrated: {usage:?}"));
     }
-    wait_until("all", || file_bytes(segment) <= empty + MIB);
+    wait_until("all", || file_bytes(&segment) <= empty + MIB);
 }

@@ -29,14 +29,14 @@ const ROOM: usize = 6 * MIB;
 fn cma() -> Ends {
     let segment = job(3);
     segment.claim(0).expect("free");
-    let mut direct = Direct::new(segment, 0, &DirectOptions::CMA);
+    let mut direct = Direct::new(&segment, 0, &DirectOptions::CMA);
     if !direct.is_usable(0) {
         skip(&format!("{:?}", direct.refusal(0)));
     }
     let peers = [1, 2].map(|rank| {
         Peer::fork(|| {
             segment.claim(rank).expect("free");
-            let mut direct = Direct::new(segment, rank, &DirectOptions::CMA);
+            let mut direct = Direct::new(&segment, rank, &DirectOptions::CMA);
             if !direct.is_usable(0) {
                 skip(&format!("{:?}", direct.refusal(0)));
             }
@@ -53,10 +53,10 @@ fn cma() -> Ends {
 
 fn mapped() -> Ends {
     let segment = job(3);
-    let direct = kit::owner(segment);
+    let direct = kit::owner(&segment);
     Ends {
         direct,
-        peers: [1, 2].map(|rank| Peer::mapped(segment, rank)),
+        peers: [1, 2].map(|rank| Peer::mapped(&segment, rank)),
         memory: Memory::map(ROOM),
         backend: Backend::Mapped,
     }
@@ -66,9 +66,9 @@ fn xpmem() -> Ends {
     let segment = job(3);
     segment.claim(0).expect("free");
     let shared = Shared::new(ROOM);
-    let end = move |rank| {
+    let end = |rank| {
         let device = Arc::new(Mock::new(shared));
-        Direct::with_xpmem(segment, rank, &DirectOptions::CMA, device)
+        Direct::with_xpmem(&segment, rank, &DirectOptions::CMA, device)
             .expect("the mock makes segments")
     };
     let direct = end(0);
@@ -163,7 +163,7 @@ fn attachments() {
     segment.claim(0).expect("free");
     let shared = Shared::new(16 * MIB);
     let device = Arc::new(Mock::new(shared));
-    let mut direct = Direct::with_xpmem(segment, 0, &DirectOptions::CMA, Arc::clone(&device) as _)
+    let mut direct = Direct::with_xpmem(&segment, 0, &DirectOptions::CMA, Arc::clone(&device) as _)
         .expect("mock");
     assert!(direct.usage().is_none());
     let mine = Block::allocate(PAGE)

@@ -21,8 +21,8 @@ pub const SCENARIOS: &[Scenario] = &[
 
 fn copies() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let memory = Memory::map(3 * MIB);
     memory.fill(1);
     let buffer = memory.part(100, 2 * MIB);
@@ -71,7 +71,7 @@ fn copies() {
 
 fn parent_goes_on() {
     let segment = job(1);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let memory = Memory::map(32 * MIB);
     memory.fill(1);
     drop(expose_moved(&mut direct, memory));
@@ -88,7 +88,7 @@ fn parent_goes_on() {
 
 fn threads() {
     let segment = job(2);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let memory = Memory::map(2 * MIB);
     memory.fill(1);
     drop(expose_moved(&mut direct, memory));
@@ -127,7 +127,7 @@ fn threads() {
 
 fn no_descriptors() {
     let segment = job(2);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let memory = Memory::map(MIB);
     memory.fill(1);
     drop(expose_moved(&mut direct, memory));
@@ -148,8 +148,8 @@ fn no_descriptors() {
 
 fn busy() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     for round in 0..20u8 {
         let buffer = Memory::map((usize::from(round) % 5 + 1) * 10 * PAGE);
         buffer.fill(round);
@@ -172,7 +172,7 @@ fn busy() {
 /// allocated: what a child does there before it has its copies must not be seen by its parent.
 fn shared_heap() {
     let segment = job(1);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let advised = Memory::map(2 * PAGE);
     let mut blocks: Vec<Memory> = Vec::new();
     for round in 0..40u8 {

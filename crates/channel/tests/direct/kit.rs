@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use mica_channel::direct::{Backend, Direct, DirectOptions, Exposed, Exposure};
 use mica_channel::memory::{Block, Shape, View};
@@ -75,10 +76,10 @@ pub fn succeeds_in_child(body: impl FnOnce()) -> bool {
 }
 
 /// A job of `ranks` ranks, known to this process and those it forks from now on.
-pub fn job(ranks: usize) -> &'static JobSegment {
+pub fn job(ranks: usize) -> Arc<JobSegment> {
     let places = vec![CorePlace::UNKNOWN; ranks];
     let spec = JobSpec::on_one_node(&places, 2, &[]);
-    Box::leak(Box::new(JobSegment::create(&spec).expect("segment")))
+    Arc::new(JobSegment::create(&spec).expect("segment"))
 }
 
 /// Options with `mapped` on, for all memory.
@@ -109,7 +110,7 @@ pub fn need_mapped() {
 }
 
 /// Rank 0's channel, with `mapped`.
-pub fn owner(segment: &'static JobSegment) -> Direct {
+pub fn owner(segment: &Arc<JobSegment>) -> Direct {
     need_mapped();
     segment.claim(0).expect("rank 0 is free");
     let direct = Direct::new(segment, 0, &mapped());
@@ -338,7 +339,7 @@ impl Peer {
         Peer { pid, wire: mine }
     }
 
-    pub fn mapped(segment: &'static JobSegment, rank: u32) -> Peer {
+    pub fn mapped(segment: &Arc<JobSegment>, rank: u32) -> Peer {
         Peer::fork(|| {
             segment.claim(rank).expect("free");
             Direct::new(segment, rank, &mapped())

@@ -28,8 +28,8 @@ pub const SCENARIOS: &[Scenario] = &[
 
 fn reuse() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let memory = Memory::map(4 * MIB);
     memory.fill(1);
     let buffer = memory.part(1000, 2 * MIB + 333);
@@ -56,15 +56,15 @@ fn reuse() {
 
 fn replaced() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
-    let empty = file_bytes(segment);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
+    let empty = file_bytes(&segment);
     let buffer = Memory::map(MIB);
     buffer.fill(1);
     let exposed = expose_moved(&mut direct, buffer);
     peer.check(&exposed, buffer, 1);
     drop(exposed);
-    assert!(file_bytes(segment) >= empty + MIB);
+    assert!(file_bytes(&segment) >= empty + MIB);
     for seed in 2..5 {
         buffer.unmap();
         let buffer = Memory::map_at(buffer.at, MIB);
@@ -73,9 +73,9 @@ fn replaced() {
         // The old pages are not what peers are told of, and their memory is given back.
         assert!(!is_moved(&mut direct, buffer));
         assert!(
-            file_bytes(segment) <= empty + 16 * PAGE,
+            file_bytes(&segment) <= empty + 16 * PAGE,
             "{}",
-            file_bytes(segment) - empty
+            file_bytes(&segment) - empty
         );
         buffer.check(seed);
         // The slot is used again, and the peer's mapping of it shows the new bytes.
@@ -88,8 +88,8 @@ fn replaced() {
 
 fn part_unmapped() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let buffer = Memory::map(8 * PAGE);
     buffer.fill(1);
     drop(expose_moved(&mut direct, buffer));
@@ -112,9 +112,9 @@ fn part_unmapped() {
 
 fn cycles() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
-    let empty = file_bytes(segment);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
+    let empty = file_bytes(&segment);
     let mut kept: Vec<(Vec<u8>, u8)> = Vec::new();
     for round in 0..120usize {
         let len = [40_000, 150_000, 600_000, 90_000][round % 4] + round * 13;
@@ -145,14 +145,14 @@ fn cycles() {
         }
     }
     assert!(direct.usage().unwrap().moves > 10, "{:?}", direct.usage());
-    assert!(file_bytes(segment) < empty + 64 * MIB);
+    assert!(file_bytes(&segment) < empty + 64 * MIB);
     peer.end();
 }
 
 fn grown() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let buffer = Memory::map(MIB);
     buffer.fill(1);
     drop(expose_moved(&mut direct, buffer));
@@ -177,7 +177,7 @@ fn grown() {
     );
     drop(exposed);
     // Shrunk again: what is cut off is given back with the next look, the rest stays.
-    let before = file_bytes(segment);
+    let before = file_bytes(&segment);
     let smaller = larger.remap(MIB);
     Memory::map_at(larger.at + MIB, MIB).fill(7);
     assert!(!is_moved(
@@ -187,15 +187,15 @@ fn grown() {
             len: MIB
         }
     ));
-    assert!(file_bytes(segment) <= before - 2 * MIB + 16 * PAGE);
+    assert!(file_bytes(&segment) <= before - 2 * MIB + 16 * PAGE);
     smaller.check(3);
     peer.end();
 }
 
 fn far() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let buffer = Memory::map(MIB);
     buffer.fill(1);
     let exposed = expose_moved(&mut direct, buffer);
@@ -203,7 +203,7 @@ fn far() {
     drop(exposed);
     // Pages that nobody touches cost nothing; the peer maps more of the slot for those that are.
     let large = buffer.remap(200 * MIB);
-    let before = file_bytes(segment);
+    let before = file_bytes(&segment);
     for at in [61 * MIB, 150 * MIB - 300, 0] {
         // The first straddles what is mapped at a time.
         let part = large.part(at, 4 * MIB);
@@ -213,14 +213,14 @@ fn far() {
         peer.fill(&exposed, part, 3);
         part.check(3);
     }
-    assert!(file_bytes(segment) <= before + 12 * MIB + 16 * PAGE);
+    assert!(file_bytes(&segment) <= before + 12 * MIB + 16 * PAGE);
     peer.end();
 }
 
 fn vacated() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let buffer = Memory::map(4 * PAGE);
     buffer.fill(1);
     drop(expose_moved(&mut direct, buffer));
@@ -243,8 +243,8 @@ fn vacated() {
 
 fn overlap() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let memory = Memory::map(64 * PAGE);
     memory.fill(1);
     // Two that share a page, the first in use: the second comes to its slot.
@@ -277,7 +277,7 @@ fn overlap() {
 
 fn donor_in_use() {
     let segment = job(2);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let memory = Memory::map(64 * PAGE);
     memory.fill(1);
     let low = expose_moved(&mut direct, memory.part(0, 4 * PAGE));
@@ -303,7 +303,7 @@ fn donor_in_use() {
 
 fn protection() {
     let segment = job(2);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let buffer = Memory::map(8 * PAGE);
     buffer.fill(1);
     drop(expose_moved(&mut direct, buffer));
@@ -319,8 +319,8 @@ fn protection() {
 
 fn readers() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let memory = Memory::map(6 * MIB);
     let stop = AtomicBool::new(false);
     let rounds = AtomicU64::new(0);
@@ -365,7 +365,7 @@ fn readers() {
 
 fn writers_beside() {
     let segment = job(2);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let memory = Memory::map(64 * 4 * PAGE);
     memory.fill(1);
     let stop = AtomicBool::new(false);
@@ -403,18 +403,18 @@ fn writers_beside() {
 
 fn found_gone() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let empty = file_bytes(segment);
+    let mut direct = owner(&segment);
+    let empty = file_bytes(&segment);
     let gone = Memory::map(4 * MIB);
     gone.fill(1);
     drop(expose_moved(&mut direct, gone));
-    assert!(file_bytes(segment) > empty + 4 * MIB - PAGE);
+    assert!(file_bytes(&segment) > empty + 4 * MIB - PAGE);
     gone.unmap();
     for _ in 0..2000 {
-        if file_bytes(segment) < empty + MIB {
+        if file_bytes(&segment) < empty + MIB {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    panic!("{} bytes are still there", file_bytes(segment) - empty);
+    panic!("{} bytes are still there", file_bytes(&segment) - empty);
 }

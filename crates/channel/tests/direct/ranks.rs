@@ -45,7 +45,7 @@ pub struct Rank {
     pub direct: Direct,
     /// Memory for buffers, [`ROOM`] bytes.
     pub memory: Memory,
-    pub segment: &'static JobSegment,
+    pub segment: Arc<JobSegment>,
     board: &'static Board,
     passed: Cell<u64>,
 }
@@ -60,7 +60,7 @@ impl Drop for Rank {
 
 impl Rank {
     fn new(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         rank: u32,
         ranks: u32,
         means: Means,
@@ -90,7 +90,7 @@ impl Rank {
                 Some(shared) => shared.memory.part(rank as usize * ROOM, ROOM),
                 None => Memory::map(ROOM),
             },
-            segment,
+            segment: Arc::clone(segment),
             board,
             passed: Cell::new(0),
         }
@@ -172,8 +172,9 @@ pub fn run(ranks: usize, means: Means, body: fn(&mut Rank)) {
     let shared = (means == Means::Xpmem).then(|| Shared::new(ranks * ROOM));
     let pids: Vec<i32> = (0..ranks as u32)
         .map(|rank| {
+            let segment = Arc::clone(&segment);
             let run = move || {
-                let mut rank = Rank::new(segment, rank, ranks as u32, means, board, shared);
+                let mut rank = Rank::new(&segment, rank, ranks as u32, means, board, shared);
                 if means == Means::MappedByThreads {
                     std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_secs(60)));
                 }

@@ -523,7 +523,7 @@ fn regions_last(rank: &mut Rank) {
     let peer = 1 - rank.rank;
     let (words, len, _) = rank.announced(peer);
     // A channel that is gone by the time.
-    let other = Direct::new(rank.segment, rank.rank, &DirectOptions::CMA).reach();
+    let other = Direct::new(&rank.segment, rank.rank, &DirectOptions::CMA).reach();
     assert!(!other.can_load_store() && rank.reach.can_load_store());
     let reached = other.open(peer, words, len).expect("in reach");
     let region = reached.region(10, 100).expect("a window");
@@ -610,7 +610,7 @@ fn errors(rank: &mut Rank) {
 fn nothing() {
     let segment = kit::job(1);
     segment.claim(0).unwrap();
-    let reach = Direct::new(segment, 0, &DirectOptions::OFF).reach();
+    let reach = Direct::new(&segment, 0, &DirectOptions::OFF).reach();
     let buffer = Memory::map(PAGE);
     assert!(!reach.can_load_store() && !reach.cma_works(0) && !reach.cma_works(7));
     let published = reach.expose(buffer.at, PAGE);

@@ -36,7 +36,7 @@ fn stays(direct: &mut Direct, memory: Memory, why: SkipReason) {
 }
 
 fn stack() {
-    let mut direct = owner(job(1));
+    let mut direct = owner(&job(1));
     let mut array = [7u8; 16 * PAGE];
     let memory = Memory {
         at: array.as_mut_ptr().expose_provenance(),
@@ -62,7 +62,7 @@ fn stack() {
 
 fn files() {
     use std::os::fd::AsRawFd;
-    let mut direct = owner(job(1));
+    let mut direct = owner(&job(1));
     let file = std::fs::File::open("/proc/self/exe").expect("own program");
     let both = libc::PROT_READ | libc::PROT_WRITE;
     let fd = file.as_raw_fd();
@@ -81,7 +81,7 @@ fn files() {
 }
 
 fn locked() {
-    let mut direct = owner(job(1));
+    let mut direct = owner(&job(1));
     let other = Memory::map(PAGE);
     // SAFETY: the test's own memory.
     let result = unsafe { libc::mlock(std::ptr::without_provenance(other.at), PAGE) };
@@ -93,7 +93,7 @@ fn locked() {
 }
 
 fn arenas() {
-    let mut direct = owner(job(1));
+    let mut direct = owner(&job(1));
     std::thread::scope(|s| {
         s.spawn(|| {
             // Below the size from which on malloc maps blocks alone.
@@ -114,7 +114,7 @@ fn arenas() {
 /// The first area follows the last rank's last slot in the file.
 fn areas() {
     let segment = job(1);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let area = segment.open_area(0, &[0], 0).unwrap().expect("room");
     let cells = Memory {
         at: area.cell(0, 0).as_ptr().expose_provenance(),
@@ -137,7 +137,7 @@ fn short() {
         mapped_min: 8 * PAGE,
         ..mapped()
     };
-    let mut direct = Direct::new(segment, 0, &options);
+    let mut direct = Direct::new(&segment, 0, &options);
     let memory = Memory::map(16 * PAGE);
     for _ in 0..10 * AFTER {
         assert!(!is_moved(&mut direct, memory.part(0, 8 * PAGE - 1)));
@@ -158,7 +158,7 @@ fn limit() {
         mapped_max: MIB,
         ..mapped()
     };
-    let mut direct = Direct::new(segment, 0, &options);
+    let mut direct = Direct::new(&segment, 0, &options);
     stays(&mut direct, Memory::map(MIB + PAGE), SkipReason::TooMuch);
     let fits = Memory::map(MIB);
     drop(expose_moved(&mut direct, fits));
@@ -169,7 +169,7 @@ fn limit() {
 }
 
 fn slots() {
-    let mut direct = owner(job(1));
+    let mut direct = owner(&job(1));
     // Far apart, so that no two have one slot.
     let memory = Memory::map(300 * 4 * PAGE);
     let buffer = |i: usize| memory.part(i * 4 * PAGE, 2 * PAGE);
@@ -185,8 +185,8 @@ fn slots() {
 
 fn lent() {
     let segment = job(2);
-    let mut direct = owner(segment);
-    let mut peer = Peer::mapped(segment, 1);
+    let mut direct = owner(&segment);
+    let mut peer = Peer::mapped(&segment, 1);
     let memory = Memory::map(8 * PAGE);
     memory.fill(1);
     let receiving = memory.part(0, 2 * PAGE + 50);
@@ -213,7 +213,7 @@ fn lent() {
 fn sealed() {
     const SYS_MSEAL: libc::c_long = 462;
     let segment = job(1);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let buffer = Memory::map(MIB);
     buffer.fill(1);
     let at = std::ptr::without_provenance::<u8>(buffer.at);
@@ -221,15 +221,15 @@ fn sealed() {
     if unsafe { libc::syscall(SYS_MSEAL, at, buffer.len, 0) } < 0 {
         skip(&format!("mseal: {}", std::io::Error::last_os_error()));
     }
-    let before = file_bytes(segment);
+    let before = file_bytes(&segment);
     stays(&mut direct, buffer, SkipReason::Kernel);
-    assert_eq!(file_bytes(segment), before);
+    assert_eq!(file_bytes(&segment), before);
     buffer.check(1);
 }
 
 fn ends_stay() {
     let segment = job(1);
-    let mut direct = owner(segment);
+    let mut direct = owner(&segment);
     let memory = Memory::map(16 * PAGE);
     memory.fill(1);
     let buffer = memory.part(4 * PAGE + 100, 4 * PAGE);
@@ -262,7 +262,7 @@ fn ends_stay() {
 fn off() {
     let segment = job(1);
     segment.claim(0).unwrap();
-    let mut direct = Direct::new(segment, 0, &DirectOptions::CMA);
+    let mut direct = Direct::new(&segment, 0, &DirectOptions::CMA);
     let memory = Memory::map(MIB);
     assert!((0..100).all(|_| !is_moved(&mut direct, memory)));
     assert!(direct.usage().is_none());
@@ -273,7 +273,7 @@ fn off() {
         .unwrap()
         .state;
     assert!(state.unwrap_err().contains("MICA_DIRECT"));
-    let mut nothing = Direct::new(segment, 0, &DirectOptions::OFF);
+    let mut nothing = Direct::new(&segment, 0, &DirectOptions::OFF);
     assert!(nothing.expose(memory.at, memory.len).is_none());
 }
 
@@ -288,7 +288,7 @@ fn file_size() {
     assert!(!segment.has_slots());
     assert!(segment.open_area(0, &[0], 0).unwrap().is_none());
     segment.claim(0).unwrap();
-    let mut direct = Direct::new(segment, 0, &mapped());
+    let mut direct = Direct::new(&segment, 0, &mapped());
     assert!(direct.usage().is_none());
     let state = direct
         .status()
@@ -309,7 +309,7 @@ fn file_size() {
 }
 
 fn helpers() {
-    let mut direct = owner(job(1));
+    let mut direct = owner(&job(1));
     let memory = Memory::map(4 * PAGE);
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let (ready, is_ready) = std::sync::mpsc::channel::<()>();

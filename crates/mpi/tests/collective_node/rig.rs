@@ -107,12 +107,12 @@ fn rank_of(member: usize, size: usize) -> u32 {
 thread_local! {
     /// This test's jobs by the size of teams and of cells. Another one's are not to be shared:
     /// ranks publish different things.
-    static JOBS: RefCell<HashMap<(usize, usize), &'static JobSegment>> = RefCell::default();
+    static JOBS: RefCell<HashMap<(usize, usize), Arc<JobSegment>>> = RefCell::default();
 }
 
 /// A job for teams of `size` ranks, all of them this process, in whose areas cells have `cell`
 /// bytes.
-fn job(size: usize, cell: usize) -> &'static JobSegment {
+fn job(size: usize, cell: usize) -> Arc<JobSegment> {
     let make = || {
         let places = vec![CorePlace::UNKNOWN; size + 1];
         let shape = SegmentShape {
@@ -124,17 +124,16 @@ fn job(size: usize, cell: usize) -> &'static JobSegment {
         let spec = JobSpec::on_one_node(&places, 2, &[]);
         let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
         (0..=size as u32).for_each(|rank| segment.claim(rank).expect("free"));
-        let segment: &'static JobSegment = Box::leak(Box::new(segment));
-        segment
+        Arc::new(segment)
     };
-    JOBS.with_borrow_mut(|jobs| *jobs.entry((size, cell)).or_insert_with(make))
+    JOBS.with_borrow_mut(|jobs| Arc::clone(jobs.entry((size, cell)).or_insert_with(make)))
 }
 
 /// The word by which the ranks find out whether the kernel copies.
 static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
 
 /// Each member's channel.
-fn channels(segment: &'static JobSegment, size: usize, means: Means) -> Vec<Option<Direct>> {
+fn channels(segment: &Arc<JobSegment>, size: usize, means: Means) -> Vec<Option<Direct>> {
     let mapped = DirectOptions {
         mapped: true,
         mapped_after: 1,
@@ -234,9 +233,9 @@ impl Ranks {
             ..CorePlace::UNKNOWN
         };
         let places: Vec<CorePlace> = members.iter().map(|&rank| place(rank)).collect();
-        let channels = channels(segment, form.size, form.means);
+        let channels = channels(&segment, form.size, form.means);
         let team = |(me, channel): (usize, &Option<Direct>)| {
-            let area = Area::open(segment, context, &members, me);
+            let area = Area::open(&segment, context, &members, me);
             let area = area.expect("memory").expect("room");
             assert_eq!(area.cell_bytes(), form.cell);
             let tree = form.fan.map(|fan| MemberTree::new(me, &places, fan));

@@ -47,6 +47,7 @@ use head::{AreaHead, Awaited};
 use layout::AreaLayout;
 use open::AreaMapping;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Operation slots of an area: operations of one communicator that have separate lines and cells.
 pub const TURNS: usize = 4;
@@ -71,15 +72,15 @@ pub struct RawArea {
     me: usize,
     fencing: Fencing,
     members: Box<[u32]>,
-    /// The parking spot of each member.
-    spots: Box<[&'static ParkingSpot]>,
-    segment: &'static JobSegment,
+    /// The parking spot of each member, in `segment`.
+    spots: Box<[NonNull<ParkingSpot>]>,
+    segment: Arc<JobSegment>,
     /// Offset of the area in the file.
     offset: u64,
 }
 
-// SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocol
-// above; nothing is bound to a thread.
+// SAFETY: mapping and spots are shared memory that is only accessed through atomics, or under the
+// protocol above; nothing is bound to a thread.
 unsafe impl Send for RawArea {}
 // SAFETY: as above.
 unsafe impl Sync for RawArea {}
@@ -176,7 +177,7 @@ impl RawArea {
     /// Wakes a member if it sleeps. To be called after publishing something that it may wait for.
     #[inline]
     pub fn wake(&self, member: usize) {
-        self.spots[member].wake(self.fencing);
+        self.spot(member).wake(self.fencing);
     }
 
     /// Wakes those of `members` that sleep. To be called after publishing something that they may
@@ -185,8 +186,14 @@ impl RawArea {
     pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
         self.fencing.before_waking();
         for member in members {
-            self.spots[member].wake_fenced();
+            self.spot(member).wake_fenced();
         }
+    }
+
+    #[inline(always)]
+    fn spot(&self, member: usize) -> &ParkingSpot {
+        // SAFETY: it lies in the segment, which `segment` keeps mapped; it is all atomics.
+        unsafe { self.spots[member].as_ref() }
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@ use crate::segment::{JobSegment, PAGE, SegmentError};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 impl JobSegment {
     /// Opens the area of the communicator with this context for its member number `me`. `members`
@@ -22,7 +23,7 @@ impl JobSegment {
     /// # Panics
     /// If there is no such member, or a member is not on this node.
     pub fn open_area(
-        &'static self,
+        self: &Arc<JobSegment>,
         context: u64,
         members: &[u32],
         me: usize,
@@ -58,8 +59,10 @@ impl JobSegment {
             me,
             fencing: self.fencing(),
             members: members.into(),
-            spots: members.iter().map(|&m| &self.block(m).parking.0).collect(),
-            segment: self,
+            spots: (members.iter())
+                .map(|&m| NonNull::from(&self.block(m).parking.0))
+                .collect(),
+            segment: Arc::clone(self),
             offset,
         };
         area.touch_own_part()?;

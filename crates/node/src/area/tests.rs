@@ -8,7 +8,7 @@ use std::sync::Barrier;
 const MIB: u64 = 1 << 20;
 
 /// A job of `ranks` ranks with these limits for one area, and for all areas together.
-fn job(ranks: usize, area_bytes: u64, areas_bytes: u64) -> &'static JobSegment {
+fn job(ranks: usize, area_bytes: u64, areas_bytes: u64) -> Arc<JobSegment> {
     let places = vec![CorePlace::UNKNOWN; ranks];
     let shape = SegmentShape {
         area_bytes,
@@ -16,15 +16,13 @@ fn job(ranks: usize, area_bytes: u64, areas_bytes: u64) -> &'static JobSegment {
         ..segment_shape()
     };
     let spec = JobSpec::on_one_node(&places, 2, &[]);
-    Box::leak(Box::new(
-        JobSegment::create_shaped(&spec, shape).expect("segment"),
-    ))
+    Arc::new(JobSegment::create_shaped(&spec, shape).expect("segment"))
 }
 
 /// The same job, attached as another process would.
-fn attached(segment: &JobSegment) -> &'static JobSegment {
+fn attached(segment: &JobSegment) -> Arc<JobSegment> {
     let fd = segment.as_fd().try_clone_to_owned().expect("dup");
-    Box::leak(Box::new(JobSegment::attach(fd).expect("attach")))
+    Arc::new(JobSegment::attach(fd).expect("attach"))
 }
 
 fn context(leader: u64, id: u64) -> u64 {
@@ -41,7 +39,7 @@ fn memory(segment: &JobSegment) -> u64 {
 }
 
 /// Opens the area of all members in order.
-fn open_all(segment: &'static JobSegment, context: u64, members: &[u32]) -> Vec<Option<RawArea>> {
+fn open_all(segment: &Arc<JobSegment>, context: u64, members: &[u32]) -> Vec<Option<RawArea>> {
     (0..members.len())
         .map(|me| segment.open_area(context, members, me).expect("memory"))
         .collect()
@@ -51,11 +49,11 @@ fn open_all(segment: &'static JobSegment, context: u64, members: &[u32]) -> Vec<
 fn members_read_what_the_others_published_and_turns_are_used_again() {
     const OPERATIONS: u64 = 2000;
     let segment = job(4, MIB, 4 * MIB);
-    let other = attached(segment);
+    let other = attached(&segment);
     // The communicator's order differs from the job's.
     let members = [2, 0, 3, 1];
     let run = |me: usize| {
-        let segment = [segment, other][me % 2];
+        let segment = [&segment, &other][me % 2];
         let area = segment.open_area(context(2, 7), &members, me);
         let area = area.expect("memory").expect("room");
         assert_eq!((area.members(), area.me()), (&members[..], me));
@@ -107,38 +105,38 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
 #[test]
 fn the_last_to_close_gives_the_memory_back() {
     let segment = job(3, MIB, 4 * MIB);
-    let before = memory(segment);
-    let mut areas = open_all(segment, context(0, 3), &[0, 1, 2]);
+    let before = memory(&segment);
+    let mut areas = open_all(&segment, context(0, 3), &[0, 1, 2]);
     let bytes = areas[0].as_ref().expect("room").bytes() as u64;
     assert_eq!(segment.area_budget().used(), bytes);
-    assert_eq!(memory(segment) - before, bytes, "all cells are allocated");
+    assert_eq!(memory(&segment) - before, bytes, "all cells are allocated");
     let last = areas.pop();
     drop(areas);
-    assert_eq!(memory(segment) - before, bytes, "one member still has it");
+    assert_eq!(memory(&segment) - before, bytes, "one member still has it");
     drop(last);
     assert_eq!(segment.area_budget().used(), 0);
-    assert_eq!(memory(segment), before);
+    assert_eq!(memory(&segment), before);
 }
 
 #[test]
 fn a_member_pays_for_its_own_cells_when_it_opens() {
     let segment = job(2, MIB, 4 * MIB);
-    let before = memory(segment);
+    let before = memory(&segment);
     let first = segment.open_area(2, &[0, 1], 0).expect("memory");
     let area = first.as_ref().expect("room");
     let own = (TURNS * area.cell_bytes()) as u64;
-    assert_eq!(memory(segment) - before, area.bytes() as u64 - own);
+    assert_eq!(memory(&segment) - before, area.bytes() as u64 - own);
 }
 
 #[test]
 fn beyond_the_budget_all_members_are_refused_and_nothing_is_left() {
     let one = 2 * TURNS as u64 * CELL_MAX as u64;
     let segment = job(2, one, one + 4 * PAGE as u64);
-    let other = attached(segment);
-    let before = memory(segment);
-    let held = open_all(segment, context(0, 1), &[0, 1]);
+    let other = attached(&segment);
+    let before = memory(&segment);
+    let held = open_all(&segment, context(0, 1), &[0, 1]);
     assert!(held.iter().all(Option::is_some));
-    let with_one = memory(segment);
+    let with_one = memory(&segment);
     assert!(
         segment
             .open_area(context(0, 2), &[0, 1], 0)
@@ -151,7 +149,7 @@ fn beyond_the_budget_all_members_are_refused_and_nothing_is_left() {
             .unwrap()
             .is_none()
     );
-    assert_eq!(memory(segment), with_one, "no trace of who was refused");
+    assert_eq!(memory(&segment), with_one, "no trace of who was refused");
     // A late member gets the same answer, even if there is room by then.
     assert!(
         segment
@@ -166,8 +164,8 @@ fn beyond_the_budget_all_members_are_refused_and_nothing_is_left() {
             .unwrap()
             .is_none()
     );
-    assert_eq!(memory(segment), before);
-    let next = open_all(other, context(0, 4), &[0, 1]);
+    assert_eq!(memory(&segment), before);
+    let next = open_all(&other, context(0, 4), &[0, 1]);
     assert!(next.iter().all(Option::is_some));
 }
 
@@ -176,10 +174,10 @@ fn all_members_get_the_same_answer_however_they_race() {
     const CONTEXTS: u64 = 300;
     let one = 3 * TURNS as u64 * CELL_MIN as u64;
     let segment = job(3, one, 100 * (one + 2 * PAGE as u64));
-    let other = attached(segment);
+    let other = attached(&segment);
     let start = Barrier::new(3);
     let run = |me: usize| {
-        let segment = [segment, other][me % 2];
+        let segment = [&segment, &other][me % 2];
         start.wait();
         (0..CONTEXTS)
             .map(|id| {
@@ -211,13 +209,13 @@ fn all_members_get_the_same_answer_however_they_race() {
 #[test]
 fn each_context_has_memory_of_its_own() {
     let segment = job(2, 64 << 10, 256 * MIB);
-    let before = memory(segment);
+    let before = memory(&segment);
     let contexts: Vec<u64> = (0..2)
         .flat_map(|leader| (0..100).map(move |id| context(leader, id)))
         .collect();
     let areas: Vec<Vec<Option<RawArea>>> = contexts
         .iter()
-        .map(|&context| open_all(segment, context, &[0, 1]))
+        .map(|&context| open_all(&segment, context, &[0, 1]))
         .collect();
     let member = |at: usize, me: usize| areas[at][me].as_ref().expect("room");
     for (at, &context) in contexts.iter().enumerate() {
@@ -230,18 +228,18 @@ fn each_context_has_memory_of_its_own() {
         assert_eq!(member(at, 1).line(0, 0).stamp(), 0);
     }
     drop(areas);
-    assert_eq!(memory(segment), before);
+    assert_eq!(memory(&segment), before);
     // A later area does not see the contents of an earlier one.
-    let again = open_all(segment, contexts[5], &[0, 1]);
+    let again = open_all(&segment, contexts[5], &[0, 1]);
     assert_eq!(again[1].as_ref().expect("room").line(1, 0).word(), 0);
 }
 
 #[test]
 fn where_there_are_no_areas_nobody_gets_one() {
     let none = job(2, 0, 256 * MIB);
-    let before = memory(none);
+    let before = memory(&none);
     assert!(none.open_area(2, &[0, 1], 0).unwrap().is_none());
-    assert_eq!(memory(none), before);
+    assert_eq!(memory(&none), before);
     let small = job(3, 2 * (TURNS * CELL_MIN) as u64, 256 * MIB);
     assert!(small.open_area(2, &[0, 1, 2], 0).unwrap().is_none());
     assert!(small.open_area(2, &[0, 2], 0).unwrap().is_some());
@@ -254,12 +252,13 @@ fn where_there_are_no_areas_nobody_gets_one() {
 fn those_who_sleep_are_woken() {
     crate::park::membarrier_register();
     let segment = job(3, MIB, 4 * MIB);
-    let areas = open_all(segment, context(0, 9), &[0, 1, 2]);
+    let areas = open_all(&segment, context(0, 9), &[0, 1, 2]);
     let area = |me: usize| areas[me].as_ref().expect("room");
     // Without a limit on the sleep, a lost wake-up would hang here.
     std::thread::scope(|scope| {
         for me in [1, 2] {
             let area = area(me);
+            let segment = &segment;
             scope.spawn(move || {
                 let spot = &segment.block(me as u32).parking.0;
                 for s in 1..=500 {

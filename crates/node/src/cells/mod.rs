@@ -15,7 +15,9 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use crate::peer_table::PeerTable;
 use crate::sync::{AtomicU32, Ordering};
+use std::ops::Deref;
 
 const FREE: u32 = 0;
 const BUSY: u32 = 1;
@@ -24,11 +26,11 @@ const BUSY: u32 = 1;
 /// marks and by the ring that announces them.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Marks<'a>(&'a [AtomicU32]);
+pub struct Marks<M>(M);
 
-impl<'a> Marks<'a> {
+impl<M: Deref<Target = [AtomicU32]>> Marks<M> {
     /// The marks of a pool, one for each cell, initially zero.
-    pub fn new(marks: &'a [AtomicU32]) -> Marks<'a> {
+    pub fn new(marks: M) -> Marks<M> {
         Marks(marks)
     }
 
@@ -43,8 +45,8 @@ impl<'a> Marks<'a> {
 
 /// The owner's side of a pool.
 #[derive(Debug)]
-pub struct CellPool<'a> {
-    marks: &'a [AtomicU32],
+pub struct CellPool<M> {
+    marks: M,
     /// Free cells that were used before. Last in, first out: the cell used last is most likely
     /// still in a cache.
     free: Vec<u16>,
@@ -55,21 +57,21 @@ pub struct CellPool<'a> {
     /// Cells that are handed out and not yet swept, with their receiver; oldest first.
     out: Vec<(u16, u32)>,
     /// How many cells each receiver holds.
-    held: Vec<u16>,
+    held: PeerTable<u16>,
 }
 
-impl<'a> CellPool<'a> {
-    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers. The
-    /// first `ready` cells come into use without a check for returned ones: a check moves a cache
-    /// line between cores.
-    pub fn new(marks: &'a [AtomicU32], receivers: usize, ready: usize) -> CellPool<'a> {
+impl<M: Deref<Target = [AtomicU32]>> CellPool<M> {
+    /// The owner's view of a pool whose cells are all free. The first `ready` cells come into use
+    /// without a check for returned ones: a check moves a cache line between cores.
+    pub fn new(marks: M, ready: usize) -> CellPool<M> {
+        let cells = marks.len();
         CellPool {
             marks,
-            free: Vec::with_capacity(marks.len()),
+            free: Vec::with_capacity(cells),
             fresh: 0,
             ready,
-            out: Vec::with_capacity(marks.len()),
-            held: vec![0; receivers],
+            out: Vec::with_capacity(cells),
+            held: PeerTable::default(),
         }
     }
 
@@ -80,7 +82,7 @@ impl<'a> CellPool<'a> {
 
     /// True when [`CellPool::take`] would find a cell. Sweeps when no cell is at hand.
     pub fn can_take(&mut self, receiver: u32, limit: usize) -> bool {
-        let allowed = |pool: &Self| usize::from(pool.held[receiver as usize]) < limit;
+        let allowed = |pool: &Self| usize::from(pool.held(receiver)) < limit;
         if !allowed(self)
             || (self.free.is_empty() && self.fresh >= self.ready && self.has_returned())
         {
@@ -103,8 +105,12 @@ impl<'a> CellPool<'a> {
         // data.
         self.marks[usize::from(index)].store(BUSY, Ordering::Relaxed);
         self.out.push((index, receiver));
-        self.held[receiver as usize] += 1;
+        *self.held.entry(receiver) += 1;
         Some(index)
+    }
+
+    fn held(&self, receiver: u32) -> u16 {
+        self.held.get(receiver).copied().unwrap_or(0)
     }
 
     /// True when a sweep is worthwhile: the oldest cell in use was returned, or no unused cell is
@@ -120,7 +126,7 @@ impl<'a> CellPool<'a> {
 
     /// Reclaims the cells that their receivers have marked free.
     pub fn sweep(&mut self) {
-        let (marks, free, held) = (self.marks, &mut self.free, &mut self.held);
+        let (marks, free, held) = (&self.marks, &mut self.free, &mut self.held);
         self.out.retain(|&(index, receiver)| {
             // SYNC cell-mark: pairs with the Release store in Marks::free; the cell may be written
             // again.
@@ -128,7 +134,7 @@ impl<'a> CellPool<'a> {
                 return true;
             }
             free.push(index);
-            held[receiver as usize] -= 1;
+            *held.entry(receiver) -= 1;
             false
         });
     }

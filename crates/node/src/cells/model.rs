@@ -28,10 +28,10 @@ fn a_cell_is_rewritten_only_after_it_was_read() {
                 }
                 // SAFETY: announced and not yet marked free.
                 theirs.data.with(|d| assert_eq!(unsafe { *d }, round));
-                Marks::new(&theirs.marks).free(0);
+                Marks::new(&theirs.marks[..]).free(0);
             }
         });
-        let mut pool = CellPool::new(&shared.marks, 1, 0);
+        let mut pool = CellPool::new(&shared.marks[..], 0);
         for round in 1..=2 {
             while pool.take(0, 1).is_none() {
                 loom::thread::yield_now();

@@ -17,6 +17,7 @@ mod model;
 mod tests;
 
 use crate::sync::{AtomicU16, AtomicU64, Ordering};
+use std::ops::Deref;
 
 /// The doorbell of one sender at one receiver.
 #[derive(Debug)]
@@ -50,8 +51,8 @@ impl Doorbell {
 /// The senders that have knocked at one receiver: the shared bits, and those that the receiver has
 /// seen.
 #[derive(Debug)]
-pub struct Knocks<'a> {
-    bits: &'a [AtomicU64],
+pub struct Knocks<B> {
+    bits: B,
     seen: Vec<u64>,
 }
 
@@ -61,12 +62,12 @@ pub fn knock(bits: &[AtomicU64], rank: u32) {
     bits[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Release);
 }
 
-impl<'a> Knocks<'a> {
+impl<B: Deref<Target = [AtomicU64]>> Knocks<B> {
     /// The receiver's view of its bits.
-    pub fn new(bits: &'a [AtomicU64]) -> Knocks<'a> {
+    pub fn new(bits: B) -> Knocks<B> {
         Knocks {
-            bits,
             seen: vec![0; bits.len()],
+            bits,
         }
     }
 

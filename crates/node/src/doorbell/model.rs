@@ -32,7 +32,7 @@ fn knocks_and_doorbells_publish_what_came_before() {
             theirs.packet.with_mut(|packet| unsafe { *packet = 2 });
             theirs.bell.ring(1);
         });
-        let mut knocks = Knocks::new(&shared.knocks);
+        let mut knocks = Knocks::new(&shared.knocks[..]);
         while !knocks.is_heard() {
             loom::thread::yield_now();
         }

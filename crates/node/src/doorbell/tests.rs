@@ -16,7 +16,7 @@ fn a_doorbell_rings_until_its_position_is_reached() {
 #[test]
 fn each_knock_is_answered_once() {
     let bits: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
-    let mut knocks = Knocks::new(&bits);
+    let mut knocks = Knocks::new(&bits[..]);
     assert!(!knocks.is_heard());
     for rank in [130, 0, 63, 64] {
         knock(&bits, rank);

@@ -1,21 +1,26 @@
 //! The receiving end of a FIFO.
 
-use super::{FifoStorage, record_lines};
+use super::{FifoHead, FifoLine, FifoStorage, record_lines};
 use crate::ring::{LINE, Packet};
 use crate::sync::Ordering;
+use std::ops::Deref;
 
 /// The only reader of a FIFO.
 #[derive(Debug)]
-pub struct FifoConsumer<'a> {
-    fifo: FifoStorage<'a>,
+pub struct FifoConsumer<H, L> {
+    fifo: FifoStorage<H, L>,
     /// Index of the line of the next record.
     at: usize,
     total_out: u64,
 }
 
-impl<'a> FifoConsumer<'a> {
+impl<H, L> FifoConsumer<H, L>
+where
+    H: Deref<Target = FifoHead>,
+    L: Deref<Target = [FifoLine]>,
+{
     /// The consumer of a FIFO that has not been read from yet.
-    pub fn new(fifo: FifoStorage<'a>) -> FifoConsumer<'a> {
+    pub fn new(fifo: FifoStorage<H, L>) -> FifoConsumer<H, L> {
         FifoConsumer {
             fifo,
             at: 0,
@@ -62,10 +67,10 @@ impl<'a> FifoConsumer<'a> {
         let start = self.fifo.after(self.at, 1);
         let first = self.fifo.before_end(start, len);
         if first > 0 {
-            read_lines(self.fifo, start, first, |from| f(0, from, first));
+            read_lines(&self.fifo.lines, start, first, |from| f(0, from, first));
         }
         if first < len {
-            read_lines(self.fifo, 0, len - first, |from| {
+            read_lines(&self.fifo.lines, 0, len - first, |from| {
                 f(first, from, len - first)
             });
         }
@@ -90,16 +95,16 @@ impl<'a> FifoConsumer<'a> {
 
 #[cfg(not(loom))]
 #[inline(always)]
-fn read_lines(fifo: FifoStorage<'_>, line: usize, _len: usize, f: impl FnOnce(*const u8)) {
-    let base = fifo.lines.as_ptr().cast::<u8>();
+fn read_lines(lines: &[FifoLine], line: usize, _len: usize, f: impl FnOnce(*const u8)) {
+    let base = lines.as_ptr().cast::<u8>();
     f(base.wrapping_add(line * LINE));
 }
 
 #[cfg(loom)]
-fn read_lines(fifo: FifoStorage<'_>, line: usize, len: usize, f: impl FnOnce(*const u8)) {
+fn read_lines(lines: &[FifoLine], line: usize, len: usize, f: impl FnOnce(*const u8)) {
     let mut bytes = Vec::new();
     for i in 0..len.div_ceil(LINE) {
-        fifo.lines[line + i].0.with(|from| {
+        lines[line + i].0.with(|from| {
             // SAFETY: total-in published these lines to us; the producer does not write them before
             // our total-out passes them.
             bytes.extend_from_slice(unsafe { &*from });

@@ -28,6 +28,7 @@ pub use producer::FifoProducer;
 
 use crate::ring::{LINE, Packet};
 use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
+use std::ops::Deref;
 
 /// A count of bytes, alone in its line since it has one writer. The consumer's has a second word
 /// that says whether it holds the producer's messages back (see [`ring`](crate::ring)).
@@ -59,17 +60,17 @@ const _: () = {
 // module head).
 unsafe impl Sync for FifoLine {}
 
-/// The storage of one FIFO, provided by the caller: zeroed memory of the job segment, or the heap
-/// in a model.
+/// References of some kind to the storage of one FIFO, provided by the caller: zeroed memory of the
+/// job segment, or the heap in a model.
 #[derive(Debug, Clone, Copy)]
-pub struct FifoStorage<'a> {
+pub struct FifoStorage<H, L> {
     /// The counters.
-    pub head: &'a FifoHead,
+    pub head: H,
     /// The buffer.
-    pub lines: &'a [FifoLine],
+    pub lines: L,
 }
 
-impl FifoStorage<'_> {
+impl<H, L: Deref<Target = [FifoLine]>> FifoStorage<H, L> {
     /// Bytes of the buffer.
     pub fn capacity(&self) -> usize {
         self.lines.len() * LINE

@@ -6,10 +6,12 @@ use loom::sync::Arc;
 
 const PAYLOAD: usize = LINE + 8;
 
-fn storage<'a>(boxed: &'a (Box<FifoHead>, Box<[FifoLine]>)) -> FifoStorage<'a> {
+fn storage<'a>(
+    boxed: &'a (Box<FifoHead>, Box<[FifoLine]>),
+) -> FifoStorage<&'a FifoHead, &'a [FifoLine]> {
     FifoStorage {
-        head: &boxed.0,
-        lines: &boxed.1,
+        head: &*boxed.0,
+        lines: &*boxed.1,
     }
 }
 

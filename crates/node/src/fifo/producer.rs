@@ -1,13 +1,14 @@
 //! The sending end of a FIFO.
 
-use super::{FifoStorage, record_lines};
+use super::{FifoHead, FifoLine, FifoStorage, record_lines};
 use crate::ring::{LINE, Packet};
 use crate::sync::Ordering;
+use std::ops::Deref;
 
 /// The only writer of a FIFO.
 #[derive(Debug)]
-pub struct FifoProducer<'a> {
-    fifo: FifoStorage<'a>,
+pub struct FifoProducer<H, L> {
+    fifo: FifoStorage<H, L>,
     /// Index of the line of the next record.
     at: usize,
     total_in: u64,
@@ -18,9 +19,13 @@ pub struct FifoProducer<'a> {
     total_out_in_fact: u64,
 }
 
-impl<'a> FifoProducer<'a> {
+impl<H, L> FifoProducer<H, L>
+where
+    H: Deref<Target = FifoHead>,
+    L: Deref<Target = [FifoLine]>,
+{
     /// The producer of a FIFO that has not been written to yet.
-    pub fn new(fifo: FifoStorage<'a>) -> FifoProducer<'a> {
+    pub fn new(fifo: FifoStorage<H, L>) -> FifoProducer<H, L> {
         FifoProducer {
             fifo,
             at: 0,
@@ -100,10 +105,12 @@ impl<'a> FifoProducer<'a> {
         let start = self.fifo.after(self.at, 1);
         let first = self.fifo.before_end(start, len);
         if first > 0 {
-            write_lines(self.fifo, start, first, |to| fill(0, to, first));
+            write_lines(&self.fifo.lines, start, first, |to| fill(0, to, first));
         }
         if first < len {
-            write_lines(self.fifo, 0, len - first, |to| fill(first, to, len - first));
+            write_lines(&self.fifo.lines, 0, len - first, |to| {
+                fill(first, to, len - first)
+            });
         }
         let lines = record_lines(len);
         self.at = self.fifo.after(self.at, lines);
@@ -120,18 +127,18 @@ impl<'a> FifoProducer<'a> {
 
 #[cfg(not(loom))]
 #[inline(always)]
-fn write_lines(fifo: FifoStorage<'_>, line: usize, _len: usize, fill: impl FnOnce(*mut u8)) {
+fn write_lines(lines: &[FifoLine], line: usize, _len: usize, fill: impl FnOnce(*mut u8)) {
     // Provenance of the whole buffer, not of one line: the range may span many.
-    let base = fifo.lines.as_ptr().cast_mut().cast::<u8>();
+    let base = lines.as_ptr().cast_mut().cast::<u8>();
     fill(base.wrapping_add(line * LINE));
 }
 
 #[cfg(loom)]
-fn write_lines(fifo: FifoStorage<'_>, line: usize, len: usize, fill: impl FnOnce(*mut u8)) {
+fn write_lines(lines: &[FifoLine], line: usize, len: usize, fill: impl FnOnce(*mut u8)) {
     let mut bytes = vec![0u8; len.next_multiple_of(LINE)];
     fill(bytes.as_mut_ptr());
     for (i, chunk) in bytes.chunks(LINE).enumerate() {
-        fifo.lines[line + i].0.with_mut(|to| {
+        lines[line + i].0.with_mut(|to| {
             // SAFETY: the line lies within our room and we are the only producer.
             unsafe { (*to).copy_from_slice(chunk) }
         });

@@ -2,20 +2,21 @@
 
 use super::{ARENA, LINE, Packet, RingStorage, SLOTS, place};
 use crate::sync::Ordering;
+use std::ops::Deref;
 
-/// The only reader of a ring.
+/// The only reader of the ring to which `R` is some kind of reference.
 #[derive(Debug)]
-pub struct RingConsumer<'a> {
-    ring: &'a RingStorage,
+pub struct RingConsumer<R> {
+    ring: R,
     slot: u32,
     arena: u32,
     slots_published: u32,
     arena_published: u32,
 }
 
-impl<'a> RingConsumer<'a> {
+impl<R: Deref<Target = RingStorage>> RingConsumer<R> {
     /// The consumer of a ring that has not been read from yet.
-    pub fn new(ring: &'a RingStorage) -> RingConsumer<'a> {
+    pub fn new(ring: R) -> RingConsumer<R> {
         RingConsumer {
             ring,
             slot: 0,
@@ -68,10 +69,10 @@ impl<'a> RingConsumer<'a> {
     /// Calls `f` with the address of the payload of `packet`, which [`RingConsumer::peek`] has just
     /// returned.
     #[inline]
-    pub fn with_payload<R>(&self, packet: &Packet, f: impl FnOnce(*const u8) -> R) -> R {
+    pub fn with_payload<T>(&self, packet: &Packet, f: impl FnOnce(*const u8) -> T) -> T {
         let (start, _) = place(self.arena, packet.payload as usize);
         read_lines(
-            self.ring,
+            &self.ring,
             (start as usize & (ARENA - 1)) / LINE,
             packet.payload as usize,
             f,

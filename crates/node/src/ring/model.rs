@@ -8,7 +8,7 @@ fn every_packet_arrives_once_and_whole() {
         let storage = loom::sync::Arc::new(*RingStorage::boxed());
         let theirs = storage.clone();
         let sender = loom::thread::spawn(move || {
-            let mut p = RingProducer::new(&theirs);
+            let mut p = RingProducer::new(theirs);
             for i in 0..3u8 {
                 let mut packet = Packet::of_kind(i);
                 packet.payload = 8;
@@ -24,7 +24,7 @@ fn every_packet_arrives_once_and_whole() {
                 }
             }
         });
-        let mut c = RingConsumer::new(&storage);
+        let mut c = RingConsumer::new(storage);
         for i in 0..3u8 {
             let packet = loop {
                 if let Some(p) = c.peek() {

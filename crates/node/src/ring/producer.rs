@@ -3,11 +3,13 @@
 use super::slot::{Body, INLINE, stamp};
 use super::{ARENA, PAYLOAD_MAX, Packet, RingStorage, SLOTS, place};
 use crate::sync::Ordering;
+use std::ops::Deref;
 
-/// The only writer of a ring. Its positions are private to it.
+/// The only writer of the ring to which `R` is some kind of reference. Its positions are private to
+/// it.
 #[derive(Debug)]
-pub struct RingProducer<'a> {
-    ring: &'a RingStorage,
+pub struct RingProducer<R> {
+    ring: R,
     slot: u32,
     arena: u32,
     /// For messages: while the consumer holds messages back, the ring counts as full.
@@ -20,9 +22,9 @@ pub struct RingProducer<'a> {
     backed: u32,
 }
 
-impl<'a> RingProducer<'a> {
+impl<R: Deref<Target = RingStorage>> RingProducer<R> {
     /// The producer of a ring that has not been written to yet.
-    pub fn new(ring: &'a RingStorage) -> RingProducer<'a> {
+    pub fn new(ring: R) -> RingProducer<R> {
         RingProducer {
             ring,
             slot: 0,
@@ -37,7 +39,7 @@ impl<'a> RingProducer<'a> {
 
     /// [`new`](Self::new) for a ring of which only the first `backed` slots have memory;
     /// [`back`](Self::back) adds more.
-    pub fn with_backing(ring: &'a RingStorage, backed: usize) -> RingProducer<'a> {
+    pub fn with_backing(ring: R, backed: usize) -> RingProducer<R> {
         let mut producer = RingProducer::new(ring);
         producer.back(backed);
         producer
@@ -189,7 +191,7 @@ impl<'a> RingProducer<'a> {
         if len > 0 {
             let (start, end) = place(self.arena, len);
             let line = (start as usize & (ARENA - 1)) / super::LINE;
-            write_lines(self.ring, line, len, fill);
+            write_lines(&self.ring, line, len, fill);
             self.arena = end;
         }
         let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];

@@ -5,7 +5,7 @@ use super::*;
 /// Number of packets; fewer under Miri, but still more than one lap.
 const PACKETS: i32 = if cfg!(miri) { 60 } else { 5000 };
 
-fn push_bytes(p: &mut RingProducer<'_>, tag: i32, bytes: &[u8]) -> bool {
+fn push_bytes(p: &mut RingProducer<&RingStorage>, tag: i32, bytes: &[u8]) -> bool {
     let mut packet = Packet::of_kind(1);
     packet.tag = tag;
     packet.payload = bytes.len() as u32;
@@ -15,7 +15,7 @@ fn push_bytes(p: &mut RingProducer<'_>, tag: i32, bytes: &[u8]) -> bool {
     })
 }
 
-fn pop_bytes(c: &mut RingConsumer<'_>) -> Option<(i32, Vec<u8>)> {
+fn pop_bytes(c: &mut RingConsumer<&RingStorage>) -> Option<(i32, Vec<u8>)> {
     let packet = c.peek()?;
     let bytes = c.with_payload(&packet, |from| {
         // SAFETY: the packet carries this many payload bytes.
@@ -28,7 +28,7 @@ fn pop_bytes(c: &mut RingConsumer<'_>) -> Option<(i32, Vec<u8>)> {
 #[test]
 fn packets_arrive_in_order_with_their_payload_over_many_laps() {
     let storage = RingStorage::boxed();
-    let (mut p, mut c) = (RingProducer::new(&storage), RingConsumer::new(&storage));
+    let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
     let mut received = 0;
     for i in 0..PACKETS {
         let bytes: Vec<u8> = (0..(i as usize * 37) % (PAYLOAD_MAX + 1))
@@ -59,7 +59,7 @@ fn packets_arrive_in_order_with_their_payload_over_many_laps() {
 #[test]
 fn a_full_ring_refuses_and_a_drained_one_always_takes_the_largest_payload() {
     let storage = RingStorage::boxed();
-    let (mut p, mut c) = (RingProducer::new(&storage), RingConsumer::new(&storage));
+    let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
     for i in 0..SLOTS as i32 {
         assert!(push_bytes(&mut p, i, &[]));
     }
@@ -78,7 +78,7 @@ fn a_full_ring_refuses_and_a_drained_one_always_takes_the_largest_payload() {
 #[test]
 fn payload_bytes_are_never_taken_for_a_stamp() {
     let storage = RingStorage::boxed();
-    let (mut p, mut c) = (RingProducer::new(&storage), RingConsumer::new(&storage));
+    let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
     // Write inline bytes that could look like a future stamp.
     for lap in 0..3 * SLOTS as u32 {
         assert!(p.push_inline(1, 0, 0, 0, INLINE, |b| {
@@ -102,8 +102,8 @@ fn positions_wrap_around() {
 #[test]
 fn a_ring_that_is_held_takes_control_but_no_messages() {
     let storage = RingStorage::boxed();
-    let (mut p, mut c) = (RingProducer::new(&storage), RingConsumer::new(&storage));
-    let inline = |p: &mut RingProducer<'_>| p.push_inline(1, 0, 0, 0, 0, |_| ());
+    let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
+    let inline = |p: &mut RingProducer<&RingStorage>| p.push_inline(1, 0, 0, 0, 0, |_| ());
     assert!(inline(&mut p));
     c.hold(true);
     // The producer notices the hold only when it checks for room, after a lap at the latest.
@@ -127,7 +127,7 @@ fn a_ring_that_is_held_takes_control_but_no_messages() {
 #[test]
 fn a_held_ring_is_full_of_control_at_some_time_as_any() {
     let storage = RingStorage::boxed();
-    let (mut p, mut c) = (RingProducer::new(&storage), RingConsumer::new(&storage));
+    let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
     c.hold(true);
     assert!(!p.is_held(), "it looks when it lacks room");
     while p.push_inline(1, 0, 0, 0, 0, |_| ()) {}

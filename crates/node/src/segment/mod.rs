@@ -14,6 +14,7 @@ mod error;
 mod geometry;
 mod late;
 mod open;
+mod reference;
 mod report;
 mod spec;
 #[cfg(test)]
@@ -26,13 +27,14 @@ pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
 pub use open::inherited_descriptor;
+pub use reference::SegmentRef;
 pub use report::REPORT_BYTES;
 pub use spec::JobSpec;
 
 use crate::area::Budget;
 use crate::cooperative::CooperativeCopy;
-use crate::doorbell::{self, Doorbell, Knocks};
-use crate::fifo::{FifoHead, FifoStorage};
+use crate::doorbell::{self, Doorbell};
+use crate::fifo::{FifoHead, FifoLine, FifoStorage};
 use crate::helper_slots::HelperSlots;
 use crate::park::Fencing;
 use crate::ring::{LINE, RingStorage};
@@ -316,13 +318,9 @@ impl JobSegment {
         doorbell::knock(self.knock_bits(receiver), self.index(sender));
     }
 
-    /// The ranks that have knocked at rank `rank`, by index in the segment: the order of
+    /// The knock bits of rank `rank`, by index of the sender in the segment: the order of
     /// [`JobSegment::members`].
-    pub fn knocks(&self, rank: u32) -> Knocks<'_> {
-        Knocks::new(self.knock_bits(rank))
-    }
-
-    fn knock_bits(&self, rank: u32) -> &[AtomicU64] {
+    pub fn knock_bits(&self, rank: u32) -> &[AtomicU64] {
         let at = self.geometry.block(self.index(rank)) + self.geometry.knocks_in_block();
         // SAFETY: as for the doorbells.
         unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.knock_words()) }
@@ -384,7 +382,7 @@ impl JobSegment {
     ///
     /// # Panics
     /// If there are no such ranks, or they have a ring.
-    pub fn fifo(&self, from: u32, to: u32) -> FifoStorage<'_> {
+    pub fn fifo(&self, from: u32, to: u32) -> FifoStorage<&FifoHead, &[FifoLine]> {
         assert!(self.is_fifo(from, to));
         let head = self.at(self.pair_offset(from, to));
         // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid empty FIFO; all access

@@ -39,13 +39,13 @@ pub const SHAPE: SegmentShape = SegmentShape {
 
 thread_local! {
     /// By job size and rank: segments hold descriptors, and exist as long as the process.
-    static SEGMENTS: RefCell<HashMap<(u32, u32), &'static JobSegment>> = RefCell::default();
+    static SEGMENTS: RefCell<HashMap<(u32, u32), Arc<JobSegment>>> = RefCell::default();
 }
 
 /// The segment of a node on which `rank` is alone.
-fn alone(size: u32, rank: u32) -> &'static JobSegment {
+fn alone(size: u32, rank: u32) -> Arc<JobSegment> {
     SEGMENTS.with_borrow_mut(|segments| {
-        *segments.entry((size, rank)).or_insert_with(|| {
+        Arc::clone(segments.entry((size, rank)).or_insert_with(|| {
             let spec = JobSpec {
                 places: &[CorePlace::UNKNOWN],
                 available_cores: 1,
@@ -55,8 +55,8 @@ fn alone(size: u32, rank: u32) -> &'static JobSegment {
             };
             let segment = JobSegment::create_shaped(&spec, SHAPE).expect("segment");
             segment.claim(rank).expect("free");
-            Box::leak(Box::new(segment))
-        })
+            Arc::new(segment)
+        }))
     })
 }
 
@@ -70,7 +70,7 @@ pub fn over_fabric(
     let fabric = Fabric::new(size as usize, script, seed);
     let engine = |rank| {
         engine(
-            alone(size, rank),
+            &alone(size, rank),
             rank,
             Some(fabric.end(rank)),
             &DirectOptions::OFF,
@@ -86,9 +86,9 @@ pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions
     // As many cores as ranks: ranks that share cores do not copy cooperatively.
     let spec = JobSpec::on_one_node(&places, size, &[]);
     let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
-    let segment: &'static JobSegment = Box::leak(Box::new(segment));
+    let segment = Arc::new(segment);
     (0..size).for_each(|rank| segment.claim(rank).expect("free"));
-    let engines = (0..size).map(|rank| engine(segment, rank, None, direct, HOLD));
+    let engines = (0..size).map(|rank| engine(&segment, rank, None, direct, HOLD));
     let engines = engines.collect();
     // Elsewhere a process is one rank; here each rank has published a word that the next one has
     // overwritten.
@@ -102,7 +102,7 @@ pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions
 }
 
 fn engine(
-    segment: &'static JobSegment,
+    segment: &Arc<JobSegment>,
     rank: u32,
     transport: Option<Box<super::scripted::Scripted>>,
     direct: &DirectOptions,
@@ -111,7 +111,7 @@ fn engine(
     let size = segment.job_size();
     let is_one_node = segment.ranks() == size;
     let parts = EngineParts {
-        segment,
+        segment: Arc::clone(segment),
         rank,
         launched: false,
         nodes: NodeMap {

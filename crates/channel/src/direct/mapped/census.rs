@@ -225,6 +225,7 @@ mod tests {
     use crate::direct::DirectOptions;
     use mica_node::segment::{JobSegment, JobSpec};
     use mica_node::topology;
+    use std::sync::Arc;
 
     const PAGE: usize = 4096;
 
@@ -234,13 +235,13 @@ mod tests {
             return None;
         }
         let spec = JobSpec::on_one_node(&[topology::CorePlace::UNKNOWN], 2, &[]);
-        let segment = Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
+        let segment = Arc::new(JobSegment::create(&spec).expect("segment"));
         let options = DirectOptions {
             mapped: true,
             mapped_max: 1 << 30,
             ..DirectOptions::CMA
         };
-        Some(MigratedBuffers::new(segment, 0, &options).expect("available"))
+        Some(MigratedBuffers::new(&segment, 0, &options).expect("available"))
     }
 
     /// Maps pages of slot 0, at an address of the kernel's choice.

@@ -38,6 +38,7 @@ use fork::Forking;
 use mica_node::fork_lock::ForkLock;
 use mica_node::segment::{JobSegment, Limit};
 use owner::{Answer, Attempt, MigratedBuffers};
+use std::sync::Arc;
 
 /// All owners of this process (one, except in tests), and the state of the fork handlers.
 #[derive(Debug)]
@@ -114,7 +115,7 @@ pub(super) struct Registry {
 
 impl Registry {
     pub fn new(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         me: u32,
         options: &DirectOptions,
     ) -> Result<Registry, Unavailable> {

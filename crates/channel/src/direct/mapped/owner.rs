@@ -104,7 +104,7 @@ pub(super) enum Attempt {
 
 #[derive(Debug)]
 pub(super) struct MigratedBuffers {
-    pub segment: &'static JobSegment,
+    pub segment: Arc<JobSegment>,
     pub me: u32,
     options: DirectOptions,
     pub page: usize,
@@ -141,7 +141,7 @@ pub(super) fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 impl MigratedBuffers {
     pub fn new(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         me: u32,
         options: &DirectOptions,
     ) -> Result<MigratedBuffers, Unavailable> {
@@ -164,7 +164,7 @@ impl MigratedBuffers {
             (stat, libc::sysconf(libc::_SC_PAGESIZE) as usize)
         };
         let mut owner = MigratedBuffers {
-            segment,
+            segment: Arc::clone(segment),
             me,
             options: *options,
             page,

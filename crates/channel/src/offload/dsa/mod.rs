@@ -331,7 +331,7 @@ impl DsaThreadEngine {
     pub(super) fn with_device(device: Device, setup: Setup) -> DsaThreadEngine {
         DsaThreadEngine {
             holder: Holder::new(device),
-            helper: Helper::new(setup.segment, setup.helpers),
+            helper: Helper::new(&setup.segment, setup.helpers),
             setup,
         }
     }

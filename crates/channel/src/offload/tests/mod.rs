@@ -10,10 +10,11 @@ use super::*;
 use crate::memory::{Block, ByteRun, Region, Shape, TypeLayout, View};
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::CorePlace;
+use std::sync::Arc;
 
-fn segment() -> &'static JobSegment {
+fn segment() -> Arc<JobSegment> {
     let spec = JobSpec::on_one_node(&[CorePlace::UNKNOWN], 2, &[]);
-    Box::leak(Box::new(JobSegment::create(&spec).expect("segment")))
+    Arc::new(JobSegment::create(&spec).expect("segment"))
 }
 
 fn setup(helpers: u32) -> Setup {

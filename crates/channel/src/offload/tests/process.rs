@@ -189,19 +189,19 @@ fn engines_are_opened_by_name() {
     let segment = segment();
     for (request, name) in [("inline", "inline"), ("thread", "thread")] {
         assert_eq!(
-            open(request, segment, None).expect("always there").name(),
+            open(request, &segment, None).expect("always there").name(),
             name
         );
     }
     let found = !find_queues().is_empty();
-    let auto = open("auto", segment, None).expect("auto never fails");
+    let auto = open("auto", &segment, None).expect("auto never fails");
     assert!(auto.name() == "thread" || found, "one rank, two cores");
     if !found {
-        let error = open("dsa", segment, None)
+        let error = open("dsa", &segment, None)
             .expect_err("no device")
             .to_string();
         assert!(error.contains("/sys/bus/dsa/devices"), "{error}");
-        assert!(open("dsa+thread", segment, None).is_err());
+        assert!(open("dsa+thread", &segment, None).is_err());
     }
 }
 
@@ -209,15 +209,16 @@ fn engines_are_opened_by_name() {
 fn notifying_may_wake_a_parked_rank() {
     // As the protocol uses it: the rank parks on its spot until a helper's job completes.
     let segment = segment();
+    let shared = Arc::clone(&segment);
     segment.claim(0).expect("free");
     let rings = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&rings);
     let notify: Notify = Arc::new(move || {
         counted.fetch_add(1, Ordering::SeqCst);
-        segment.block(0).parking.0.wake(segment.fencing());
+        shared.block(0).parking.0.wake(shared.fencing());
     });
     let mut engine = ThreadEngine::new(Setup {
-        segment,
+        segment: Arc::clone(&segment),
         helpers: 1,
         notify: Some(notify),
     });

@@ -5,28 +5,30 @@ use crate::memory::View;
 use mica_node::cells::Marks;
 use mica_node::doorbell::Doorbell;
 use mica_node::park::ParkingSpot;
-use mica_node::ring::RingConsumer;
-use mica_node::segment::JobSegment;
+use mica_node::ring::{RingConsumer, RingStorage};
+use mica_node::segment::{JobSegment, SegmentRef};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 #[derive(Debug)]
 pub(in crate::shm) struct Inlet {
     pub source: u32,
-    pub ring: RingConsumer<'static>,
+    pub ring: RingConsumer<SegmentRef<RingStorage>>,
     /// Marks of the sender's cells.
-    pub marks: Marks<'static>,
+    pub marks: Marks<SegmentRef<[AtomicU32]>>,
     /// Where the sender parks when it waits for room or for cells.
-    pub parking: &'static ParkingSpot,
-    doorbell: &'static Doorbell,
+    pub parking: SegmentRef<ParkingSpot>,
+    doorbell: SegmentRef<Doorbell>,
 }
 
 impl Inlet {
-    pub fn open(segment: &'static JobSegment, source: u32, me: u32) -> Inlet {
+    pub fn open(segment: &Arc<JobSegment>, source: u32, me: u32) -> Inlet {
         Inlet {
             source,
-            ring: RingConsumer::new(segment.ring(source, me)),
-            marks: Marks::new(segment.marks(source)),
-            parking: &segment.block(source).parking.0,
-            doorbell: segment.doorbell(me, source),
+            ring: RingConsumer::new(segment.project(|segment| segment.ring(source, me))),
+            marks: Marks::new(segment.project(|segment| segment.marks(source))),
+            parking: segment.project(|segment| &segment.block(source).parking.0),
+            doorbell: segment.project(|segment| segment.doorbell(me, source)),
         }
     }
 

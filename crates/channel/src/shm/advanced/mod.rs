@@ -15,11 +15,11 @@ use crate::{ChannelError, PacketSource};
 use inlet::Inlet;
 use mica_node::cells::CellPool;
 use mica_node::park::Fencing;
-use mica_node::segment::{JobSegment, PAGE};
+use mica_node::peer_table::PeerTable;
+use mica_node::segment::{JobSegment, PAGE, SegmentRef};
 use outlet::RingOutlet;
-
-/// Marks a rank without an inlet.
-const CLOSED: u32 = u32::MAX;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// Cells that one receiver may hold where ranks share cores.
 const CELLS_SHARED: usize = 4;
@@ -33,18 +33,18 @@ const POOL_STEP: u32 = 4;
 /// One rank's endpoint of the rings and cells.
 #[derive(Debug)]
 pub(super) struct AdvancedShm {
-    segment: &'static JobSegment,
+    segment: Arc<JobSegment>,
     me: u32,
     fencing: Fencing,
     /// Rings to the ranks that this rank has sent to.
-    outlets: Vec<Option<Box<RingOutlet>>>,
+    outlets: PeerTable<Option<Box<RingOutlet>>>,
     /// Rings from the ranks that have knocked.
     inlets: Vec<Inlet>,
-    /// Index into `inlets` by rank.
-    inlet_of: Vec<u32>,
+    /// By sender: its index in `inlets`, plus one.
+    inlet_of: PeerTable<u32>,
     /// The inlet to poll next.
     cursor: usize,
-    pool: CellPool<'static>,
+    pool: CellPool<SegmentRef<[AtomicU32]>>,
     pool_allocated: u32,
     /// Most cells that one receiver may hold.
     cells_each: usize,
@@ -53,8 +53,7 @@ pub(super) struct AdvancedShm {
 
 impl AdvancedShm {
     /// The channel of rank `me`, which has [claimed](JobSegment::claim) it.
-    pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> AdvancedShm {
-        let ranks = segment.job_size() as usize;
+    pub fn new(segment: &Arc<JobSegment>, me: u32, fencing: Fencing) -> AdvancedShm {
         let cells = segment.geometry().cells as usize;
         let (cells_each, ready) = if segment.is_oversubscribed() {
             // The receiver may not run before this rank waits: more than a few loaded cells only
@@ -64,14 +63,14 @@ impl AdvancedShm {
             ((cells / 2).max(1), CELLS_READY)
         };
         AdvancedShm {
-            segment,
+            segment: Arc::clone(segment),
             me,
             fencing,
-            outlets: (0..ranks).map(|_| None).collect(),
+            outlets: PeerTable::default(),
             inlets: Vec::new(),
-            inlet_of: vec![CLOSED; ranks],
+            inlet_of: PeerTable::default(),
             cursor: 0,
-            pool: CellPool::new(segment.marks(me), ranks, ready),
+            pool: CellPool::new(segment.project(|segment| segment.marks(me)), ready),
             cells_each,
             pool_allocated: 0,
             cell_bytes: segment.geometry().cell_bytes as usize,
@@ -97,7 +96,7 @@ impl AdvancedShm {
         view: &View,
     ) -> Option<bool> {
         let fencing = self.fencing;
-        let outlet = self.outlets[peer as usize].as_deref_mut()?;
+        let outlet = self.outlets.get_mut(peer)?.as_deref_mut()?;
         let sent = outlet
             .ring
             .push_inline(kind, 0, context, tag, view.len(), |inline| {
@@ -114,7 +113,7 @@ impl AdvancedShm {
     /// True once the outlet to `peer` is open.
     #[inline(always)]
     pub fn has_outlet(&self, peer: u32) -> bool {
-        self.outlets[peer as usize].is_some()
+        self.outlets.get(peer).is_some_and(Option::is_some)
     }
 
     /// Sends `packet` to `peer`, which has an outlet; its `payload` bytes are those of `view` from
@@ -130,9 +129,9 @@ impl AdvancedShm {
         packet: &Packet,
         view: Option<&View>,
     ) -> Result<bool, ChannelError> {
-        let (segment, me, fencing) = (self.segment, self.me, self.fencing);
-        let outlet = self.outlets[peer as usize]
-            .as_deref_mut()
+        let (segment, me, fencing) = (&self.segment, self.me, self.fencing);
+        let outlet = (self.outlets.get_mut(peer))
+            .and_then(Option::as_deref_mut)
             .expect("an outlet");
         if packet.payload > 0 && !outlet.has_arena {
             outlet.allocate_arena(segment, me, peer)?;
@@ -164,14 +163,13 @@ impl AdvancedShm {
     /// message that `peer` [holds back](Self::is_held).
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
-        self.outlets[peer as usize]
-            .as_mut()
+        self.outlet(peer)
             .is_none_or(|outlet| outlet.has_room(payload, false) || outlet.ring.wants_memory())
     }
 
     /// Whether `peer` holds messages back.
     pub fn is_held(&mut self, peer: u32) -> bool {
-        let outlet = self.outlets[peer as usize].as_mut();
+        let outlet = self.outlet(peer);
         outlet.is_some_and(|outlet| outlet.ring.is_held())
     }
 
@@ -198,21 +196,31 @@ impl AdvancedShm {
     /// When memory for its ring cannot be allocated.
     #[cold]
     pub fn open_outlet(&mut self, peer: u32) -> Result<(), ChannelError> {
-        let (segment, me) = (self.segment, self.me);
-        if let Some(outlet) = &mut self.outlets[peer as usize] {
+        let (segment, me) = (&self.segment, self.me);
+        let outlet = self.outlets.entry(peer);
+        if let Some(outlet) = outlet {
             return outlet.allocate_slots(segment, me, peer);
         }
         let offset = segment.pair_offset(me, peer);
         segment.allocate(offset, PAGE)?;
-        self.outlets[peer as usize] = Some(Box::new(RingOutlet::open(self.segment, self.me, peer)));
+        *outlet = Some(Box::new(RingOutlet::open(segment, me, peer)));
         Ok(())
+    }
+
+    fn outlet(&mut self, peer: u32) -> Option<&mut RingOutlet> {
+        self.outlets.get_mut(peer)?.as_deref_mut()
+    }
+
+    #[inline(always)]
+    fn inlet_index(&self, source: u32) -> Option<usize> {
+        // 0 wraps to an index that no inlet has.
+        Some((*self.inlet_of.get(source)?).wrapping_sub(1) as usize)
     }
 
     /// The inlet from `source`, if its knock has been taken in.
     #[inline(always)]
     pub fn inlet(&self, source: u32) -> Option<&Inlet> {
-        // `CLOSED` is not a valid index: one bounds check covers both cases.
-        self.inlets.get(self.inlet_of[source as usize] as usize)
+        self.inlets.get(self.inlet_index(source)?)
     }
 
     /// Makes polling start at the next sender. Call it after a number of packets from one sender,
@@ -228,15 +236,17 @@ impl AdvancedShm {
     /// Opens the inlet from `source`, which has knocked.
     #[cold]
     pub fn open_inlet(&mut self, source: u32) {
-        self.inlet_of[source as usize] = self.inlets.len() as u32;
-        self.inlets.push(Inlet::open(self.segment, source, self.me));
+        self.inlets
+            .push(Inlet::open(&self.segment, source, self.me));
+        *self.inlet_of.entry(source) = self.inlets.len() as u32;
     }
 
     /// Removes `packet`, the one just peeked from `source`. False when `source` has no inlet.
     #[inline(always)]
     pub fn consume(&mut self, source: u32, packet: &Packet) -> bool {
         let fencing = self.fencing;
-        let Some(inlet) = self.inlets.get_mut(self.inlet_of[source as usize] as usize) else {
+        let inlet = self.inlet_index(source);
+        let Some(inlet) = inlet.and_then(|index| self.inlets.get_mut(index)) else {
             return false;
         };
         if inlet.ring.consume(packet) {
@@ -273,7 +283,7 @@ impl AdvancedShm {
 
     #[cold]
     fn grow_pool(&mut self) -> Result<(), ChannelError> {
-        let segment = self.segment;
+        let segment = &self.segment;
         let first = self.pool_allocated;
         let last = (first + POOL_STEP).min(segment.geometry().cells);
         let bytes = (last - first) as usize * self.cell_bytes;
@@ -290,7 +300,7 @@ impl AdvancedShm {
         // SAFETY: 1. `source` announced the cell with this many bytes and leaves it alone until it
         // is marked free; 2. no view of a caller lies in it.
         unsafe { view.unpack_from(position, from, bytes) };
-        let inlet = &self.inlets[self.inlet_of[source as usize] as usize];
+        let inlet = self.inlet(source).expect("its packet was peeked");
         inlet.marks.free(cell);
         // The owner may wait for a cell.
         inlet.parking.wake(self.fencing);

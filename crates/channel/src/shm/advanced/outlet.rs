@@ -4,7 +4,8 @@ use crate::ChannelError;
 use mica_node::doorbell::Doorbell;
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::ring::{ARENA, RingProducer, RingStorage};
-use mica_node::segment::{JobSegment, PAGE};
+use mica_node::segment::{JobSegment, PAGE, SegmentRef};
+use std::sync::Arc;
 
 /// Slots in the first page of a ring, which suffices for a pair that exchanges few messages.
 pub(super) const FIRST_SLOTS: usize =
@@ -12,20 +13,21 @@ pub(super) const FIRST_SLOTS: usize =
 
 #[derive(Debug)]
 pub(super) struct RingOutlet {
-    pub ring: RingProducer<'static>,
+    pub ring: RingProducer<SegmentRef<RingStorage>>,
     pub has_arena: bool,
-    doorbell: &'static Doorbell,
-    parking: &'static ParkingSpot,
+    doorbell: SegmentRef<Doorbell>,
+    parking: SegmentRef<ParkingSpot>,
 }
 
 impl RingOutlet {
     /// Opens the ring from `me` to `peer`, whose first page is allocated, and knocks.
-    pub fn open(segment: &'static JobSegment, me: u32, peer: u32) -> RingOutlet {
+    pub fn open(segment: &Arc<JobSegment>, me: u32, peer: u32) -> RingOutlet {
+        let ring = segment.project(|segment| segment.ring(me, peer));
         let outlet = RingOutlet {
-            ring: RingProducer::with_backing(segment.ring(me, peer), FIRST_SLOTS),
+            ring: RingProducer::with_backing(ring, FIRST_SLOTS),
             has_arena: false,
-            doorbell: segment.doorbell(peer, me),
-            parking: &segment.block(peer).parking.0,
+            doorbell: segment.project(|segment| segment.doorbell(peer, me)),
+            parking: segment.project(|segment| &segment.block(peer).parking.0),
         };
         segment.knock(peer, me);
         outlet

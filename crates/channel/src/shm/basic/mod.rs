@@ -10,25 +10,24 @@
 use super::{Packet, inline_packet};
 use crate::memory::View;
 use crate::{ChannelError, PacketSource};
-use mica_node::fifo::{FifoConsumer, FifoProducer};
+use mica_node::fifo::{FifoConsumer, FifoHead, FifoLine, FifoProducer, FifoStorage};
 use mica_node::park::{Fencing, ParkingSpot};
-use mica_node::segment::JobSegment;
-
-/// Marks a rank that has not started yet.
-const CLOSED: u32 = u32::MAX;
+use mica_node::peer_table::PeerTable;
+use mica_node::segment::{JobSegment, SegmentRef};
+use std::sync::Arc;
 
 /// One rank's endpoint of the FIFOs.
 #[derive(Debug)]
 pub(super) struct BasicShm {
-    segment: &'static JobSegment,
+    segment: Arc<JobSegment>,
     me: u32,
     fencing: Fencing,
     /// By rank; none to this rank itself, nor to ranks that are reached by the other design.
-    outlets: Vec<Option<FifoOutlet>>,
+    outlets: PeerTable<Option<FifoOutlet>>,
     /// FIFOs from the ranks that have started.
     inlets: Vec<FifoInlet>,
-    /// Index into `inlets` by rank.
-    inlet_of: Vec<u32>,
+    /// By sender: its index in `inlets`, plus one.
+    inlet_of: PeerTable<u32>,
     /// The inlet to poll next.
     cursor: usize,
     payload_max: usize,
@@ -36,17 +35,29 @@ pub(super) struct BasicShm {
 
 #[derive(Debug)]
 struct FifoOutlet {
-    fifo: FifoProducer<'static>,
+    fifo: FifoProducer<SegmentRef<FifoHead>, SegmentRef<[FifoLine]>>,
     /// Where the receiver parks when it waits for messages.
-    parking: &'static ParkingSpot,
+    parking: SegmentRef<ParkingSpot>,
 }
 
 #[derive(Debug)]
 struct FifoInlet {
     source: u32,
-    fifo: FifoConsumer<'static>,
+    fifo: FifoConsumer<SegmentRef<FifoHead>, SegmentRef<[FifoLine]>>,
     /// Where the sender parks when it waits for room.
-    parking: &'static ParkingSpot,
+    parking: SegmentRef<ParkingSpot>,
+}
+
+/// The FIFO from `from` to `to`.
+fn fifo(
+    segment: &Arc<JobSegment>,
+    from: u32,
+    to: u32,
+) -> FifoStorage<SegmentRef<FifoHead>, SegmentRef<[FifoLine]>> {
+    FifoStorage {
+        head: segment.project(|segment| segment.fifo(from, to).head),
+        lines: segment.project(|segment| segment.fifo(from, to).lines),
+    }
 }
 
 impl BasicShm {
@@ -56,13 +67,12 @@ impl BasicShm {
     /// # Errors
     /// When memory for a FIFO cannot be allocated.
     pub fn open(
-        segment: &'static JobSegment,
+        segment: &Arc<JobSegment>,
         me: u32,
         fencing: Fencing,
     ) -> Result<BasicShm, ChannelError> {
-        let ranks = segment.job_size();
         let geometry = segment.geometry();
-        let mut outlets: Vec<Option<FifoOutlet>> = (0..ranks).map(|_| None).collect();
+        let mut outlets = PeerTable::<Option<FifoOutlet>>::default();
         for &peer in segment.members() {
             if peer == me || !segment.is_fifo(me, peer) {
                 continue;
@@ -70,19 +80,19 @@ impl BasicShm {
             let offset = segment.pair_offset(me, peer);
             segment.allocate(offset, geometry.fifo_area())?;
             segment.populate(offset, geometry.fifo_area());
-            outlets[peer as usize] = Some(FifoOutlet {
-                fifo: FifoProducer::new(segment.fifo(me, peer)),
-                parking: &segment.block(peer).parking.0,
+            *outlets.entry(peer) = Some(FifoOutlet {
+                fifo: FifoProducer::new(fifo(segment, me, peer)),
+                parking: segment.project(|segment| &segment.block(peer).parking.0),
             });
             segment.knock(peer, me);
         }
         Ok(BasicShm {
-            segment,
+            segment: Arc::clone(segment),
             me,
             fencing,
             outlets,
             inlets: Vec::new(),
-            inlet_of: vec![CLOSED; ranks as usize],
+            inlet_of: PeerTable::default(),
             cursor: 0,
             payload_max: geometry.fifo_bytes as usize - size_of::<Packet>(),
         })
@@ -95,16 +105,20 @@ impl BasicShm {
 
     /// Whether there is a FIFO to `peer`.
     pub fn has_outlet(&self, peer: u32) -> bool {
-        self.outlets[peer as usize].is_some()
+        self.outlets.get(peer).is_some_and(Option::is_some)
     }
 
     fn outlet(&mut self, peer: u32) -> &mut FifoOutlet {
-        let outlet = self.outlets[peer as usize].as_mut();
+        let outlet = self.outlets.get_mut(peer).and_then(Option::as_mut);
         outlet.expect("the caller has asked whether there is a FIFO")
     }
 
+    fn inlet_index(&self, source: u32) -> Option<usize> {
+        (*self.inlet_of.get(source)? as usize).checked_sub(1)
+    }
+
     fn inlet(&self, source: u32) -> Option<&FifoInlet> {
-        self.inlets.get(self.inlet_of[source as usize] as usize)
+        self.inlets.get(self.inlet_index(source)?)
     }
 
     /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes,
@@ -158,7 +172,7 @@ impl BasicShm {
 
     /// Whether `peer` holds messages back.
     pub fn is_held(&self, peer: u32) -> bool {
-        let outlet = self.outlets[peer as usize].as_ref();
+        let outlet = self.outlets.get(peer).and_then(Option::as_ref);
         outlet.is_some_and(|outlet| outlet.fifo.is_held())
     }
 
@@ -183,12 +197,12 @@ impl BasicShm {
 
     /// Opens the inlet from `source`, which has knocked: its FIFO is allocated.
     pub fn open_inlet(&mut self, source: u32) {
-        self.inlet_of[source as usize] = self.inlets.len() as u32;
         self.inlets.push(FifoInlet {
             source,
-            fifo: FifoConsumer::new(self.segment.fifo(source, self.me)),
-            parking: &self.segment.block(source).parking.0,
+            fifo: FifoConsumer::new(fifo(&self.segment, source, self.me)),
+            parking: (self.segment).project(|segment| &segment.block(source).parking.0),
         });
+        *self.inlet_of.entry(source) = self.inlets.len() as u32;
     }
 
     /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
@@ -214,7 +228,7 @@ impl BasicShm {
     /// sender.
     pub fn consume(&mut self, source: u32, packet: &Packet) {
         let fencing = self.fencing;
-        self.cursor = self.inlet_of[source as usize] as usize;
+        self.cursor = self.inlet_index(source).expect("its packet was peeked");
         let inlet = &mut self.inlets[self.cursor];
         inlet.fifo.consume(packet);
         // The sender may wait for room.
