@@ -271,7 +271,7 @@ impl ExplainQuestion {
     /// The answer for ranks on two nodes.
     fn over_the_network(&self, len: usize) -> Result<String, Box<dyn std::error::Error>> {
         let message = self.message(len);
-        let network = Network::look();
+        let network = Network::query();
         let limits = network.limits()?;
         Ok(describe(&message, "network") + &network.explain(&message, &limits))
     }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod channels;
 mod doctor;
 mod explain;
 mod info;

@@ -12,7 +12,7 @@ use mica_policy::network::ruled_out;
 use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_way};
 use serde::Serialize;
 
-use crate::info::ChannelInfo;
+use crate::channels::ChannelInfo;
 
 /// The displayed name of the capability to read and write a peer's memory.
 const RMA: &str = "rma";
@@ -58,7 +58,7 @@ pub struct Provider {
 
 impl Network {
     /// Queries libfabric, which opens nothing for that.
-    pub fn look() -> Network {
+    pub fn query() -> Network {
         let none = |error: String| Network {
             library: None,
             error: Some(error),

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::{ContentArrangement, Table, presets};
 use mica_node::topology::readable_bytes;
 
-use crate::info::{ChannelInfo, MachineReport};
+use crate::channels::ChannelInfo;
+use crate::info::MachineReport;
 
 /// The whole text; `all` includes every offer of the network library.
 pub fn render(info: &MachineReport, all: bool) -> String {

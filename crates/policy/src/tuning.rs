@@ -44,6 +44,9 @@ use crate::costs::{MessagePath, PathCost, PathCosts, level_name};
 
 mod collective;
 mod parser;
+mod value;
+
+use value::{Quoted, write_spans};
 
 pub use collective::{CollectiveTuning, LevelTuning};
 
@@ -300,32 +303,6 @@ impl fmt::Display for Tuning {
             writeln!(f, "receiver = {}", cost.receiver)?;
         }
         self.collective.fmt(f)
-    }
-}
-
-/// Writes the spans of a cost.
-fn write_spans(f: &mut fmt::Formatter<'_>, cost: &PathCost) -> fmt::Result {
-    let list = |values: Vec<String>| format!("[{}]", values.join(", "));
-    let from = cost.used_spans().map(|span| span.from.to_string());
-    let byte_ns = cost.used_spans().map(|span| span.byte_ns.to_string());
-    writeln!(f, "from = {}", list(from.collect()))?;
-    writeln!(f, "byte_ns = {}", list(byte_ns.collect()))
-}
-
-/// A string as TOML writes it.
-struct Quoted<'a>(&'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"")?;
-        for c in self.0.chars() {
-            match c {
-                '"' | '\\' => write!(f, "\\{c}")?,
-                c if c.is_control() => write!(f, "\\u{:04x}", c as u32)?,
-                c => write!(f, "{c}")?,
-            }
-        }
-        write!(f, "\"")
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::contestant::{MICA, variant_name};
+use super::contestant::variant_name;
 use super::data::{FigureKey, FigureTable, KeyValue};
 use super::results::{self, ResultRow, quotient};
 use super::stats::three_digits;
-use super::suite::{Bar, Suite, Than};
+use super::suite::{Bar, MICA, Suite, Than};
 
 /// A bar at one size, judged.
 #[derive(Debug, Clone, Serialize)]
@@ -189,7 +189,7 @@ fn other<'a>(wanted: &FigureFilter<'a>, than: &'a Than) -> FigureFilter<'a> {
 mod tests {
     use super::*;
     use crate::bench::results::{rows, tests as made};
-    use crate::bench::rounds::{BenchRun, FLOOR};
+    use crate::bench::run::{BenchRun, FLOOR};
 
     fn judged(bar: &str, runs: &[BenchRun]) -> Judged {
         let mut suite = made::suite();

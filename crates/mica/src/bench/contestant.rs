@@ -10,10 +10,7 @@ use mica_node::topology::CpuSet;
 use super::execute::{BenchCommand, Executor, tail};
 use super::hosts::{HOSTS, Hosts, INTERFACE};
 use super::place;
-use super::suite::{Program, Variant};
-
-/// Mica's name among the contestants.
-pub const MICA: &str = "mica";
+use super::suite::{MICA, Program, Variant};
 
 /// What the benchmark knows about a library in advance.
 struct KnownLibrary {

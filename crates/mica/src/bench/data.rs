@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::rounds::{BenchRun, FLOOR};
+use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::Suite;
 

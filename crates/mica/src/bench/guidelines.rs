@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::bench::data::FigureTable;
     use crate::bench::results::{rows, tests::run};
-    use crate::bench::rounds::BenchRun;
+    use crate::bench::run::BenchRun;
 
     const SUITE: &str = r#"
         [[program]]

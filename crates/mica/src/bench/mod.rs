@@ -22,6 +22,7 @@ mod progress;
 mod report;
 mod results;
 mod rounds;
+mod run;
 mod session;
 mod stats;
 mod suite;
@@ -31,10 +32,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use self::contestant::MICA;
 use self::execute::Executor;
 use self::place::Places;
-use self::suite::{ALL, BARS, Suite, Variant};
+use self::suite::{ALL, BARS, MICA, Suite, Variant};
 
 /// The options of `mica bench`.
 #[derive(Args, Clone)]

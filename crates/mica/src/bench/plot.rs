@@ -438,7 +438,7 @@ mod tests {
     use super::*;
     use crate::bench::data::FigureTable;
     use crate::bench::results::{rows, tests as made};
-    use crate::bench::rounds::FLOOR;
+    use crate::bench::run::FLOOR;
 
     #[test]
     fn a_measure_over_sizes_becomes_a_plot() {

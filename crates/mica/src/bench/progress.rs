@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::rounds::BenchRun;
+use super::run::BenchRun;
 use super::stats::three_digits;
 
 /// Shown on stderr; stdout is for results.

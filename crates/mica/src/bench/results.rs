@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::contestant::MICA;
 use super::data::{FigureKey, FigureTable, size};
-use super::rounds::{BenchRun, FLOOR};
+use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
-use super::suite::{Better, Suite};
+use super::suite::{Better, MICA, Suite};
 
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]

@@ -9,17 +9,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mica_node::topology::CpuSet;
-use serde::Serialize;
 
 use super::contestant::{Contestant, Cores, LaunchCommand, confine};
 use super::execute::{BenchCommand, CommandEnd, Executor, tail};
-use super::figure::{self, Figure};
+use super::figure;
 use super::hosts::{Hosts, processors};
 use super::progress::BenchProgress;
+use super::run::{BenchRun, FLOOR};
 use super::suite::{Program, parse_cpus};
-
-/// The contestant name of the floor programs' figures.
-pub const FLOOR: &str = "floor";
 
 /// An entry that runs in every round, compiled.
 pub struct RoundEntry<'a> {
@@ -29,26 +26,6 @@ pub struct RoundEntry<'a> {
     pub swept: Option<i64>,
     /// The compiled program of each contestant that runs it, by the contestant's index.
     pub binaries: BTreeMap<usize, String>,
-}
-
-/// One run of one program by one contestant: an element of `raw.json`.
-#[derive(Debug, Clone, Serialize)]
-pub struct BenchRun {
-    pub round: usize,
-    pub program: String,
-    pub ranks: u32,
-    pub contestant: String,
-    pub command: Vec<String>,
-    /// The variables that were set in addition to the caller's environment.
-    pub environment: BTreeMap<String, String>,
-    pub binding: String,
-    pub seconds: f64,
-    pub figures: Vec<Figure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The last lines that a failed run printed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
 }
 
 /// Everything that the rounds need.

@@ -12,7 +12,7 @@ use super::BenchOptions;
 use super::bars;
 use super::build::Builder;
 use super::cache::{MissCounter, Misses};
-use super::contestant::{self, Contestant, MICA};
+use super::contestant::{self, Contestant};
 use super::data::FigureTable;
 use super::execute::Executor;
 use super::guidelines;
@@ -24,8 +24,9 @@ use super::plot;
 use super::progress::BenchProgress;
 use super::report::BenchReport;
 use super::results;
-use super::rounds::{BenchRun, RoundEntry, Rounds};
-use super::suite::{Program, Suite};
+use super::rounds::{RoundEntry, Rounds};
+use super::run::BenchRun;
+use super::suite::{MICA, Program, Suite};
 
 /// Runs the selected programs and writes the results. An `Err` is a mistake of the caller (an
 /// unknown name, a folder that cannot be written); failures of a contestant are part of the

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::contestant::MICA;
 use super::hosts::HOSTS;
 
+/// Mica's name among the contestants, and in a program's `only`.
+pub const MICA: &str = "mica";
 /// The set of all programs that the bars need.
 pub const BARS: &str = "bars";
 /// The set of all programs.

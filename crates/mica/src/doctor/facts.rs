@@ -99,7 +99,7 @@ impl DoctorFacts {
         let libraries = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let limit = |resource| process::limits(resource).unwrap_or((None, None));
         let text = |error: std::io::Error| error.to_string();
-        let network = Network::look();
+        let network = Network::query();
         let (machine, topology_error) = match Machine::load() {
             Ok(machine) => (Some(machine), None),
             Err(error) => (None, Some(error.to_string())),

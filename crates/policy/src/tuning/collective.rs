@@ -6,8 +6,7 @@ use std::fmt;
 
 use mica_node::topology::Level;
 
-use super::parser::{TuningValue, spans};
-use super::write_spans;
+use super::value::{TuningValue, spans, write_spans};
 use crate::collective::{CollectiveCosts, LevelCosts};
 use crate::costs::{PathCost, PathCosts, level_name};
 
