@@ -21,9 +21,9 @@ pub fn run(bytes: &[u8]) {
     p.inline[..inline.len()].copy_from_slice(inline);
     p.inline_len = INLINE as u8;
 
-    let request = packet::read_request(&p);
-    let again = packet::read_request(&packet::request(context, tag, &request));
-    assert_eq!(again, request);
+    let rts = packet::read_rts(&p);
+    let again = packet::read_rts(&packet::rts(context, tag, &rts));
+    assert_eq!(again, rts);
     let join = packet::read_join(&p);
     assert_eq!(packet::read_join(&packet::join(&join)), join);
     let (op, failed) = packet::read_pushed(&p);
@@ -31,8 +31,8 @@ pub fn run(bytes: &[u8]) {
         packet::read_pushed(&packet::pushed(op, failed)),
         (op, failed)
     );
-    let (op, way) = packet::read_done(&p);
-    assert_eq!(packet::read_done(&packet::done(op, way)), (op, way));
+    let (op, class) = packet::read_fin(&p);
+    assert_eq!(packet::read_fin(&packet::fin(op, class)), (op, class));
     let skewed = packet::read_skew(&p);
     assert_eq!(packet::read_skew(&packet::skew(skewed)), skewed);
     let cells: Vec<u16> = packet::read_cells(&p).collect();

@@ -126,7 +126,7 @@ pub fn complete(handle: u32) -> Result<()> {
         GeneralizedPhase::Complete => Err(refused("this generalized request is complete already")),
         GeneralizedPhase::UnderWay => {
             // Another thread may wait for it.
-            process::engine()?.enter(EngineState::wake_progress_thread);
+            process::engine()?.enter(EngineState::note_completion);
             Ok(())
         }
         GeneralizedPhase::Abandoned => {

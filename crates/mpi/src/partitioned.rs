@@ -169,7 +169,7 @@ impl SendRound {
             return Err(Error::argument(c::ERR_ARG, argument, partition, reason));
         }
         progress.missing -= 1;
-        state.wake_progress_thread(); // another thread may wait for the last one
+        state.note_completion(); // another thread may wait for the last one
         let Sender {
             peer,
             context,
@@ -581,7 +581,7 @@ pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
         *arrived = state.progress()?;
         Ok(has(state))
     };
-    let there = poll?.ask(question, |_, list| {
+    let there = poll?.try_once(question, |_, list| {
         list.add(Pending {
             name: Some("a partition of a receive".into()),
             ..Pending::of(WaitKind::Requests)

@@ -121,7 +121,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
                 None => engine.set_thread_multiple(true),
             }
             let engine = ENGINE.get_or_init(|| engine);
-            engine.attend();
+            engine.start_progress_thread();
             engine.describe_by(hang::describe);
             late::begin();
             engine
@@ -176,7 +176,7 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         first,
         "the phase lets one thread start the world model, once"
     );
-    engine.set_world(true);
+    engine.set_initialized(true);
     // Release: publishes WORLD to threads that see RUNNING.
     PHASE.store(RUNNING, Ordering::Release);
     Ok(required)
@@ -221,8 +221,8 @@ pub fn finalize() -> Result<()> {
     let comms = running()?.comms;
     comms.myself.delete_attributes()?;
     execute::finalize(&comms.world)?;
-    engine()?.part()?;
-    engine()?.set_world(false);
+    engine()?.final_fence()?;
+    engine()?.set_initialized(false);
     leave()?;
     PHASE.store(FINALIZED, Ordering::Release);
     comm::forget_cached();

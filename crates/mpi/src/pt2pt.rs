@@ -4,7 +4,7 @@
 use mica_channel::memory::View;
 use mica_protocol::{
     EngineState, Fault, MatchEnvelope, MatchPattern, MessageId, Pending, ProbedMessage,
-    ReceiveCompletion, SendId, Started, WaitKind,
+    ReceiveCompletion, SendId, StartedReceive, WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};
@@ -287,8 +287,10 @@ pub fn irecv_by_route(comm: u32, view: &View, source: i32, tag: i32) -> Option<R
     let (route, pattern) = routed_pattern(comm, source, tag)?;
     let engine = process::engine().ok()?;
     Some(match engine.start_receive(pattern, view) {
-        Ok(Started::Received(done)) => Request::done(routed_status(&route, &done)).register(),
-        Ok(Started::Posted(id)) => {
+        Ok(StartedReceive::Received(done)) => {
+            Request::done(routed_status(&route, &done)).register()
+        }
+        Ok(StartedReceive::Posted(id)) => {
             comm::with(comm, |comm| Request::receive(comm, id).register()).flatten()
         }
         Err(fault) => Err(fault.into()),
@@ -434,8 +436,8 @@ pub fn irecv(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> R
         return Ok(Request::done(Status::PROC_NULL));
     };
     Ok(match process::engine()?.start_receive(pattern, view)? {
-        Started::Received(done) => Request::done(status_of(comm, &done.envelope, done.sent)),
-        Started::Posted(id) => Request::receive(comm, id),
+        StartedReceive::Received(done) => Request::done(status_of(comm, &done.envelope, done.sent)),
+        StartedReceive::Posted(id) => Request::receive(comm, id),
     })
 }
 
@@ -464,7 +466,7 @@ pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
         *arrived = state.progress()?;
         Ok(state.probe(&pattern))
     };
-    let found = poll?.ask(question, |_, list| list.add(probe_of(&pattern)))?;
+    let found = poll?.try_once(question, |_, list| list.add(probe_of(&pattern)))?;
     Ok(found.map(|a| status_of(comm, &a.envelope, a.bytes)))
 }
 
@@ -517,7 +519,7 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
         *arrived = state.progress()?;
         Ok(state.probe_matched(&pattern))
     };
-    let found = poll?.ask(question, |_, list| list.add(probe_of(&pattern)))?;
+    let found = poll?.try_once(question, |_, list| list.add(probe_of(&pattern)))?;
     let message = |(id, a): (_, ProbedMessage)| {
         let handle = MESSAGES.insert(MatchedMessage {
             comm: comm.clone(),

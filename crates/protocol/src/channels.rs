@@ -1,7 +1,7 @@
 //! The channels that deliver messages, combined: selects the one that reaches a peer.
 //!
 //! A peer on the same node is reached through shared memory, all others over the network, which a
-//! job has only if it spans nodes or if that was requested. The shared-memory channel is asked
+//! job has only if it spans nodes or if that was requested. The shared-memory channel is checked
 //! first: it knows which peers it does not reach, so a job on one node does not pay for the check.
 //!
 //! The network has packets like the rings, with longer payloads, but no cells: long messages that
@@ -20,7 +20,7 @@ pub(crate) struct Channels {
     pub shm: Shm,
     pub net: Option<Box<dyn Transport>>,
     /// By rank, if there is a network: the state of the peers that are reached over it.
-    far: Vec<RemotePeer>,
+    remote: Vec<RemotePeer>,
 }
 
 /// The state of a peer that is reached over the network.
@@ -30,22 +30,24 @@ struct RemotePeer {
     held: bool,
     /// Messages sent to it, and how many of them it is known to have received.
     sent: u64,
-    taken: u64,
+    acknowledged: u64,
     /// Messages received from it, and how many of them have been reported to it.
-    taken_in: u64,
-    told: u64,
+    received: u64,
+    reported: u64,
 }
 
 impl RemotePeer {
     fn has_credit(&self) -> bool {
-        self.sent - self.taken < WINDOW
+        self.sent - self.acknowledged < WINDOW
     }
 
     /// Handles a packet of flow control.
-    fn note(&mut self, packet: &Packet) {
+    fn note_flow_control(&mut self, packet: &Packet) {
         match packet.kind {
             packet::HOLD => self.held = packet::read_hold(packet),
-            packet::CREDIT => self.taken = self.taken.max(packet.word(0)).min(self.sent),
+            packet::CREDIT => {
+                self.acknowledged = self.acknowledged.max(packet.word(0)).min(self.sent)
+            }
             _ => {}
         }
     }
@@ -65,44 +67,44 @@ const WAITING_MAX: usize = 32;
 
 impl Channels {
     pub fn new(shm: Shm, net: Option<Box<dyn Transport>>, ranks: u32) -> Channels {
-        let far = match &net {
+        let remote = match &net {
             None => Vec::new(),
             Some(_) => vec![RemotePeer::default(); ranks as usize],
         };
-        Channels { shm, net, far }
+        Channels { shm, net, remote }
     }
 
     /// Whether `peer` is known to hold this rank's messages back: then only an RTS may be sent for
     /// each.
     pub fn is_held(&mut self, peer: u32) -> bool {
         match self.is_remote(peer) {
-            true => self.far[peer as usize].held,
+            true => self.remote[peer as usize].held,
             false => self.shm.is_held(peer),
         }
     }
 
     /// Handles a packet of flow control from `peer`, which is reached over the network.
     pub fn note_flow_control(&mut self, peer: u32, packet: &Packet) {
-        if let Some(far) = self.far.get_mut(peer as usize) {
-            far.note(packet);
+        if let Some(remote) = self.remote.get_mut(peer as usize) {
+            remote.note_flow_control(packet);
         }
     }
 
     /// Whether messages to `peer`, which is reached over the network, must wait until it has
     /// received earlier ones.
     pub fn lacks_credit(&self, peer: u32) -> bool {
-        let far = self.far.get(peer as usize);
-        far.is_some_and(|far| !far.has_credit())
+        let remote = self.remote.get(peer as usize);
+        remote.is_some_and(|remote| !remote.has_credit())
     }
 
     /// Counts a message of `source` that was received over the network. Returns the packet that
     /// reports it to `source`, if one is due.
     pub fn count_received(&mut self, source: u32) -> Option<Packet> {
-        let far = self.far.get_mut(source as usize)?;
-        far.taken_in += 1;
-        (far.taken_in - far.told >= WINDOW / 4).then(|| {
-            far.told = far.taken_in;
-            packet::credit(far.taken_in)
+        let remote = self.remote.get_mut(source as usize)?;
+        remote.received += 1;
+        (remote.received - remote.reported >= WINDOW / 4).then(|| {
+            remote.reported = remote.received;
+            packet::credit(remote.received)
         })
     }
 
@@ -110,26 +112,27 @@ impl Channels {
     /// room would receive nothing, so it polls from time to time; what it finds is handled later,
     /// in order.
     fn has_remote_credit(&mut self, peer: u32) -> bool {
-        let (Some(far), Some(net)) = (self.far.get_mut(peer as usize), self.net.as_deref_mut())
+        let (Some(remote), Some(net)) =
+            (self.remote.get_mut(peer as usize), self.net.as_deref_mut())
         else {
             return true;
         };
-        if !far.has_credit() || far.sent.is_multiple_of(UNPOLLED_SENDS) {
+        if !remote.has_credit() || remote.sent.is_multiple_of(UNPOLLED_SENDS) {
             net.poll();
-            net.for_each_waiting(peer, &mut |packet| far.note(packet));
+            net.for_each_waiting(peer, &mut |packet| remote.note_flow_control(packet));
             if net.waiting() >= WAITING_MAX {
                 // Flow control of `peer` may be queued behind these packets: they are handled
                 // first.
                 return false;
             }
         }
-        !far.held && far.has_credit()
+        !remote.held && remote.has_credit()
     }
 
     /// Counts a message to `peer` over the network, if it was `sent`.
     fn count_sent(&mut self, peer: u32, sent: bool) {
-        if let (true, Some(far)) = (sent, self.far.get_mut(peer as usize)) {
-            far.sent += 1;
+        if let (true, Some(remote)) = (sent, self.remote.get_mut(peer as usize)) {
+            remote.sent += 1;
         }
     }
 
@@ -153,7 +156,7 @@ impl Channels {
     }
 
     /// The traffic class of a message that is sent to `peer` in one packet of its own.
-    pub fn eager_way(&self, peer: u32) -> TrafficClass {
+    pub fn eager_class(&self, peer: u32) -> TrafficClass {
         if self.is_remote(peer) {
             TrafficClass::Net
         } else {
@@ -244,7 +247,7 @@ impl Channels {
         position: usize,
     ) -> Result<bool, ChannelError> {
         let net = self.net.as_deref_mut();
-        net.expect("who is not on the node is reached over the network")
+        net.expect("a peer that is not on the node is reached over the network")
             .send(peer, packet, view, position)
     }
 

@@ -4,13 +4,13 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::hang::{Pending, Reporter, WaitList};
+use crate::hang::{HangReporter, Pending, WaitList};
 use crate::matching::MatchPattern;
 use crate::offloading::Offload;
 use crate::progress_thread::ProgressThread;
-use crate::receive::{ReceiveCompletion, Started};
+use crate::receive::{ReceiveCompletion, StartedReceive};
 use crate::send::SendId;
-use crate::state::{EngineState, STIRRED, SUMMON};
+use crate::state::{EngineState, NOTIFY_WAITERS, WAKE_PROGRESS_THREAD};
 use crate::wait::{self, WaitPolicy};
 use crate::{CollectiveTraffic, Fault};
 use mica_bootstrap::{NodeMap, ProcessManager};
@@ -39,7 +39,7 @@ pub struct Engine {
     /// started by Mica's own launcher, and after `finish`.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
     /// Wakes this rank also while it waits for the network; `None` without a network.
-    pub(crate) bell: Option<WakeSocket>,
+    pub(crate) wake_socket: Option<WakeSocket>,
     /// A peer may be lost without the job ending: a rank that waits for long checks that its peers
     /// exist.
     pub(crate) is_watchful: bool,
@@ -49,10 +49,10 @@ pub struct Engine {
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
     /// State of hang reports.
-    pub(crate) reporter: Reporter,
+    pub(crate) reporter: HangReporter,
     /// A copy engine is in use, which must know whether the program waits.
     pub(crate) offloads: bool,
-    /// Makes progress for the program, where that was asked for.
+    /// Makes progress for the program, where that was requested.
     pub(crate) progress_thread: Option<ProgressThread>,
     pub(crate) collectives: CollectiveMeans,
     /// Messages between ranks of this node go over the network: they are not to share memory.
@@ -70,8 +70,8 @@ pub(crate) struct CollectiveMeans {
     pub traffic: Arc<CollectiveTraffic>,
 }
 
-/// What [`EngineState::glance`] saw.
-pub(crate) enum ProgressHint {
+/// What [`EngineState::try_receive`] saw.
+pub(crate) enum FastReceive {
     Received(ReceiveCompletion),
     Nothing,
     /// Something that needs full progress.
@@ -140,7 +140,7 @@ impl Engine {
     }
 
     /// How collectives access the buffers of peers on this node.
-    pub fn reach(&self) -> &PeerAccess {
+    pub fn peer_access(&self) -> &PeerAccess {
         &self.collectives.access
     }
 
@@ -217,22 +217,22 @@ impl Engine {
         let result = f(&mut state);
         if state.is_shared() {
             // Without other threads there is none to wake.
-            let calls = std::mem::take(&mut state.attention.calls);
+            let notifications = std::mem::take(&mut state.threads.notifications);
             drop(state);
-            if calls != 0 {
-                self.call(calls);
+            if notifications != 0 {
+                self.notify(notifications);
             }
         }
         result
     }
 
     #[inline(never)]
-    fn call(&self, calls: u8) {
-        if calls & STIRRED != 0 {
+    fn notify(&self, notifications: u8) {
+        if notifications & NOTIFY_WAITERS != 0 {
             // Another thread of this rank may be asleep, waiting for what just completed.
             self.segment.block(self.rank).parking.0.wake(self.fencing);
         }
-        if calls & SUMMON != 0
+        if notifications & WAKE_PROGRESS_THREAD != 0
             && let Some(thread) = &self.progress_thread
         {
             thread.call();
@@ -278,16 +278,16 @@ impl Engine {
             && source != self.rank
         {
             for _ in 0..self.wait.direct_polls {
-                match self.enter(|state| state.glance(&pattern, source, view, true)) {
-                    ProgressHint::Received(completion) => return Ok(completion),
+                match self.enter(|state| state.try_receive(&pattern, source, view, true)) {
+                    FastReceive::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's run queue.
-                    ProgressHint::Nothing if self.wait.shares_core => {
-                        if wait::give_way() {
+                    FastReceive::Nothing if self.wait.shares_core => {
+                        if wait::yield_core() {
                             break;
                         }
                     }
-                    ProgressHint::Nothing => std::hint::spin_loop(),
-                    ProgressHint::Busy => break,
+                    FastReceive::Nothing => std::hint::spin_loop(),
+                    FastReceive::Busy => break,
                 }
             }
         }
@@ -300,18 +300,24 @@ impl Engine {
     /// # Errors
     /// When progress fails for lack of memory.
     #[inline]
-    pub fn start_receive(&self, pattern: MatchPattern, view: &View) -> Result<Started, Fault> {
+    pub fn start_receive(
+        &self,
+        pattern: MatchPattern,
+        view: &View,
+    ) -> Result<StartedReceive, Fault> {
         self.enter(|state| {
             if let Some(source) = pattern.source
                 && source != self.rank
                 && self.wait.direct_polls > 0
             {
-                state.take_in_posted(source)?;
-                if let ProgressHint::Received(done) = state.glance(&pattern, source, view, false) {
-                    return Ok(Started::Received(done));
+                state.handle_packets_for_posted(source)?;
+                if let FastReceive::Received(done) =
+                    state.try_receive(&pattern, source, view, false)
+                {
+                    return Ok(StartedReceive::Received(done));
                 }
             }
-            state.receive(pattern, view).map(Started::Posted)
+            state.receive(pattern, view).map(StartedReceive::Posted)
         })
     }
 
@@ -384,7 +390,7 @@ impl Engine {
     /// # Errors
     /// When progress fails for lack of memory.
     pub fn finish(&self) -> Result<(), Fault> {
-        match self.settle() {
+        match self.flush() {
             // A lost rank needs no packets any more; those for the others have left by now.
             Err(Fault::Lost { .. }) => {}
             end => end?,
@@ -401,20 +407,20 @@ impl Engine {
     }
 
     /// Waits until all pending packets have left.
-    fn settle(&self) -> Result<(), Fault> {
+    fn flush(&self) -> Result<(), Fault> {
         self.drive(
             |_, list| {
                 list.add(Pending {
-                    name: Some("what it has sent to leave".into()),
+                    name: Some("its packets to leave".into()),
                     ..Pending::of(WaitKind::Send)
                 })
             },
-            |state| state.is_settled().then_some(()),
+            |state| state.is_flushed().then_some(()),
         )
     }
 
     /// Reports to the launcher whether this rank is between MPI_Init and MPI_Finalize.
-    pub fn set_world(&self, inside: bool) {
+    pub fn set_initialized(&self, inside: bool) {
         self.segment.block(self.rank).set_world(inside);
     }
 
@@ -429,11 +435,11 @@ impl Engine {
     ///
     /// # Errors
     /// When pending packets cannot be sent, or the launcher is gone.
-    pub fn part(&self) -> Result<(), Fault> {
-        if self.bell.is_none() {
+    pub fn final_fence(&self) -> Result<(), Fault> {
+        if self.wake_socket.is_none() {
             return Ok(());
         }
-        self.settle()?;
+        self.flush()?;
         match self.manager().as_deref_mut() {
             None => Ok(()),
             Some(manager) => manager.fence().map_err(|e| Fault::Launcher {

@@ -127,7 +127,7 @@ pub(crate) struct WaitSpell {
     /// Start of the wait; 0: it has just begun.
     since_ns: u64,
     /// When it last checked that its peers exist; 0: not yet.
-    looked_for_ns: u64,
+    checked_alive_ns: u64,
     /// The last question that the thread has answered.
     answered: u32,
 }
@@ -135,10 +135,10 @@ pub(crate) struct WaitSpell {
 impl WaitSpell {
     /// True once in each `period` of the wait, however often the thread wakes meanwhile.
     pub fn is_due(&mut self, period: Duration) -> bool {
-        let (last, now) = (self.since().max(self.looked_for_ns), monotonic_ns());
+        let (last, now) = (self.since().max(self.checked_alive_ns), monotonic_ns());
         let due = u128::from(now.saturating_sub(last)) >= period.as_nanos();
         if due {
-            self.looked_for_ns = now;
+            self.checked_alive_ns = now;
         }
         due
     }
@@ -153,9 +153,9 @@ impl WaitSpell {
 
 /// An engine's state for hang reports.
 #[derive(Debug, Default)]
-pub(crate) struct Reporter {
+pub(crate) struct HangReporter {
     describe: OnceLock<Describe>,
-    told: Mutex<HangAnswer>,
+    answer: Mutex<HangAnswer>,
     /// Failed polls since the last successful one.
     polls: AtomicU32,
     /// When the count reached [`POLLS`].
@@ -169,7 +169,7 @@ struct HangAnswer {
     /// The scenes that it contains: polls or not, and which operations.
     scenes: Vec<(bool, WaitList)>,
     text: String,
-    polls_looked_at: u32,
+    polls_examined: u32,
 }
 
 impl Engine {
@@ -181,7 +181,7 @@ impl Engine {
 
     /// To be called when a test or probe has failed. `waiting` lists what it asked for.
     #[inline]
-    pub fn polled_in_vain(&self, waiting: impl Fn(&EngineState, &mut WaitList)) {
+    pub fn note_failed_poll(&self, waiting: impl Fn(&EngineState, &mut WaitList)) {
         // Relaxed, here and below: with several threads the count is not exact, and need not be.
         let polls = self.reporter.polls.load(Ordering::Relaxed).wrapping_add(1);
         self.reporter.polls.store(polls, Ordering::Relaxed);
@@ -193,7 +193,7 @@ impl Engine {
 
     /// To be called when a test or probe has succeeded.
     #[inline]
-    pub fn polled_with_success(&self) {
+    pub fn note_successful_poll(&self) {
         self.reporter.polls.store(0, Ordering::Relaxed);
     }
 
@@ -219,7 +219,7 @@ impl Engine {
     /// Answers the launcher's question, if one is open that this thread has not answered in this
     /// wait.
     #[inline]
-    pub(crate) fn heed_question(
+    pub(crate) fn answer_open_question(
         &self,
         spell: &mut WaitSpell,
         waiting: &impl Fn(&EngineState, &mut WaitList),
@@ -261,23 +261,23 @@ impl Engine {
             (state.unexpected_messages(), self.counters_of(&state))
         };
         self.segment.block(self.rank).publish_counters(&counters);
-        let told = self.reporter.told.lock();
-        let mut told = told.unwrap_or_else(PoisonError::into_inner);
-        if told.question != question {
-            *told = HangAnswer {
+        let answer = self.reporter.answer.lock();
+        let mut answer = answer.unwrap_or_else(PoisonError::into_inner);
+        if answer.question != question {
+            *answer = HangAnswer {
                 question,
                 ..HangAnswer::default()
             };
         }
         if polls.is_some() {
-            told.polls_looked_at += 1;
-            if told.polls_looked_at > POLLS_ANSWERED {
+            answer.polls_examined += 1;
+            if answer.polls_examined > POLLS_ANSWERED {
                 return;
             }
         }
         let is_known =
             |(polled, known): &(bool, WaitList)| *polled == polls.is_some() && *known == list;
-        if told.scenes.iter().any(is_known) {
+        if answer.scenes.iter().any(is_known) {
             return;
         }
         let text = describe(&IdleScene {
@@ -286,15 +286,15 @@ impl Engine {
             time: Duration::from_nanos(monotonic_ns().saturating_sub(since_ns)),
             unexpected,
         });
-        told.scenes.push((polls.is_some(), list));
-        if !told.text.is_empty() {
-            told.text.push('\n');
+        answer.scenes.push((polls.is_some(), list));
+        if !answer.text.is_empty() {
+            answer.text.push('\n');
         }
-        told.text.push_str(&text);
+        answer.text.push_str(&text);
         // If the question was closed meanwhile, the text is not read.
         if self.segment.open_question() == Some(question) {
             // Without memory for the text, the short record must suffice.
-            let _ = self.segment.answer(self.rank, question, &told.text);
+            let _ = self.segment.answer(self.rank, question, &answer.text);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! A receiver that keeps too much of a sender's messages, by `mica_policy`'s [`HoldPolicy`], holds
 //! that sender's messages back. On a node it does so by a word beside the credits of the ring or
 //! FIFO, which the sender sees when it checks for room, at the latest after one lap; over the
-//! network by a packet (`HOLD`). A sender whose messages are held back sends an RTS (`REQUEST`) for
+//! network by a packet (`HOLD`). A sender whose messages are held back sends an RTS for
 //! each of them instead, in order, whatever the length: an RTS costs the receiver some hundred
 //! bytes, and there are as many as the sender has pending sends. A blocking send thus waits for its
 //! receive, which the standard allows (MPI 5.0, 3.4). When most of what the receiver kept has been
@@ -57,7 +57,7 @@ impl Holds {
 impl EngineState {
     /// To be called when a message of `source` is kept that has no receive.
     #[inline]
-    pub(crate) fn watch_backlog_from(&mut self, source: u32) -> Result<(), Fault> {
+    pub(crate) fn check_backlog_of(&mut self, source: u32) -> Result<(), Fault> {
         let (of_source, total) = self.matching.unexpected.bytes_from(source);
         match self.holds.policy.holds(of_source, total) {
             true => self.hold(source),
@@ -72,10 +72,10 @@ impl EngineState {
         }
         self.holds.held.push(source);
         self.counters.count(Counter::HeldSenders);
-        self.tell_hold(source, true)
+        self.announce_hold(source, true)
     }
 
-    fn tell_hold(&mut self, source: u32, on: bool) -> Result<(), Fault> {
+    fn announce_hold(&mut self, source: u32, on: bool) -> Result<(), Fault> {
         match self.channels.shm.hold(source, on) {
             true => Ok(()),
             false => self.send_control(source, packet::hold(on)),
@@ -84,7 +84,7 @@ impl EngineState {
 
     /// To be called when a kept message of `source` has been received.
     #[inline]
-    pub(crate) fn has_taken_from(&mut self, source: u32) -> Result<(), Fault> {
+    pub(crate) fn received_unexpected(&mut self, source: u32) -> Result<(), Fault> {
         let (_, total) = self.matching.unexpected.bytes_from(source);
         if self.holds.held.is_empty() && self.holds.peak < LARGE && total < LARGE {
             return Ok(());
@@ -104,7 +104,7 @@ impl EngineState {
             && let Some(at) = self.holds.held.iter().position(|&s| s == source)
         {
             self.holds.held.swap_remove(at);
-            self.tell_hold(source, false)?;
+            self.announce_hold(source, false)?;
         }
         Ok(())
     }

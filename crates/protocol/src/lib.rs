@@ -50,7 +50,7 @@ pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
 pub use poll::Poll;
 pub use reaction::Reaction;
-pub use receive::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, Started};
+pub use receive::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, StartedReceive};
 pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,

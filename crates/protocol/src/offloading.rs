@@ -3,7 +3,7 @@
 use crate::Fault;
 use crate::packet::RtsPacket;
 use crate::receive::RecvId;
-use crate::state::{EngineState, STIRRED};
+use crate::state::{EngineState, NOTIFY_WAITERS};
 use mica_channel::direct::{SenderBuffer, Window};
 use mica_channel::memory::View;
 use mica_channel::offload::{Cookie, CopyEngine, CopyJob, JobProgress, PeerMemory};
@@ -15,7 +15,7 @@ pub(crate) struct Offload {
     engine: Box<dyn CopyEngine>,
     /// Minimum length in bytes of a message that is worth offloading.
     pub min: usize,
-    under_way: Vec<RecvId>,
+    active: Vec<RecvId>,
 }
 
 /// A message that a copy engine copies.
@@ -24,7 +24,7 @@ pub(crate) struct Copying {
     cookie: Cookie,
     peer: u32,
     sender_op: u32,
-    way: TrafficClass,
+    class: TrafficClass,
     /// Stays mapped until the cookie, which is dropped first, is gone.
     _window: Option<Window>,
 }
@@ -34,7 +34,7 @@ impl Offload {
         Offload {
             engine,
             min,
-            under_way: Vec::new(),
+            active: Vec::new(),
         }
     }
 
@@ -54,7 +54,7 @@ impl EngineState {
     /// program's core while it waits.
     pub(crate) fn may_offload(&self, len: usize) -> bool {
         self.is_long(len)
-            && (self.attention.waiting_threads == 0 || self.attention.long_messages.is_some())
+            && (self.threads.waiting_threads == 0 || self.threads.long_messages.is_some())
     }
 
     /// Has the copy engine copy the message: through `window`, or else by the kernel. False if the
@@ -63,7 +63,7 @@ impl EngineState {
         &mut self,
         id: RecvId,
         peer: u32,
-        request: &RtsPacket,
+        rts: &RtsPacket,
         window: Option<Window>,
         view: &View,
         len: usize,
@@ -72,7 +72,7 @@ impl EngineState {
             return false;
         };
         let pid = self.direct.process(peer);
-        let (job, way) = match (&window, request.remote) {
+        let (job, class) = match (&window, rts.remote) {
             (Some(window), _) => (
                 CopyJob::copy(window.view(), view.clone(), len),
                 TrafficClass::Mapped,
@@ -92,28 +92,28 @@ impl EngineState {
         self.operations.recvs[id.0 as usize].copying = Some(Box::new(Copying {
             cookie: offload.engine.start(job),
             peer,
-            sender_op: request.op,
-            way,
+            sender_op: rts.op,
+            class,
             _window: window,
         }));
-        offload.under_way.push(id);
+        offload.active.push(id);
         // The progress thread may be asleep, and it must drive the copy.
         if !self.operations.recvs[id.0 as usize].long {
-            self.operations.recvs[id.0 as usize].long = self.begin_long();
+            self.operations.recvs[id.0 as usize].long = self.begin_long_message();
         }
-        self.attention.calls |= STIRRED;
+        self.threads.notifications |= NOTIFY_WAITERS;
         true
     }
 
     /// Polls the copy engine's jobs; helps to copy if the calling thread is the progress thread, or
     /// if it waits and there is no progress thread.
     #[cold]
-    pub(crate) fn follow_offload(&mut self) -> Result<bool, Fault> {
+    pub(crate) fn poll_copy_jobs(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
         let mut at = 0;
-        while let Some(&id) = self.offload.as_ref().and_then(|o| o.under_way.get(at)) {
-            let help = self.attention.attending
-                || (self.attention.waiting_threads > 0 && self.attention.long_messages.is_none());
+        while let Some(&id) = self.offload.as_ref().and_then(|o| o.active.get(at)) {
+            let help = self.threads.in_progress_thread
+                || (self.threads.waiting_threads > 0 && self.threads.long_messages.is_none());
             let progress = match &self.operations.recvs[id.0 as usize].copying {
                 Some(copying) if help => copying.cookie.assist(),
                 Some(copying) => copying.cookie.check(),
@@ -125,19 +125,19 @@ impl EngineState {
             }
             ended = true;
             if let Some(offload) = &mut self.offload {
-                offload.under_way.swap_remove(at);
+                offload.active.swap_remove(at);
             }
             if let Some(copying) = self.operations.recvs[id.0 as usize].copying.take() {
                 let Copying {
                     peer,
                     sender_op,
-                    way,
+                    class,
                     ..
                 } = *copying;
                 if matches!(progress, JobProgress::Failed(_)) {
                     self.ask_for_cells(id, peer, sender_op)?;
                 } else {
-                    self.end_fetch(id, peer, sender_op, way)?;
+                    self.finish_fetch(id, peer, sender_op, class)?;
                 }
             }
         }
@@ -147,17 +147,17 @@ impl EngineState {
     /// True while the copy engine works for this rank and the calling thread must poll it: the
     /// progress thread if there is one, else any thread.
     #[inline]
-    pub(crate) fn looks_after_offload(&self) -> bool {
+    pub(crate) fn polls_copy_jobs(&self) -> bool {
         let offload = self.offload.as_ref();
-        offload.is_some_and(|o| !o.under_way.is_empty())
-            && (self.attention.long_messages.is_none() || self.attention.attending)
+        offload.is_some_and(|o| !o.active.is_empty())
+            && (self.threads.long_messages.is_none() || self.threads.in_progress_thread)
     }
 
     /// True if the copy engine has completed something, or makes no progress without polls.
     pub(crate) fn offload_has_work(&self) -> bool {
-        self.looks_after_offload()
+        self.polls_copy_jobs()
             && self.offload.as_ref().is_some_and(|o| {
-                o.under_way.iter().any(|id| {
+                o.active.iter().any(|id| {
                     let copying = &self.operations.recvs[id.0 as usize].copying;
                     copying.as_ref().is_none_or(|c| {
                         !c.cookie.is_self_driven() || c.cookie.check() != JobProgress::Pending

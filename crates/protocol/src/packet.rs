@@ -6,21 +6,21 @@
 //! | `EAGER_SYNC` | sender's op | message in the arena |
 //! | `CELLS` | total length | cell numbers (`aux` of them), the first of the message |
 //! | `MORE_CELLS` | 0, or receiver's op + 1 | cell numbers, the next of the message |
-//! | `REQUEST` (RTS) | length, split, memory kind; sender's op, runs; address; exposure or key | |
-//! | `CLEAR` (CTS) | sender's op, receiver's op, position to continue from | |
-//! | `DONE` (FIN) | sender's op | |
+//! | `RTS` | length, copy_index, memory kind; sender's op, runs; address; exposure or key | |
+//! | `CTS` | sender's op, receiver's op, position to continue from | |
+//! | `FIN` | sender's op | |
 //! | `JOIN` | sender's and receiver's op; length; address; exposure (2 words) | |
 //! | `PUSHED` | receiver's op | |
 //! | `SKEW` | | |
 //! | `HOLD` | | |
 //! | `CREDIT` | messages received since the start | |
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
-//! | `REQUEST_MORE` | sender's op, receiver's op | |
+//! | `RTS_REST` | sender's op, receiver's op | |
 //!
-//! In a `REQUEST`, the split is the index of the sender's cooperative copy, `runs` the number of
+//! In an `RTS`, the copy_index is the index of the sender's cooperative copy, `runs` the number of
 //! runs; the last field is an exposure (2 words) or, over the network, a key.
 //!
-//! `REQUEST`, `JOIN`, `PUSHED`, `DONE`, `SKEW` and `HOLD` have flags in `aux`.
+//! `RTS`, `JOIN`, `PUSHED`, `FIN`, `SKEW` and `HOLD` have flags in `aux`.
 
 use mica_channel::RemoteRegion;
 use mica_channel::direct::{Exposure, SenderBuffer};
@@ -36,15 +36,15 @@ pub const CELLS: u8 = 3;
 /// More cells of the message that is arriving from this sender.
 pub const MORE_CELLS: u8 = 4;
 /// Request to send (RTS): the message is still at the sender.
-pub const REQUEST: u8 = 5;
+pub const RTS: u8 = 5;
 /// Clear to send (CTS): the receiver wants the message through cells, or in chunks.
-pub const CLEAR: u8 = 6;
+pub const CTS: u8 = 6;
 /// FIN: the receiver has received, or has matched, the message.
-pub const DONE: u8 = 7;
+pub const FIN: u8 = 7;
 /// Basic design and network: the next bytes of a message that the receiver asked for.
 pub const CHUNK: u8 = 11;
 /// Basic design: request to send the rest of a message, because it has used up the FIFO.
-pub const REQUEST_MORE: u8 = 12;
+pub const RTS_REST: u8 = 12;
 /// The receiver's buffer is open to the sender, which may copy from the message's end.
 pub const JOIN: u8 = 8;
 /// The sender has copied the pieces that it took of a message.
@@ -71,13 +71,13 @@ pub struct RtsPacket {
     /// The sender's operation.
     pub op: u32,
     /// Index of the sender's cooperative copy, by which both sides can copy the message.
-    pub split: Option<u8>,
+    pub copy_index: Option<u8>,
     /// Where the message lies, if the receiver may read it through the kernel.
     pub remote: Option<SenderBuffer>,
     /// How the receiver can load from it, if it is contiguous and can be mapped.
     pub exposure: Option<Exposure>,
     /// The exposure is cached and not verified: the sender confirms it in the cooperative copy.
-    pub recalled: bool,
+    pub unverified: bool,
     /// Where the message lies, for reads over the network.
     pub registered: Option<RemoteRegion>,
 }
@@ -96,14 +96,14 @@ pub struct JoinPacket {
     /// How the sender can store to it, if it can be mapped.
     pub exposure: Option<Exposure>,
     /// The sender copies the whole message, and completes it.
-    pub alone: bool,
+    pub sender_copies_all: bool,
     /// The exposure is cached and not verified: the receiver confirms it in the cooperative copy.
-    pub recalled: bool,
+    pub unverified: bool,
 }
 
-/// `REQUEST`'s first word: length in the low bits, split, kind of memory.
+/// `RTS`'s first word: length in the low bits, copy_index, kind of memory.
 const LEN_BITS: u32 = 48;
-const SPLIT_NONE: u64 = 0xff;
+const NO_COPY: u64 = 0xff;
 const NOT_READABLE: u64 = 0;
 const CONTIGUOUS: u64 = 1;
 const RUNS: u64 = 2;
@@ -119,13 +119,13 @@ fn exposure(p: &Packet) -> Option<Exposure> {
     Exposure::from_words([p.word(3), p.word(4)])
 }
 
-pub fn request(context: u64, tag: i32, r: &RtsPacket) -> Packet {
+pub fn rts(context: u64, tag: i32, r: &RtsPacket) -> Packet {
     debug_assert!(r.len < 1 << LEN_BITS);
     let mut p = Packet {
         context,
         tag,
-        aux: u16::from(r.recalled),
-        ..Packet::of_kind(REQUEST)
+        aux: u16::from(r.unverified),
+        ..Packet::of_kind(RTS)
     };
     let (kind, address, runs) = match (r.remote, r.registered) {
         (None, None) => (NOT_READABLE, 0, 0),
@@ -134,8 +134,8 @@ pub fn request(context: u64, tag: i32, r: &RtsPacket) -> Packet {
         (Some(SenderBuffer::Runs { table, count }), _) => (RUNS, table, count),
     };
     debug_assert!(runs < 1 << 32);
-    let split = r.split.map_or(SPLIT_NONE, u64::from);
-    p.set_word(0, r.len | split << LEN_BITS | kind << (LEN_BITS + 8));
+    let copy_index = r.copy_index.map_or(NO_COPY, u64::from);
+    p.set_word(0, r.len | copy_index << LEN_BITS | kind << (LEN_BITS + 8));
     p.set_word(1, u64::from(r.op) | runs << 32);
     p.set_word(2, address);
     match r.registered {
@@ -145,14 +145,14 @@ pub fn request(context: u64, tag: i32, r: &RtsPacket) -> Packet {
     p
 }
 
-pub fn read_request(p: &Packet) -> RtsPacket {
+pub fn read_rts(p: &Packet) -> RtsPacket {
     let (head, ops, address) = (p.word(0), p.word(1), p.word(2));
-    let split = head >> LEN_BITS & 0xff;
+    let copy_index = head >> LEN_BITS & 0xff;
     let kind = head >> (LEN_BITS + 8);
     RtsPacket {
         len: head & ((1 << LEN_BITS) - 1),
         op: ops as u32,
-        split: (split != SPLIT_NONE).then_some(split as u8),
+        copy_index: (copy_index != NO_COPY).then_some(copy_index as u8),
         remote: match kind {
             CONTIGUOUS => Some(SenderBuffer::Contiguous { address }),
             RUNS => Some(SenderBuffer::Runs {
@@ -166,7 +166,7 @@ pub fn read_request(p: &Packet) -> RtsPacket {
         } else {
             exposure(p)
         },
-        recalled: p.aux == 1,
+        unverified: p.aux == 1,
         registered: (kind == REGISTERED).then(|| RemoteRegion {
             key: p.word(3),
             address,
@@ -176,7 +176,7 @@ pub fn read_request(p: &Packet) -> RtsPacket {
 
 pub fn join(j: &JoinPacket) -> Packet {
     let mut p = Packet {
-        aux: u16::from(j.alone) | u16::from(j.recalled) << 1,
+        aux: u16::from(j.sender_copies_all) | u16::from(j.unverified) << 1,
         ..Packet::of_kind(JOIN)
     };
     p.set_word(0, u64::from(j.sender_op) | u64::from(j.receiver_op) << 32);
@@ -193,8 +193,8 @@ pub fn read_join(p: &Packet) -> JoinPacket {
         len: p.word(1),
         address: p.word(2),
         exposure: exposure(p),
-        alone: p.aux & 1 == 1,
-        recalled: p.aux >> 1 == 1,
+        sender_copies_all: p.aux & 1 == 1,
+        unverified: p.aux >> 1 == 1,
     }
 }
 
@@ -229,9 +229,9 @@ pub fn hold(on: bool) -> Packet {
     }
 }
 
-pub fn credit(taken_in: u64) -> Packet {
+pub fn credit(received: u64) -> Packet {
     let mut p = Packet::of_kind(CREDIT);
-    p.set_word(0, taken_in);
+    p.set_word(0, received);
     p
 }
 
@@ -240,8 +240,8 @@ pub fn read_hold(p: &Packet) -> bool {
     p.aux == 1
 }
 
-pub fn clear(sender_op: u32, receiver_op: u32, position: usize) -> Packet {
-    let mut p = Packet::of_kind(CLEAR);
+pub fn cts(sender_op: u32, receiver_op: u32, position: usize) -> Packet {
+    let mut p = Packet::of_kind(CTS);
     p.set_word(0, u64::from(sender_op));
     p.set_word(1, u64::from(receiver_op));
     p.set_word(2, position as u64);
@@ -257,17 +257,17 @@ pub fn chunk(target: u64, bytes: usize) -> Packet {
     p
 }
 
-pub fn request_more(sender_op: u32, receiver_op: u32) -> Packet {
-    let mut p = Packet::of_kind(REQUEST_MORE);
+pub fn rts_rest(sender_op: u32, receiver_op: u32) -> Packet {
+    let mut p = Packet::of_kind(RTS_REST);
     p.set_word(0, u64::from(sender_op));
     p.set_word(1, u64::from(receiver_op));
     p
 }
 
-/// `way`: the path that the bytes took.
-pub fn done(sender_op: u32, way: TrafficClass) -> Packet {
-    let mut p = Packet::of_kind(DONE);
-    p.aux = match way {
+/// `class`: the path that the bytes took.
+pub fn fin(sender_op: u32, class: TrafficClass) -> Packet {
+    let mut p = Packet::of_kind(FIN);
+    p.aux = match class {
         TrafficClass::Mapped => 1,
         TrafficClass::Net => 2,
         _ => 0,
@@ -277,13 +277,13 @@ pub fn done(sender_op: u32, way: TrafficClass) -> Packet {
 }
 
 /// The sender's op, and the path that the bytes took.
-pub fn read_done(p: &Packet) -> (u32, TrafficClass) {
-    let way = match p.aux {
+pub fn read_fin(p: &Packet) -> (u32, TrafficClass) {
+    let class = match p.aux {
         1 => TrafficClass::Mapped,
         2 => TrafficClass::Net,
         _ => TrafficClass::Direct,
     };
-    (p.word(0) as u32, way)
+    (p.word(0) as u32, class)
 }
 
 /// A packet that announces `cells`; `word` is the total length (`CELLS`) or the target
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_survive_the_wire() {
+    fn rts_round_trips() {
         for remote in [
             None,
             Some(SenderBuffer::Contiguous { address: 0x1234 }),
@@ -328,71 +328,68 @@ mod tests {
                 count: 3,
             }),
         ] {
-            for (exposure, split) in exposures().into_iter().zip([None, Some(63)]) {
+            for (exposure, copy_index) in exposures().into_iter().zip([None, Some(63)]) {
                 let r = RtsPacket {
                     len: 1 << 40,
                     op: 7,
-                    split,
+                    copy_index,
                     remote,
                     exposure,
-                    recalled: split.is_some(),
+                    unverified: copy_index.is_some(),
                     registered: None,
                 };
-                assert_eq!(read_request(&request(2, 3, &r)), r);
+                assert_eq!(read_rts(&rts(2, 3, &r)), r);
             }
         }
         let r = RtsPacket {
             len: 9,
             op: 1,
-            split: None,
+            copy_index: None,
             remote: None,
             exposure: None,
-            recalled: false,
+            unverified: false,
             registered: Some(RemoteRegion {
                 key: u64::MAX,
                 address: 0x1234,
             }),
         };
-        assert_eq!(read_request(&request(2, 3, &r)), r);
+        assert_eq!(read_rts(&rts(2, 3, &r)), r);
     }
 
     #[test]
-    fn joins_survive_the_wire() {
-        for (exposure, alone) in exposures().into_iter().zip([false, true]) {
+    fn join_round_trips() {
+        for (exposure, sender_copies_all) in exposures().into_iter().zip([false, true]) {
             let j = JoinPacket {
                 sender_op: u32::MAX,
                 receiver_op: 5,
                 len: 1 << 40,
                 address: 0x7fff_0000_1000,
                 exposure,
-                alone,
-                recalled: !alone,
+                sender_copies_all,
+                unverified: !sender_copies_all,
             };
             assert_eq!(read_join(&join(&j)), j);
         }
     }
 
     #[test]
-    fn endings_survive_the_wire() {
+    fn completion_and_skew_packets_round_trip() {
         assert_eq!(read_pushed(&pushed(9, true)), (9, true));
         assert_eq!(read_pushed(&pushed(9, false)), (9, false));
         assert!(read_skew(&skew(true)) && !read_skew(&skew(false)));
         assert_eq!(
-            read_done(&done(8, TrafficClass::Mapped)),
+            read_fin(&fin(8, TrafficClass::Mapped)),
             (8, TrafficClass::Mapped)
         );
         assert_eq!(
-            read_done(&done(8, TrafficClass::Direct)),
+            read_fin(&fin(8, TrafficClass::Direct)),
             (8, TrafficClass::Direct)
         );
-        assert_eq!(
-            read_done(&done(8, TrafficClass::Net)),
-            (8, TrafficClass::Net)
-        );
+        assert_eq!(read_fin(&fin(8, TrafficClass::Net)), (8, TrafficClass::Net));
     }
 
     #[test]
-    fn cells_survive_the_wire() {
+    fn cells_round_trip() {
         let all: Vec<u16> = (0..CELLS_MAX as u16).map(|i| i * 1000).collect();
         for n in 0..=all.len() {
             let p = cells(CELLS, 0, 0, 5, &all[..n]);

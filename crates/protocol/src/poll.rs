@@ -44,30 +44,30 @@ impl Engine {
 }
 
 impl Poll<'_> {
-    /// Polls the engine once. `question` returns the answer, and sets its flag if anything has
-    /// arrived; `about` lists what is asked for, for a hang report.
+    /// Polls the engine once. `attempt` returns the result, and sets its flag if anything has
+    /// arrived; `waiting` lists what is asked for, for a hang report.
     ///
     /// # Errors
-    /// Those of `question`.
+    /// Those of `attempt`.
     #[inline]
-    pub fn ask<R>(
+    pub fn try_once<R>(
         self,
-        question: impl FnOnce(&mut EngineState, &mut bool) -> Result<Option<R>, Fault>,
-        about: impl Fn(&EngineState, &mut WaitList),
+        attempt: impl FnOnce(&mut EngineState, &mut bool) -> Result<Option<R>, Fault>,
+        waiting: impl Fn(&EngineState, &mut WaitList),
     ) -> Result<Option<R>, Fault> {
         let mut arrived = false;
-        let answer = self.engine.enter(|state| question(state, &mut arrived))?;
+        let result = self.engine.enter(|state| attempt(state, &mut arrived))?;
         if self.may_yield {
-            match answer.is_some() || arrived {
+            match result.is_some() || arrived {
                 true => change(PollYield::useful),
                 false => change(|history| history.failed(ticks::now_ns())),
             }
         }
-        match answer.is_some() {
-            true => self.engine.polled_with_success(),
-            false => self.engine.polled_in_vain(about),
+        match result.is_some() {
+            true => self.engine.note_successful_poll(),
+            false => self.engine.note_failed_poll(waiting),
         }
-        Ok(answer)
+        Ok(result)
     }
 }
 

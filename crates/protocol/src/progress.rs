@@ -15,7 +15,7 @@ use mica_channel::PacketSource;
 use mica_policy::{PollPolicy, PollSchedule};
 
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.
-const ROUND: usize = 32;
+const MAX_PACKETS: usize = 32;
 
 /// Index of the rings in the schedule; the further channels follow.
 const RINGS: usize = 0;
@@ -35,32 +35,32 @@ pub(crate) struct Polling {
     /// `None`: all are polled in every iteration.
     schedule: Option<PollSchedule>,
     /// The next iteration polls all: something has arrived, or the rank has nothing else to do.
-    hastened: bool,
+    polls_all_next: bool,
 }
 
 impl Polling {
     /// For these channels besides the rings. `None` if there are none.
     pub fn new(
         further: Vec<PacketChannel>,
-        rings_bring: bool,
+        rings_deliver: bool,
         policy: PollPolicy,
     ) -> Option<Polling> {
         let channels = further.len() + 1;
         (!further.is_empty()).then(|| Polling {
             further,
-            schedule: rings_bring.then(|| PollSchedule::new(policy, channels)),
-            hastened: false,
+            schedule: rings_deliver.then(|| PollSchedule::new(policy, channels)),
+            polls_all_next: false,
         })
     }
 
     /// Makes the next iteration poll all channels.
-    pub fn hasten(&mut self) {
-        self.hastened = true;
+    pub fn poll_all_next(&mut self) {
+        self.polls_all_next = true;
     }
 
     /// Begins an iteration in which `taken` packets came through the rings. Returns the further
     /// channels to poll in it, as a bit mask by position.
-    fn begin_round(&mut self, taken: usize) -> u32 {
+    fn begin_iteration(&mut self, taken: usize) -> u32 {
         let all = (1 << self.further.len()) - 1;
         let Some(schedule) = &mut self.schedule else {
             return all;
@@ -70,7 +70,7 @@ impl Polling {
             .iter()
             .fold(0, |due, channel| due | 1 << (channel - 1));
         self.note(RINGS, taken);
-        if std::mem::take(&mut self.hastened) {
+        if std::mem::take(&mut self.polls_all_next) {
             all
         } else {
             due
@@ -97,47 +97,50 @@ impl EngineState {
             return self.progress_by_schedule();
         }
         let mut arrived = false;
-        for _ in 0..ROUND {
+        for _ in 0..MAX_PACKETS {
             let Some((source, packet)) = self.channels.shm.peek() else {
                 break;
             };
             arrived = true;
-            self.take_in(source, &packet)?;
+            self.handle_packet(source, &packet)?;
         }
         self.channels.shm.next_turn();
-        self.go_on(arrived)
+        self.finish_iteration(arrived)
     }
 
     /// An iteration with further channels besides the rings.
     #[cold]
     fn progress_by_schedule(&mut self) -> Result<bool, Fault> {
-        let by_rings = self.take_in_from(PacketChannel::Rings)?;
+        let by_rings = self.handle_packets_of(PacketChannel::Rings)?;
         self.channels.shm.next_turn();
         let mut arrived = by_rings > 0;
-        let mut due = self.polling.as_mut().map_or(0, |p| p.begin_round(by_rings));
+        let mut due = self
+            .polling
+            .as_mut()
+            .map_or(0, |p| p.begin_iteration(by_rings));
         while due != 0 {
             let at = due.trailing_zeros() as usize;
             due &= due - 1;
-            let Some(&bringer) = self.polling.as_ref().and_then(|p| p.further.get(at)) else {
+            let Some(&channel) = self.polling.as_ref().and_then(|p| p.further.get(at)) else {
                 break;
             };
-            let taken = self.take_in_from(bringer)?;
+            let taken = self.handle_packets_of(channel)?;
             arrived |= taken > 0;
             if let Some(polling) = &mut self.polling {
                 polling.note(at + 1, taken);
             }
-            if bringer == PacketChannel::Net {
-                arrived |= self.follow_net()?;
+            if channel == PacketChannel::Net {
+                arrived |= self.handle_network()?;
             }
         }
-        self.go_on(arrived)
+        self.finish_iteration(arrived)
     }
 
-    /// Handles the packets of one channel, at most `ROUND`. Returns how many there were.
+    /// Handles the packets of one channel, at most `MAX_PACKETS`. Returns how many there were.
     #[inline(never)]
-    fn take_in_from(&mut self, bringer: PacketChannel) -> Result<usize, Fault> {
-        for taken in 0..ROUND {
-            let found = match bringer {
+    fn handle_packets_of(&mut self, channel: PacketChannel) -> Result<usize, Fault> {
+        for taken in 0..MAX_PACKETS {
+            let found = match channel {
                 PacketChannel::Rings => self.channels.shm.peek(),
                 PacketChannel::Fifos => self.channels.shm.fifos().and_then(PacketSource::peek),
                 // Polling the network is expensive: once per iteration.
@@ -149,33 +152,33 @@ impl EngineState {
             let Some((source, packet)) = found else {
                 return Ok(taken);
             };
-            self.take_in(source, &packet)?;
+            self.handle_packet(source, &packet)?;
             let is_message = matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC);
-            if bringer == PacketChannel::Net
+            if channel == PacketChannel::Net
                 && is_message
                 && let Some(credit) = self.channels.count_received(source)
             {
                 self.send_control(source, credit)?;
             }
         }
-        Ok(ROUND)
+        Ok(MAX_PACKETS)
     }
 
     /// The rest of an iteration: what does not depend on packets. `arrived`: whether something has
     /// arrived in it.
     #[inline(always)]
-    fn go_on(&mut self, mut arrived: bool) -> Result<bool, Fault> {
-        if self.looks_after_offload() {
-            arrived |= self.follow_offload()?;
+    fn finish_iteration(&mut self, mut arrived: bool) -> Result<bool, Fault> {
+        if self.polls_copy_jobs() {
+            arrived |= self.poll_copy_jobs()?;
         }
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }
-        if (self.attention.completed || self.schedules.with_tasks > 0)
-            && !(self.schedules.under_way.is_empty() && self.schedules.reactions.is_empty())
+        if (self.threads.completed || self.schedules.with_tasks > 0)
+            && !(self.schedules.active.is_empty() && self.schedules.reactions.is_empty())
         {
-            self.follow_up();
-            arrived |= self.attention.completed;
+            self.run_reactions();
+            arrived |= self.threads.completed;
         }
         Ok(arrived)
     }
@@ -183,11 +186,11 @@ impl EngineState {
     /// Handles packets of `source` for receives that were posted before, so that the next receive
     /// may find its message first in the ring and need not be posted.
     #[inline]
-    pub(crate) fn take_in_posted(&mut self, source: u32) -> Result<(), Fault> {
+    pub(crate) fn handle_packets_for_posted(&mut self, source: u32) -> Result<(), Fault> {
         while !self.matching.posted.is_empty()
             && let Some(packet) = self.channels.shm.peek_from(source)
         {
-            self.take_in(source, &packet)?;
+            self.handle_packet(source, &packet)?;
         }
         Ok(())
     }
@@ -196,21 +199,21 @@ impl EngineState {
     pub(crate) fn has_arrivals(&mut self) -> bool {
         let arrived = self.channels.has_arrivals();
         if arrived {
-            self.hasten();
+            self.poll_all_next();
         }
         arrived
     }
 
     /// Makes the next iteration poll all channels.
-    pub(crate) fn hasten(&mut self) {
+    pub(crate) fn poll_all_next(&mut self) {
         if let Some(polling) = &mut self.polling {
-            polling.hasten();
+            polling.poll_all_next();
         }
     }
 
     /// Handles the packet that was just peeked from `source`, and removes it.
     #[inline(always)]
-    pub(crate) fn take_in(
+    pub(crate) fn handle_packet(
         &mut self,
         source: u32,
         packet: &mica_channel::shm::Packet,
@@ -222,11 +225,11 @@ impl EngineState {
                 self.on_more_cells(source, packet);
                 Ok(())
             }
-            packet::REQUEST => self.on_request(source, packet),
-            packet::REQUEST_MORE => self.on_request_more(source, packet),
-            packet::CLEAR => self.on_clear(packet),
-            packet::DONE => {
-                self.on_done(packet);
+            packet::RTS => self.on_rts(source, packet),
+            packet::RTS_REST => self.on_rts_rest(source, packet),
+            packet::CTS => self.on_cts(packet),
+            packet::FIN => {
+                self.on_fin(packet);
                 Ok(())
             }
             packet::JOIN => self.on_join(packet),
@@ -258,26 +261,26 @@ mod tests {
     }
 
     /// Iterations until the network is due, with `taken` packets through the rings in each.
-    fn rounds(polling: &mut Polling, taken: usize) -> u32 {
-        let mut rounds = 1;
-        while polling.begin_round(taken) == 0 {
-            rounds += 1;
+    fn iterations(polling: &mut Polling, taken: usize) -> u32 {
+        let mut iterations = 1;
+        while polling.begin_iteration(taken) == 0 {
+            iterations += 1;
         }
-        rounds
+        iterations
     }
 
     #[test]
-    fn a_further_channel_is_looked_at_in_every_round_that_the_ratio_says() {
+    fn static_ratio_sets_the_polling_interval() {
         for ratio in [1, 50, 1000] {
             let mut polling = polling(PollPolicy::Static { ratio });
-            for taken in [0, 1, ROUND] {
-                assert_eq!(rounds(&mut polling, taken), ratio);
+            for taken in [0, 1, MAX_PACKETS] {
+                assert_eq!(iterations(&mut polling, taken), ratio);
             }
         }
     }
 
     #[test]
-    fn without_rings_every_round_looks_at_the_others() {
+    fn polls_all_channels_without_rings() {
         let policy = PollPolicy::Static { ratio: 50 };
         let mut polling = Polling::new(
             vec![PacketChannel::Fifos, PacketChannel::Net],
@@ -287,32 +290,36 @@ mod tests {
         .expect("further channels");
         assert!(polling.schedule.is_none());
         for _ in 0..3 {
-            assert_eq!(polling.begin_round(0), 0b11);
+            assert_eq!(polling.begin_iteration(0), 0b11);
         }
         assert!(Polling::new(Vec::new(), true, policy).is_none());
     }
 
     #[test]
-    fn the_dynamic_ratio_counts_what_came_by_each_channel() {
+    fn dynamic_ratio_follows_arrivals() {
         let mut polling = polling(PollPolicy::Dynamic { history: 10 });
         let ratio = |polling: &Polling| polling.schedule.as_ref().expect("scheduled").ratio(1);
-        assert_eq!(rounds(&mut polling, 0), 2, "it begins as if even");
+        assert_eq!(iterations(&mut polling, 0), 2, "it begins as if even");
         polling.note(RINGS, 8);
         polling.note(1, 2);
         assert_eq!(ratio(&polling), 5);
-        rounds(&mut polling, 0);
-        assert_eq!(rounds(&mut polling, 0), 5);
+        iterations(&mut polling, 0);
+        assert_eq!(iterations(&mut polling, 0), 5);
         polling.note(1, 10);
-        rounds(&mut polling, 0);
-        assert_eq!(rounds(&mut polling, 0), 1);
+        iterations(&mut polling, 0);
+        assert_eq!(iterations(&mut polling, 0), 1);
     }
 
     #[test]
-    fn a_rank_that_would_park_looks_in_its_next_round() {
+    fn polls_all_channels_before_parking() {
         let mut polling = polling(PollPolicy::Static { ratio: 1000 });
-        assert_eq!(polling.begin_round(0), 0);
-        polling.hasten();
-        assert_eq!(polling.begin_round(0), 1);
-        assert_eq!(rounds(&mut polling, 0), 998, "its turn stays where it was");
+        assert_eq!(polling.begin_iteration(0), 0);
+        polling.poll_all_next();
+        assert_eq!(polling.begin_iteration(0), 1);
+        assert_eq!(
+            iterations(&mut polling, 0),
+            998,
+            "its turn stays where it was"
+        );
     }
 }

@@ -51,7 +51,7 @@ impl ProgressThread {
 
 impl Engine {
     /// Starts the progress thread, if one was requested. To be called once.
-    pub fn attend(&'static self) {
+    pub fn start_progress_thread(&'static self) {
         if let Some(thread) = &self.progress_thread {
             // Without the thread, messages wait for the program's calls, as they do if none is
             // requested.
@@ -65,8 +65,8 @@ impl Engine {
         loop {
             thread.wait_for_call();
             let mut idle = 0;
-            while self.enter(|state| state.needs_attention()) {
-                match self.attending(EngineState::progress) {
+            while self.enter(|state| state.has_long_messages()) {
+                match self.enter_as_progress_thread(EngineState::progress) {
                     Ok(true) => idle = 0,
                     // Its core has nothing else to do, and waking the thread takes longer than many
                     // copies.
@@ -83,20 +83,20 @@ impl Engine {
     }
 
     /// Like [`enter`](Engine::enter), for the progress thread.
-    fn attending<R>(&self, f: impl FnOnce(&mut EngineState) -> R) -> R {
+    fn enter_as_progress_thread<R>(&self, f: impl FnOnce(&mut EngineState) -> R) -> R {
         self.enter(|state| {
-            state.attention.attending = true;
+            state.threads.in_progress_thread = true;
             let result = f(state);
-            state.attention.attending = false;
+            state.threads.in_progress_thread = false;
             result
         })
     }
 
     fn park_progress_thread(&self) {
-        self.rest(|state| {
-            state.attention.attending = true;
-            let ready = state.has_work() || !state.needs_attention();
-            state.attention.attending = false;
+        self.sleep_unless(|state| {
+            state.threads.in_progress_thread = true;
+            let ready = state.has_work() || !state.has_long_messages();
+            state.threads.in_progress_thread = false;
             ready
         });
     }

@@ -24,8 +24,8 @@ impl EngineState {
 
     /// Runs the reactions and schedules that wait for completions.
     #[cold]
-    pub(crate) fn follow_up(&mut self) {
-        self.attention.completed = false;
+    pub(crate) fn run_reactions(&mut self) {
+        self.threads.completed = false;
         let mut reactions = std::mem::take(&mut self.schedules.reactions);
         reactions.retain(|reaction| !reaction.react(self));
         reactions.append(&mut self.schedules.reactions); // those that the others have added

@@ -1,7 +1,7 @@
 //! Receives and probes: the receiver's half of every protocol.
 
 use crate::Fault;
-use crate::engine::ProgressHint;
+use crate::engine::FastReceive;
 use crate::hang::Pending;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::offloading::Copying;
@@ -33,7 +33,7 @@ pub struct ProbedMessage {
 
 /// The outcome of the start of a receive.
 #[derive(Debug, Clone, Copy)]
-pub enum Started {
+pub enum StartedReceive {
     /// Complete: its message had arrived, and fits the buffer.
     Received(ReceiveCompletion),
     /// It is in progress.
@@ -78,14 +78,14 @@ pub(crate) enum ReceiveStage {
         position: usize,
     },
     /// Matched with this message, which both sides copy; this side has done its part.
-    Joint {
+    Cooperative {
         envelope: MatchEnvelope,
         total: usize,
         sender_op: u32,
         /// This side failed to copy the pieces that it took.
         failed: bool,
     },
-    Done(ReceiveCompletion),
+    Complete(ReceiveCompletion),
 }
 
 impl EngineState {
@@ -94,7 +94,7 @@ impl EngineState {
     /// # Errors
     /// When progress fails for lack of memory.
     pub fn receive(&mut self, pattern: MatchPattern, view: &View) -> Result<RecvId, Fault> {
-        let early = self.matching.unexpected.find(&pattern);
+        let unexpected = self.matching.unexpected.find(&pattern);
         let op = RecvOp {
             pattern,
             view: view.clone(),
@@ -104,18 +104,18 @@ impl EngineState {
             long: false,
         };
         let id = RecvId(self.operations.recvs.insert(op) as u32);
-        match early {
+        match unexpected {
             None => {
                 let ticket = self.matching.posted.post(pattern, id);
-                let long = self.is_long(view.len()) && self.begin_long();
+                let long = self.is_long(view.len()) && self.begin_long_message();
                 let op = &mut self.operations.recvs[id.0 as usize];
                 op.stage = ReceiveStage::Posted { ticket };
                 op.long = long;
             }
             Some(ticket) => {
-                let (envelope, early) = self.matching.unexpected.remove(ticket);
-                self.accept(id, envelope, early, InboundTarget::Unexpected(ticket))?;
-                self.has_taken_from(envelope.source)?;
+                let (envelope, message) = self.matching.unexpected.remove(ticket);
+                self.accept(id, envelope, message, InboundTarget::Unexpected(ticket))?;
+                self.received_unexpected(envelope.source)?;
             }
         }
         Ok(id)
@@ -125,8 +125,8 @@ impl EngineState {
     ///
     /// # Errors
     /// When progress fails for lack of memory.
-    pub fn receive_probed(&mut self, message: MessageId, view: &View) -> Result<RecvId, Fault> {
-        let (envelope, early) = self.matching.probed.remove(message.0 as usize);
+    pub fn receive_probed(&mut self, probed: MessageId, view: &View) -> Result<RecvId, Fault> {
+        let (envelope, message) = self.matching.probed.remove(probed.0 as usize);
         let pattern = MatchPattern {
             context: envelope.context,
             source: Some(envelope.source),
@@ -144,17 +144,17 @@ impl EngineState {
         self.accept(
             id,
             envelope,
-            early,
-            InboundTarget::Probed(message.0 as usize),
+            message,
+            InboundTarget::Probed(probed.0 as usize),
         )?;
-        self.has_taken_from(envelope.source)?;
+        self.received_unexpected(envelope.source)?;
         Ok(id)
     }
 
     /// The result of a receive, if it is complete; the receive is then removed.
     #[inline]
     pub fn take_received(&mut self, id: RecvId) -> Option<ReceiveCompletion> {
-        let ReceiveStage::Done(completion) = self.operations.recvs[id.0 as usize].stage else {
+        let ReceiveStage::Complete(completion) = self.operations.recvs[id.0 as usize].stage else {
             return None;
         };
         self.operations.recvs.remove(id.0 as usize);
@@ -165,7 +165,7 @@ impl EngineState {
     #[inline]
     pub fn received(&self, id: RecvId) -> Option<ReceiveCompletion> {
         match self.operations.recvs[id.0 as usize].stage {
-            ReceiveStage::Done(completion) => Some(completion),
+            ReceiveStage::Complete(completion) => Some(completion),
             _ => None,
         }
     }
@@ -187,7 +187,7 @@ impl EngineState {
     pub fn is_received(&self, id: RecvId) -> bool {
         matches!(
             self.operations.recvs[id.0 as usize].stage,
-            ReceiveStage::Done(_)
+            ReceiveStage::Complete(_)
         )
     }
 
@@ -227,10 +227,10 @@ impl EngineState {
     /// The first message that matches `pattern`, if one has arrived; it remains in the queue.
     pub fn probe(&mut self, pattern: &MatchPattern) -> Option<ProbedMessage> {
         let ticket = self.matching.unexpected.find(pattern)?;
-        let (envelope, early) = self.matching.unexpected.get(ticket);
+        let (envelope, message) = self.matching.unexpected.get(ticket);
         Some(ProbedMessage {
             envelope: *envelope,
-            bytes: self.length(early),
+            bytes: self.length(message),
         })
     }
 
@@ -238,12 +238,12 @@ impl EngineState {
     /// [`EngineState::receive_probed`] receives it.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
         let ticket = self.matching.unexpected.find(pattern)?;
-        let (envelope, early) = self.matching.unexpected.remove(ticket);
+        let (envelope, message) = self.matching.unexpected.remove(ticket);
         let arrival = ProbedMessage {
             envelope,
-            bytes: self.length(&early),
+            bytes: self.length(&message),
         };
-        let index = self.matching.probed.insert((envelope, early));
+        let index = self.matching.probed.insert((envelope, message));
         if let Some(inbound) = self.inbound_of(envelope.source)
             && matches!(inbound.target, InboundTarget::Unexpected(t) if t == ticket)
         {
@@ -257,11 +257,13 @@ impl EngineState {
         self.matching.unexpected.len()
     }
 
-    fn length(&self, early: &UnexpectedMessage) -> usize {
-        match early {
+    fn length(&self, message: &UnexpectedMessage) -> usize {
+        match message {
             UnexpectedMessage::Buffered { copy, .. } => copy.len(),
-            UnexpectedMessage::Requested(request) => request.len as usize,
-            UnexpectedMessage::Own { send } => self.operations.sends[*send as usize].view.len(),
+            UnexpectedMessage::Announced(rts) => rts.len as usize,
+            UnexpectedMessage::FromSelf { send } => {
+                self.operations.sends[*send as usize].view.len()
+            }
         }
     }
 
@@ -270,10 +272,10 @@ impl EngineState {
         &mut self,
         id: RecvId,
         envelope: MatchEnvelope,
-        early: UnexpectedMessage,
+        message: UnexpectedMessage,
         old: InboundTarget,
     ) -> Result<(), Fault> {
-        match early {
+        match message {
             UnexpectedMessage::Buffered {
                 copy,
                 arrived,
@@ -298,16 +300,16 @@ impl EngineState {
                     inbound.target = InboundTarget::Receive(id);
                 }
                 if let Some(send) = acknowledge {
-                    self.send_control(envelope.source, packet::done(send, TrafficClass::Direct))?;
+                    self.send_control(envelope.source, packet::fin(send, TrafficClass::Direct))?;
                 }
                 Ok(())
             }
-            UnexpectedMessage::Requested(request) => self.fetch(id, envelope, request),
-            UnexpectedMessage::Own { send } => {
+            UnexpectedMessage::Announced(rts) => self.fetch(id, envelope, rts),
+            UnexpectedMessage::FromSelf { send } => {
                 let view = self.operations.sends[send as usize].view.clone();
                 self.deliver_own(id, &envelope, &view);
-                self.operations.sends[send as usize].phase = SendPhase::Done;
-                self.wake_progress_thread();
+                self.operations.sends[send as usize].phase = SendPhase::Complete;
+                self.note_completion();
                 Ok(())
             }
         }
@@ -351,12 +353,12 @@ impl EngineState {
 
     fn finish(&mut self, id: RecvId, completion: ReceiveCompletion) {
         let op = &mut self.operations.recvs[id.0 as usize];
-        op.stage = ReceiveStage::Done(completion);
+        op.stage = ReceiveStage::Complete(completion);
         op.exposed = None;
         if std::mem::take(&mut op.long) {
-            self.end_long();
+            self.end_long_message();
         }
-        self.wake_progress_thread();
+        self.note_completion();
     }
 
     /// A whole message has arrived from `source`; it is still in the ring.
@@ -391,7 +393,7 @@ impl EngineState {
                 },
             );
             if let Some(send) = acknowledge {
-                self.send_control(source, packet::done(send, TrafficClass::Direct))?;
+                self.send_control(source, packet::fin(send, TrafficClass::Direct))?;
             }
             return Ok(());
         }
@@ -401,13 +403,13 @@ impl EngineState {
         } else {
             self.channels.read_payload(source, packet, &copy, 0);
         }
-        let early = UnexpectedMessage::Buffered {
+        let message = UnexpectedMessage::Buffered {
             copy,
             arrived: sent,
             acknowledge,
         };
-        self.matching.unexpected.insert(envelope, sent, early);
-        self.watch_backlog_from(source)
+        self.matching.unexpected.insert(envelope, sent, message);
+        self.check_backlog_of(source)
     }
 
     /// The first cells of a message have arrived from `source`.
@@ -429,13 +431,13 @@ impl EngineState {
             }
             None => {
                 let copy = Block::allocate(total)?.view(Shape::Contiguous { bytes: total });
-                let early = UnexpectedMessage::Buffered {
+                let message = UnexpectedMessage::Buffered {
                     copy,
                     arrived: 0,
                     acknowledge: None,
                 };
-                let ticket = self.matching.unexpected.insert(envelope, total, early);
-                self.watch_backlog_from(source)?;
+                let ticket = self.matching.unexpected.insert(envelope, total, message);
+                self.check_backlog_of(source)?;
                 InboundTarget::Unexpected(ticket)
             }
         };
@@ -485,7 +487,7 @@ impl EngineState {
         }
     }
 
-    /// Unloads the cells, or the chunk, of a message that receive `id` asked for.
+    /// Unloads the cells, or the chunk, of a message that receive `id` requested by a CTS.
     fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
         let op = &self.operations.recvs[id.0 as usize];
         let ReceiveStage::Incoming {
@@ -494,7 +496,7 @@ impl EngineState {
             position,
         } = op.stage
         else {
-            debug_assert!(false, "cells for a receive that asked for none");
+            debug_assert!(false, "cells for a receive that sent no CTS");
             return;
         };
         let view = op.view.clone();
@@ -533,48 +535,48 @@ impl EngineState {
 
     /// A sender has used up the basic design's FIFO before its message was complete; now that the
     /// FIFO has been read, the sender may continue (chai-2009, 3.1.1, step 3).
-    pub(crate) fn on_request_more(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+    pub(crate) fn on_rts_rest(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
         let ReceiveStage::Incoming { position, .. } =
             self.operations.recvs[receiver_op as usize].stage
         else {
-            debug_assert!(false, "more for a receive that is not under way");
+            debug_assert!(false, "more for a receive that is not in progress");
             return Ok(());
         };
-        self.send_control(source, packet::clear(sender_op, receiver_op, position))
+        self.send_control(source, packet::cts(sender_op, receiver_op, position))
     }
 
     /// An RTS has arrived from `source`.
-    pub(crate) fn on_request(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+    pub(crate) fn on_rts(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let envelope = MatchEnvelope {
             context: packet.context,
             source,
             tag: packet.tag,
         };
-        let request = packet::read_request(packet);
+        let rts = packet::read_rts(packet);
         match self.matching.posted.take(&envelope) {
-            Some(id) => self.fetch(id, envelope, request)?,
+            Some(id) => self.fetch(id, envelope, rts)?,
             None => {
-                let early = UnexpectedMessage::Requested(request);
-                self.matching.unexpected.insert(envelope, 0, early);
-                self.watch_backlog_from(source)?;
+                let message = UnexpectedMessage::Announced(rts);
+                self.matching.unexpected.insert(envelope, 0, message);
+                self.check_backlog_of(source)?;
             }
         }
         self.watch_skew(source)
     }
 }
 
-fn copy_of(early: &UnexpectedMessage) -> View {
-    match early {
+fn copy_of(message: &UnexpectedMessage) -> View {
+    match message {
         UnexpectedMessage::Buffered { copy, .. } => copy.clone(),
-        UnexpectedMessage::Requested(_) | UnexpectedMessage::Own { .. } => {
+        UnexpectedMessage::Announced(_) | UnexpectedMessage::FromSelf { .. } => {
             unreachable!("cells belong to a buffered message")
         }
     }
 }
 
-fn set_arrived(early: &mut UnexpectedMessage, position: usize) {
-    if let UnexpectedMessage::Buffered { arrived, .. } = early {
+fn set_arrived(message: &mut UnexpectedMessage, position: usize) {
+    if let UnexpectedMessage::Buffered { arrived, .. } = message {
         *arrived = position;
     }
 }
@@ -583,24 +585,24 @@ impl EngineState {
     /// The fast path of a receive: no other receive is in progress, and its message is the next
     /// from `source`. A message longer than the buffer is left alone unless `any_length`.
     #[inline(always)]
-    pub(crate) fn glance(
+    pub(crate) fn try_receive(
         &mut self,
         pattern: &MatchPattern,
         source: u32,
         view: &View,
         any_length: bool,
-    ) -> ProgressHint {
+    ) -> FastReceive {
         // Unexpected messages for other receives do not matter.
         let waits = !self.matching.unexpected.is_empty()
             && self.matching.unexpected.find(pattern).is_some();
         if waits || !(self.matching.posted.is_empty() && self.backlog.is_empty()) {
-            return ProgressHint::Busy;
+            return FastReceive::Busy;
         }
         let Some(packet) = self.channels.shm.peek_from(source) else {
             // The network has no queue per peer that could be polled here.
             return match self.channels.is_remote(source) {
-                true => ProgressHint::Busy,
-                false => ProgressHint::Nothing,
+                true => FastReceive::Busy,
+                false => FastReceive::Nothing,
             };
         };
         let envelope = MatchEnvelope {
@@ -609,12 +611,12 @@ impl EngineState {
             tag: packet.tag,
         };
         if packet.kind != packet::EAGER || !pattern.matches(&envelope) {
-            return ProgressHint::Busy;
+            return FastReceive::Busy;
         }
         let inline = usize::from(packet.inline_len);
         let sent = inline.max(packet.payload as usize);
         if sent > view.len() && !any_length {
-            return ProgressHint::Busy;
+            return FastReceive::Busy;
         }
         if packet.payload == 0 {
             view.unpack(0, &packet.inline[..inline]);
@@ -622,7 +624,7 @@ impl EngineState {
             self.channels.shm.read_payload(source, &packet, view, 0);
         }
         self.channels.shm.consume(source, &packet);
-        ProgressHint::Received(ReceiveCompletion {
+        FastReceive::Received(ReceiveCompletion {
             envelope,
             sent,
             capacity: view.len(),

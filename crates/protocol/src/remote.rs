@@ -1,9 +1,9 @@
-//! Long messages over the network, after their RTS (`REQUEST`).
+//! Long messages over the network, after their RTS.
 //!
 //! | message | transfer | packets after the RTS |
 //! |---|---|---|
-//! | readable | the receiver reads it (RMA; jiang-2004, 2.1.1) | receiver: `DONE` |
-//! | other, or the read is refused | the sender sends it | receiver: `CLEAR`; sender: `CHUNK` ... |
+//! | readable | the receiver reads it (RMA; jiang-2004, 2.1.1) | receiver: `FIN` |
+//! | other, or the read is refused | the sender sends it | receiver: `CTS`; sender: `CHUNK` ... |
 //!
 //! A message is readable if it is contiguous on both sides and the provider reads remote memory.
 
@@ -61,29 +61,29 @@ impl EngineState {
         let Some(net) = self.channels.net_to(peer) else {
             return Ok(false);
         };
-        if op.asking.registered.is_none()
+        if op.rts_state.registered.is_none()
             && net.can_read()
             // A message that fits a packet, but is held back by its receiver, is not worth a read.
             && !(is_held && len <= net.payload_max())
             && let Some((address, _)) = op.view.as_contiguous()
         {
             // Without a registration the message goes in chunks.
-            op.asking.registered = net.expose(address, len).ok();
+            op.rts_state.registered = net.expose(address, len).ok();
         }
-        let registered = op.asking.registered.as_ref().map(RemoteRegion::from);
-        let request = RtsPacket {
+        let registered = op.rts_state.registered.as_ref().map(RemoteRegion::from);
+        let rts = RtsPacket {
             len: len as u64,
             op: id,
-            split: None,
+            copy_index: None,
             remote: None,
             exposure: None,
-            recalled: false,
+            unverified: false,
             registered,
         };
-        let head = packet::request(op.context, op.tag, &request);
+        let head = packet::rts(op.context, op.tag, &rts);
         let sent = self.channels.send(peer, &head, None)?;
         if sent {
-            self.operations.sends[id as usize].phase = SendPhase::Asked;
+            self.operations.sends[id as usize].phase = SendPhase::AwaitingReply;
         }
         Ok(sent)
     }
@@ -93,7 +93,7 @@ impl EngineState {
         &mut self,
         id: RecvId,
         peer: u32,
-        request: &RtsPacket,
+        rts: &RtsPacket,
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
@@ -101,21 +101,20 @@ impl EngineState {
         let limits = NetworkLimits {
             // The message was announced by RTS, so it is not eager.
             eager_max: 0,
-            can_read: can_read && request.registered.is_some(),
+            can_read: can_read && rts.registered.is_some(),
         };
         let message = OutgoingMessage {
             pieces: view.run_count_hint(),
             ..OutgoingMessage::contiguous(len)
         };
-        let (NetworkPath::Read, Some(region)) =
-            (network_way(&message, &limits), request.registered)
+        let (NetworkPath::Read, Some(region)) = (network_way(&message, &limits), rts.registered)
         else {
-            return self.ask_for_cells(id, peer, request.op);
+            return self.ask_for_cells(id, peer, rts.op);
         };
         let at = self.remote_reads.all.insert(RemoteRead {
             recv: id,
             peer,
-            sender_op: request.op,
+            sender_op: rts.op,
             region,
             len,
         });
@@ -140,7 +139,7 @@ impl EngineState {
     }
 
     /// Handles what the network has completed. True when there was anything.
-    pub(crate) fn follow_net(&mut self) -> Result<bool, Fault> {
+    pub(crate) fn handle_network(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
         while let Some(end) = self
             .channels
@@ -151,7 +150,7 @@ impl EngineState {
             ended = true;
             let read = self.remote_reads.all.remove(end.token as usize);
             if end.result.is_ok() {
-                self.end_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
+                self.finish_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
             } else if self.lost.is_none() {
                 // The read was refused, or aborted by a loss, which is then reported as well.
                 self.ask_for_cells(read.recv, read.peer, read.sender_op)?;
@@ -180,7 +179,7 @@ impl EngineState {
         let net = self.channels.net.as_deref_mut()?;
         match net.prepare_to_wait() {
             WaitMode::Ready => {
-                self.hasten();
+                self.poll_all_next();
                 None
             }
             WaitMode::Descriptor(descriptor) => Some(BellWatch {
@@ -191,7 +190,7 @@ impl EngineState {
                 ),
             }),
             WaitMode::Poll => {
-                self.hasten();
+                self.poll_all_next();
                 Some(BellWatch {
                     descriptor: None,
                     limit: Some(POLL_SLEEP),
@@ -203,7 +202,7 @@ impl EngineState {
     /// Checks whether the rank that this one has long waited for still exists, or, if it may be any
     /// rank, all ranks of the node.
     #[cold]
-    pub(crate) fn look_for(&mut self, segment: &JobSegment, peer: i32) {
+    pub(crate) fn check_alive(&mut self, segment: &JobSegment, peer: i32) {
         let mut lost = None;
         match u32::try_from(peer) {
             Ok(peer) if self.channels.is_remote(peer) => {

@@ -1,23 +1,23 @@
 //! Rendezvous: long messages, from the RTS to the last byte (DESIGN.md, section 4; chai-2009,
 //! chapters 4 to 6).
 //!
-//! The sender announces where its bytes lie (RTS, `REQUEST`). The receiver chooses the path when
+//! The sender announces where its bytes lie (`RTS`). The receiver chooses the path when
 //! the message is matched:
 //!
 //! | path | who copies | packets after the RTS |
 //! |---|---|---|
-//! | pull | the receiver | receiver: `DONE` |
-//! | cooperate | both, disjoint pieces | receiver: `JOIN`, `DONE`; sender: `PUSHED`, if any |
+//! | pull | the receiver | receiver: `FIN` |
+//! | cooperate | both, disjoint pieces | receiver: `JOIN`, `FIN`; sender: `PUSHED`, if any |
 //! | push | the sender | receiver: `JOIN`; sender: `PUSHED` |
-//! | cells | both, each byte twice | receiver: `CLEAR`; sender: `MORE_CELLS` ... |
+//! | cells | both, each byte twice | receiver: `CTS`; sender: `MORE_CELLS` ... |
 //!
-//! If both copy, the receiver sends `DONE` when it has copied its pieces, and the sender `PUSHED`
+//! If both copy, the receiver sends `FIN` when it has copied its pieces, and the sender `PUSHED`
 //! if it has taken any. A sender takes part whenever it makes progress: the receiver does not wait
 //! for the sender, only for pieces that the sender has taken.
 //!
 //! If a copy is refused, the message goes through cells from its start. A receiver that fails takes
 //! the remaining pieces without copying them, so that the sender stops, and asks for cells. A
-//! sender that fails reports it, remains pending, and ignores a `DONE`.
+//! sender that fails reports it, remains pending, and ignores a `FIN`.
 
 use crate::Fault;
 use crate::matching::MatchEnvelope;
@@ -47,12 +47,12 @@ pub(crate) struct RtsState {
     /// The message's memory, if it is contiguous.
     exposed: Option<Exposed>,
     /// `exposed` is cached, and is confirmed when the RTS has left.
-    recalled: bool,
+    unverified: bool,
     /// The message's pieces if it is not contiguous, for the receiver to read while it pulls.
     pieces: Vec<RemoteRun>,
-    split: Option<u8>,
+    copy_index: Option<u8>,
     /// This side failed to copy pieces that it had taken: the receiver will ask for cells.
-    spoiled: bool,
+    push_failed: bool,
     /// It is counted as a long message in progress.
     long: bool,
     /// The message's memory, as registered with the network.
@@ -61,16 +61,16 @@ pub(crate) struct RtsState {
 
 impl RtsState {
     /// The state of a message whose memory is open to the receiver.
-    pub fn of(exposed: Option<Exposed>, recalled: bool) -> RtsState {
+    pub fn of(exposed: Option<Exposed>, unverified: bool) -> RtsState {
         RtsState {
             exposed,
-            recalled,
+            unverified,
             ..RtsState::default()
         }
     }
 }
 
-/// The cooperative copies of this rank's messages, which packets name by index (`split`).
+/// The cooperative copies of this rank's messages, which packets name by index (`copy_index`).
 #[derive(Debug)]
 pub(crate) struct CooperativeCopies {
     segment: Arc<JobSegment>,
@@ -149,7 +149,7 @@ impl PeerRange {
     fn is_confirmed(&self, peers_side: CopyEnd) -> bool {
         self.answer
             .as_ref()
-            .is_none_or(|split| await_answer(split, peers_side))
+            .is_none_or(|copy| await_answer(copy, peers_side))
     }
 
     /// Whether all `len` bytes can be reached without the kernel.
@@ -160,7 +160,7 @@ impl PeerRange {
     }
 
     /// The traffic class of bytes that are copied here.
-    fn way(&self) -> TrafficClass {
+    fn traffic_class(&self) -> TrafficClass {
         if self.window.is_some() {
             TrafficClass::Mapped
         } else {
@@ -220,9 +220,9 @@ const ANSWER_TIME_NS: u64 = 20_000_000;
 
 /// Waits for the answer of `side`, which needs only one system call. A side that does not answer in
 /// time has answered no: the message then goes through cells.
-fn await_answer(split: &CooperativeCopy, side: CopyEnd) -> bool {
+fn await_answer(copy: &CooperativeCopy, side: CopyEnd) -> bool {
     for _ in 0..ANSWER_POLLS {
-        if let Some(answer) = split.confirmed(side) {
+        if let Some(answer) = copy.confirmed(side) {
             return answer;
         }
         std::hint::spin_loop();
@@ -230,10 +230,10 @@ fn await_answer(split: &CooperativeCopy, side: CopyEnd) -> bool {
     let began = ticks::now_ns();
     loop {
         std::thread::yield_now();
-        match split.confirmed(side) {
+        match copy.confirmed(side) {
             Some(answer) => return answer,
             None if ticks::now_ns() - began < ANSWER_TIME_NS => {}
-            None => return split.give_up(side),
+            None => return copy.give_up(side),
         }
     }
 }
@@ -242,12 +242,12 @@ fn await_answer(split: &CooperativeCopy, side: CopyEnd) -> bool {
 struct OpenedBuffer {
     exposed: Exposed,
     /// It is cached, and is confirmed when the sender has been notified.
-    recalled: bool,
+    unverified: bool,
 }
 
 impl EngineState {
     /// Sends the RTS of send `id` to its receiver. False when the ring is full.
-    pub(crate) fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
+    pub(crate) fn send_rts(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.operations.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
         if !self.channels.has_room(peer, 0) {
@@ -262,8 +262,8 @@ impl EngineState {
                 address: address as u64,
             })
         } else if self.selection.is_worth_listing(peer, &op.view) {
-            if op.asking.pieces.is_empty() {
-                op.asking
+            if op.rts_state.pieces.is_empty() {
+                op.rts_state
                     .pieces
                     .extend(op.view.runs(0).map(|run| RemoteRun {
                         address: run.address as u64,
@@ -271,50 +271,50 @@ impl EngineState {
                     }));
             }
             Some(SenderBuffer::Runs {
-                table: op.asking.pieces.as_ptr().addr() as u64,
-                count: op.asking.pieces.len() as u64,
+                table: op.rts_state.pieces.as_ptr().addr() as u64,
+                count: op.rts_state.pieces.len() as u64,
             })
         } else {
             None
         };
         let contiguous = matches!(remote, Some(SenderBuffer::Contiguous { .. }));
-        if contiguous && self.selection.is_worth_splitting(len) {
-            op.asking.split = self.splits.take()?;
+        if contiguous && self.selection.gets_cooperative_copy(len) {
+            op.rts_state.copy_index = self.cooperative_copies.take()?;
         }
-        if op.asking.recalled && op.asking.split.is_none() {
+        if op.rts_state.unverified && op.rts_state.copy_index.is_none() {
             // Without a cooperative copy there is no place for the answer.
-            op.asking.recalled = false;
-            let (address, _) = op.view.as_contiguous().expect("recalled");
-            op.asking.exposed = self.direct.expose(address, len);
+            op.rts_state.unverified = false;
+            let (address, _) = op.view.as_contiguous().expect("unverified");
+            op.rts_state.exposed = self.direct.expose(address, len);
         }
-        let request = RtsPacket {
+        let rts = RtsPacket {
             len: len as u64,
             op: id,
-            split: op.asking.split,
+            copy_index: op.rts_state.copy_index,
             remote,
-            exposure: op.asking.exposed.as_ref().map(Exposed::exposure),
-            recalled: op.asking.recalled,
+            exposure: op.rts_state.exposed.as_ref().map(Exposed::exposure),
+            unverified: op.rts_state.unverified,
             registered: None,
         };
-        let head = packet::request(op.context, op.tag, &request);
+        let head = packet::rts(op.context, op.tag, &rts);
         let sent = self.channels.send(peer, &head, None)?;
-        debug_assert!(sent, "there was room and nobody else uses it");
-        if let (true, Some(split), Some(exposed), Some((address, _))) = (
-            op.asking.recalled,
-            op.asking.split,
-            &op.asking.exposed,
+        debug_assert!(sent, "there was room, and no other thread uses the ring");
+        if let (true, Some(index), Some(exposed), Some((address, _))) = (
+            op.rts_state.unverified,
+            op.rts_state.copy_index,
+            &op.rts_state.exposed,
             op.view.as_contiguous(),
         ) {
             // While the RTS is in flight.
             let is_right = self.direct.confirm(address, len, exposed);
-            self.splits
-                .of(self.me, split)
+            self.cooperative_copies
+                .of(self.me, index)
                 .confirm(CopyEnd::Back, is_right);
         }
-        let long = self.is_long(len) && self.begin_long();
+        let long = self.is_long(len) && self.begin_long_message();
         let op = &mut self.operations.sends[id as usize];
-        op.phase = SendPhase::Asked;
-        op.asking.long = long;
+        op.phase = SendPhase::AwaitingReply;
+        op.rts_state.long = long;
         Ok(true)
     }
 
@@ -323,9 +323,9 @@ impl EngineState {
         &mut self,
         id: RecvId,
         envelope: MatchEnvelope,
-        request: RtsPacket,
+        rts: RtsPacket,
     ) -> Result<(), Fault> {
-        let (peer, total) = (envelope.source, request.len as usize);
+        let (peer, total) = (envelope.source, rts.len as usize);
         let op = &mut self.operations.recvs[id.0 as usize];
         op.stage = ReceiveStage::Incoming {
             envelope,
@@ -336,76 +336,79 @@ impl EngineState {
         let len = total.min(view.len());
         if len == 0 {
             self.finish_incoming(id);
-            return self.send_control(peer, packet::done(request.op, TrafficClass::Direct));
+            return self.send_control(peer, packet::fin(rts.op, TrafficClass::Direct));
         }
         if self.channels.is_remote(peer) {
-            return self.fetch_remote(id, peer, &request, &view, len);
+            return self.fetch_remote(id, peer, &rts, &view, len);
         }
-        let reach = match request.remote {
+        let peer_range = match rts.remote {
             Some(SenderBuffer::Contiguous { address }) => {
-                let mut reach =
-                    PeerRange::open(&mut self.direct, peer, address, request.exposure, total);
-                if let Some(split) = request.split.filter(|_| request.recalled) {
-                    reach.answer = Some(self.splits.of(peer, split));
+                let mut peer_range =
+                    PeerRange::open(&mut self.direct, peer, address, rts.exposure, total);
+                if let Some(index) = rts.copy_index.filter(|_| rts.unverified) {
+                    peer_range.answer = Some(self.cooperative_copies.of(peer, index));
                 }
-                Some(reach)
+                Some(peer_range)
             }
             _ => None,
         };
-        let theirs_mapped = reach.as_ref().is_some_and(|r| r.is_mapped(total));
+        let sender_mapped = peer_range.as_ref().is_some_and(|r| r.is_mapped(total));
         // Opening this side's buffer has no use if the other side's is enough.
-        let mine = if theirs_mapped && !self.selection.may_cooperate() {
+        let opened = if sender_mapped && !self.selection.may_cooperate() {
             None
         } else {
-            self.open_receive(&view, len, request.split.is_some())
+            self.open_receive(&view, len, rts.copy_index.is_some())
         };
-        let runs = match request.remote {
+        let runs = match rts.remote {
             Some(SenderBuffer::Runs { count, .. }) => count as usize,
             _ => 1,
         };
         let buffers = BufferFacts {
             len,
             pieces: runs.max(view.run_count_hint()),
-            theirs_mapped,
-            mine_mapped: mine
+            sender_mapped,
+            receiver_mapped: opened
                 .as_ref()
                 .is_some_and(|m| m.exposed.exposure().reachable(len) == (0..len)),
-            readable: request.remote.is_some() && self.direct.is_usable(peer),
-            divisible: request.split.is_some() && mine.is_some(),
+            readable: rts.remote.is_some() && self.direct.is_usable(peer),
+            can_cooperate: rts.copy_index.is_some() && opened.is_some(),
             offload: self.may_offload(len),
         };
-        let way = self.selection.choose(peer, &buffers);
-        match (way, reach, request.remote) {
-            (policy::MessagePath::Mapped, Some(reach), _) if buffers.theirs_mapped => {
-                self.pull(id, &request, &reach, &view, len)
+        let path = self.selection.choose(peer, &buffers);
+        match (path, peer_range, rts.remote) {
+            (policy::MessagePath::Mapped, Some(peer_range), _) if buffers.sender_mapped => {
+                self.pull(id, &rts, &peer_range, &view, len)
             }
-            (policy::MessagePath::Mapped, ..) => self.have_pushed(id, &request, &view, len, mine),
+            (policy::MessagePath::Mapped, ..) => self.request_push(id, &rts, &view, len, opened),
             (
                 policy::MessagePath::MappedCooperate | policy::MessagePath::Cooperate,
-                Some(reach),
+                Some(peer_range),
                 _,
-            ) => self.cooperate(id, &request, &reach, &view, len, mine),
-            (policy::MessagePath::Pull, Some(reach), _) => {
-                self.pull(id, &request, &reach, &view, len)
+            ) => self.cooperate(id, &rts, &peer_range, &view, len, opened),
+            (policy::MessagePath::Pull, Some(peer_range), _) => {
+                self.pull(id, &rts, &peer_range, &view, len)
             }
             (policy::MessagePath::Pull, None, Some(remote)) => {
                 let pulled = self.direct.pull(peer, remote, &view, len);
-                self.end_pull(id, peer, &request, pulled, TrafficClass::Direct)
+                self.finish_pull(id, peer, &rts, pulled, TrafficClass::Direct)
             }
-            (policy::MessagePath::Offload, reach, _) => {
-                if !reach.as_ref().is_none_or(|r| r.is_confirmed(CopyEnd::Back)) {
-                    return self.ask_for_cells(id, peer, request.op);
+            (policy::MessagePath::Offload, peer_range, _) => {
+                if !peer_range
+                    .as_ref()
+                    .is_none_or(|r| r.is_confirmed(CopyEnd::Back))
+                {
+                    return self.ask_for_cells(id, peer, rts.op);
                 }
-                let window = reach
+                let window = peer_range
                     .and_then(|r| r.window)
-                    .filter(|_| buffers.theirs_mapped);
-                if self.offload(id, peer, &request, window, &view, len) {
+                    .filter(|_| buffers.sender_mapped);
+                if self.offload(id, peer, &rts, window, &view, len) {
                     Ok(())
                 } else {
-                    self.ask_for_cells(id, peer, request.op)
+                    self.ask_for_cells(id, peer, rts.op)
                 }
             }
-            _ => self.ask_for_cells(id, peer, request.op),
+            _ => self.ask_for_cells(id, peer, rts.op),
         }
     }
 
@@ -413,55 +416,55 @@ impl EngineState {
     fn pull(
         &mut self,
         id: RecvId,
-        request: &RtsPacket,
-        reach: &PeerRange,
+        rts: &RtsPacket,
+        peer_range: &PeerRange,
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let pulled = reach.load(&mut self.direct, view, 0..len);
-        if !reach.is_confirmed(CopyEnd::Back) {
-            return self.ask_for_cells(id, reach.peer, request.op);
+        let pulled = peer_range.load(&mut self.direct, view, 0..len);
+        if !peer_range.is_confirmed(CopyEnd::Back) {
+            return self.ask_for_cells(id, peer_range.peer, rts.op);
         }
-        self.end_pull(id, reach.peer, request, pulled, reach.way())
+        self.finish_pull(id, peer_range.peer, rts, pulled, peer_range.traffic_class())
     }
 
-    fn end_pull(
+    fn finish_pull(
         &mut self,
         id: RecvId,
         peer: u32,
-        request: &RtsPacket,
+        rts: &RtsPacket,
         pulled: Result<(), CopyRefusal>,
-        way: TrafficClass,
+        class: TrafficClass,
     ) -> Result<(), Fault> {
         if pulled.is_err() {
-            return self.ask_for_cells(id, peer, request.op);
+            return self.ask_for_cells(id, peer, rts.op);
         }
-        self.end_fetch(id, peer, request.op, way)
+        self.finish_fetch(id, peer, rts.op, class)
     }
 
     /// The whole message is here.
-    pub(crate) fn end_fetch(
+    pub(crate) fn finish_fetch(
         &mut self,
         id: RecvId,
         peer: u32,
         sender_op: u32,
-        way: TrafficClass,
+        class: TrafficClass,
     ) -> Result<(), Fault> {
         self.finish_incoming(id);
-        self.send_control(peer, packet::done(sender_op, way))
+        self.send_control(peer, packet::fin(sender_op, class))
     }
 
     /// Opens the buffer to the sender, which copies the whole message.
-    fn have_pushed(
+    fn request_push(
         &mut self,
         id: RecvId,
-        request: &RtsPacket,
+        rts: &RtsPacket,
         view: &View,
         len: usize,
-        mine: Option<OpenedBuffer>,
+        opened: Option<OpenedBuffer>,
     ) -> Result<(), Fault> {
-        self.invite(id, request, view, len, mine, true)?;
-        self.await_push(id, request.op, false);
+        self.send_join(id, rts, view, len, opened, true)?;
+        self.await_push(id, rts.op, false);
         Ok(())
     }
 
@@ -469,26 +472,26 @@ impl EngineState {
     fn cooperate(
         &mut self,
         id: RecvId,
-        request: &RtsPacket,
-        reach: &PeerRange,
+        rts: &RtsPacket,
+        peer_range: &PeerRange,
         view: &View,
         len: usize,
-        mine: Option<OpenedBuffer>,
+        opened: Option<OpenedBuffer>,
     ) -> Result<(), Fault> {
-        let Some(split) = request.split else {
-            return self.pull(id, request, reach, view, len);
+        let Some(index) = rts.copy_index else {
+            return self.pull(id, rts, peer_range, view, len);
         };
-        self.invite(id, request, view, len, mine, false)?;
-        let split = self.splits.of(reach.peer, split);
+        self.send_join(id, rts, view, len, opened, false)?;
+        let copy = self.cooperative_copies.of(peer_range.peer, index);
         let mut failed = false;
-        while let Some(piece) = split.take(CopyEnd::Front, len) {
-            failed = failed || reach.load(&mut self.direct, view, piece).is_err();
+        while let Some(piece) = copy.take(CopyEnd::Front, len) {
+            failed = failed || peer_range.load(&mut self.direct, view, piece).is_err();
         }
-        failed |= !reach.is_confirmed(CopyEnd::Back);
-        if split.is_shared_with(CopyEnd::Back) {
-            self.await_push(id, request.op, failed);
+        failed |= !peer_range.is_confirmed(CopyEnd::Back);
+        if copy.is_shared_with(CopyEnd::Back) {
+            self.await_push(id, rts.op, failed);
         } else if failed {
-            return self.ask_for_cells(id, reach.peer, request.op);
+            return self.ask_for_cells(id, peer_range.peer, rts.op);
         } else {
             self.finish_incoming(id);
         }
@@ -496,43 +499,46 @@ impl EngineState {
             // The sender remains pending until its part is here, and is then asked for cells.
             return Ok(());
         }
-        self.send_control(reach.peer, packet::done(request.op, reach.way()))
+        self.send_control(
+            peer_range.peer,
+            packet::fin(rts.op, peer_range.traffic_class()),
+        )
     }
 
-    fn invite(
+    fn send_join(
         &mut self,
         id: RecvId,
-        request: &RtsPacket,
+        rts: &RtsPacket,
         view: &View,
         len: usize,
-        mine: Option<OpenedBuffer>,
-        alone: bool,
+        opened: Option<OpenedBuffer>,
+        sender_copies_all: bool,
     ) -> Result<(), Fault> {
         let join = JoinPacket {
-            sender_op: request.op,
+            sender_op: rts.op,
             receiver_op: id.0,
             len: len as u64,
             address: view.as_contiguous().map_or(0, |(a, _)| a as u64),
-            exposure: mine.as_ref().map(|m| m.exposed.exposure()),
-            alone,
-            recalled: mine.as_ref().is_some_and(|m| m.recalled),
+            exposure: opened.as_ref().map(|m| m.exposed.exposure()),
+            sender_copies_all,
+            unverified: opened.as_ref().is_some_and(|m| m.unverified),
         };
         let op = &mut self.operations.recvs[id.0 as usize];
-        op.exposed = mine.map(|m| m.exposed);
+        op.exposed = opened.map(|m| m.exposed);
         let ReceiveStage::Incoming { envelope, .. } = op.stage else {
             unreachable!("a message that is fetched is incoming")
         };
         let peer = envelope.source;
         self.send_control(peer, packet::join(&join))?;
-        if let (true, Some(split), Some(exposed)) = (
-            join.recalled,
-            request.split,
+        if let (true, Some(index), Some(exposed)) = (
+            join.unverified,
+            rts.copy_index,
             &self.operations.recvs[id.0 as usize].exposed,
         ) {
             // While the `JOIN` is in flight.
             let is_right = self.direct.confirm(join.address as usize, len, exposed);
-            self.splits
-                .of(peer, split)
+            self.cooperative_copies
+                .of(peer, index)
                 .confirm(CopyEnd::Front, is_right);
         }
         Ok(())
@@ -543,12 +549,18 @@ impl EngineState {
     fn open_receive(&mut self, view: &View, len: usize, answers: bool) -> Option<OpenedBuffer> {
         let (address, _) = view.as_contiguous()?;
         if answers && let Some(exposed) = self.direct.recall(address, len) {
-            let recalled = true;
-            return Some(OpenedBuffer { exposed, recalled });
+            let unverified = true;
+            return Some(OpenedBuffer {
+                exposed,
+                unverified,
+            });
         }
         let exposed = self.expose(view, len)?;
-        let recalled = false;
-        Some(OpenedBuffer { exposed, recalled })
+        let unverified = false;
+        Some(OpenedBuffer {
+            exposed,
+            unverified,
+        })
     }
 
     /// This side has done its part of receive `id`, and waits for the sender's.
@@ -558,7 +570,7 @@ impl EngineState {
             envelope, total, ..
         } = op.stage
         {
-            op.stage = ReceiveStage::Joint {
+            op.stage = ReceiveStage::Cooperative {
                 envelope,
                 total,
                 sender_op,
@@ -573,7 +585,7 @@ impl EngineState {
         peer: u32,
         sender_op: u32,
     ) -> Result<(), Fault> {
-        self.send_control(peer, packet::clear(sender_op, id.0, 0))
+        self.send_control(peer, packet::cts(sender_op, id.0, 0))
     }
 
     /// Opens `len` bytes of this rank's `view` to peers, if it is contiguous.
@@ -588,35 +600,37 @@ impl EngineState {
         let (id, len) = (join.sender_op, join.len as usize);
         let op = &self.operations.sends[id as usize];
         let (peer, view) = (op.peer, op.view.clone());
-        let reach = PeerRange::open(&mut self.direct, peer, join.address, join.exposure, len);
-        let right = match op.asking.split.filter(|_| join.recalled) {
-            Some(split) => await_answer(&self.splits.of(self.me, split), CopyEnd::Front),
+        let peer_range = PeerRange::open(&mut self.direct, peer, join.address, join.exposure, len);
+        let right = match op.rts_state.copy_index.filter(|_| join.unverified) {
+            Some(index) => {
+                await_answer(&self.cooperative_copies.of(self.me, index), CopyEnd::Front)
+            }
             None => true,
         };
-        let usable = right && (reach.is_mapped(len) || self.direct.is_usable(peer));
+        let usable = right && (peer_range.is_mapped(len) || self.direct.is_usable(peer));
         let mut failed = false;
-        if join.alone {
-            failed = !usable || reach.store(&mut self.direct, &view, 0..len).is_err();
+        if join.sender_copies_all {
+            failed = !usable || peer_range.store(&mut self.direct, &view, 0..len).is_err();
         } else {
-            let split = self.operations.sends[id as usize].asking.split;
-            let split = split.expect("the receiver joins by the split");
-            let split = self.splits.of(self.me, split);
+            let index = self.operations.sends[id as usize].rts_state.copy_index;
+            let index = index.expect("JOIN names a message with a cooperative copy");
+            let copy = self.cooperative_copies.of(self.me, index);
             let mut took = false;
             while usable
                 && !failed
-                && let Some(piece) = split.take(CopyEnd::Back, len)
+                && let Some(piece) = copy.take(CopyEnd::Back, len)
             {
                 took = true;
-                failed = reach.store(&mut self.direct, &view, piece).is_err();
+                failed = peer_range.store(&mut self.direct, &view, piece).is_err();
             }
             if !took {
                 return Ok(());
             }
         }
         if failed {
-            self.operations.sends[id as usize].asking.spoiled = true;
-        } else if join.alone {
-            self.end_rendezvous(id, TrafficClass::Mapped);
+            self.operations.sends[id as usize].rts_state.push_failed = true;
+        } else if join.sender_copies_all {
+            self.complete_send(id, TrafficClass::Mapped);
         }
         self.send_control(peer, packet::pushed(join.receiver_op, failed))
     }
@@ -626,7 +640,7 @@ impl EngineState {
         let (id, push_failed) = packet::read_pushed(packet);
         let id = RecvId(id);
         let op = &mut self.operations.recvs[id.0 as usize];
-        let ReceiveStage::Joint {
+        let ReceiveStage::Cooperative {
             envelope,
             total,
             sender_op,
@@ -652,34 +666,34 @@ impl EngineState {
     }
 
     /// The receiver has received (or has matched) the message, and no longer uses its memory.
-    pub(crate) fn on_done(&mut self, packet: &Packet) {
-        let (id, way) = packet::read_done(packet);
-        if !self.operations.sends[id as usize].asking.spoiled {
-            self.end_rendezvous(id, way);
+    pub(crate) fn on_fin(&mut self, packet: &Packet) {
+        let (id, class) = packet::read_fin(packet);
+        if !self.operations.sends[id as usize].rts_state.push_failed {
+            self.complete_send(id, class);
         }
     }
 
-    fn end_rendezvous(&mut self, id: u32, way: TrafficClass) {
+    fn complete_send(&mut self, id: u32, class: TrafficClass) {
         let op = &mut self.operations.sends[id as usize];
         // A short message that was only acknowledged was counted when it left.
         if op.view.len() > self.selection.ring_max(op.peer) {
-            self.counters.count_message(way, op.view.len());
+            self.counters.count_message(class, op.view.len());
         }
-        op.phase = SendPhase::Done;
-        self.forget_rts(id);
-        self.wake_progress_thread();
+        op.phase = SendPhase::Complete;
+        self.release_rts(id);
+        self.note_completion();
     }
 
     /// Releases the memory that the message keeps for peers.
-    pub(crate) fn forget_rts(&mut self, id: u32) {
-        let asking = std::mem::take(&mut self.operations.sends[id as usize].asking);
-        if let Some(split) = asking.split {
-            self.splits.give_back(split);
+    pub(crate) fn release_rts(&mut self, id: u32) {
+        let rts_state = std::mem::take(&mut self.operations.sends[id as usize].rts_state);
+        if let Some(index) = rts_state.copy_index {
+            self.cooperative_copies.give_back(index);
         }
-        if asking.long {
-            self.end_long();
+        if rts_state.long {
+            self.end_long_message();
         }
-        if let (Some(exposed), Some(net)) = (asking.registered, &mut self.channels.net) {
+        if let (Some(exposed), Some(net)) = (rts_state.registered, &mut self.channels.net) {
             net.conceal(exposed);
         }
     }
@@ -691,12 +705,12 @@ mod tests {
 
     /// As if the peer were stopped before it answers.
     #[test]
-    fn an_answer_that_does_not_come_is_no() {
-        let split = CooperativeCopy::new();
-        assert!(!await_answer(&split, CopyEnd::Front));
-        split.confirm(CopyEnd::Front, true);
-        assert!(!await_answer(&split, CopyEnd::Front));
-        split.confirm(CopyEnd::Back, true);
-        assert!(await_answer(&split, CopyEnd::Back));
+    fn missing_answer_counts_as_refusal() {
+        let copy = CooperativeCopy::new();
+        assert!(!await_answer(&copy, CopyEnd::Front));
+        copy.confirm(CopyEnd::Front, true);
+        assert!(!await_answer(&copy, CopyEnd::Front));
+        copy.confirm(CopyEnd::Back, true);
+        assert!(await_answer(&copy, CopyEnd::Back));
     }
 }

@@ -104,7 +104,7 @@ pub enum ScheduleFailure {
 pub(crate) struct Schedules {
     pub running: Slab<RunningSchedule>,
     /// Those that have not ended.
-    pub under_way: Vec<u32>,
+    pub active: Vec<u32>,
     /// How many of these poll shared memory: they are advanced in every progress iteration.
     pub with_tasks: usize,
     pub reactions: Vec<Arc<dyn Reaction>>,
@@ -154,14 +154,14 @@ impl EngineState {
         self.begin_stage(index);
         self.advance_schedule(index);
         if self.schedules.running[index].end.is_none() {
-            self.schedules.under_way.push(index as u32);
+            self.schedules.active.push(index as u32);
             self.schedules.with_tasks += usize::from(has_tasks);
         }
         ScheduleId(index as u32)
     }
 
     /// The result of a schedule, if it is complete; the schedule is kept.
-    pub fn schedule_end(&self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
+    pub fn schedule_result(&self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
         self.schedules.running[id.0 as usize].end.clone()
     }
 
@@ -185,14 +185,14 @@ impl EngineState {
     pub(crate) fn advance_tasks(&mut self) -> bool {
         self.schedules.with_tasks > 0 && {
             self.advance_schedules();
-            self.attention.completed
+            self.threads.completed
         }
     }
 
     /// True when no abandoned schedule is in progress.
     pub(crate) fn no_abandoned_schedule(&self) -> bool {
         self.schedules
-            .under_way
+            .active
             .iter()
             .all(|&index| !self.schedules.running[index as usize].abandoned)
     }
@@ -201,11 +201,11 @@ impl EngineState {
     #[cold]
     pub(crate) fn advance_schedules(&mut self) {
         let mut at = 0;
-        while at < self.schedules.under_way.len() {
-            let index = self.schedules.under_way[at] as usize;
+        while at < self.schedules.active.len() {
+            let index = self.schedules.active[at] as usize;
             self.advance_schedule(index);
             if self.schedules.running[index].end.is_some() {
-                self.schedules.under_way.swap_remove(at);
+                self.schedules.active.swap_remove(at);
                 let has_tasks = self.schedules.running[index]
                     .stages
                     .iter()
@@ -238,7 +238,7 @@ impl EngineState {
                 match self.receive(pattern, view) {
                     Ok(id) => self.schedules.running[index].receives.push(id),
                     Err(fault) => {
-                        return self.end_schedule(index, Err(ScheduleFailure::Fault(fault)));
+                        return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
                     }
                 }
             }
@@ -249,7 +249,7 @@ impl EngineState {
                     Ok(None) => {}
                     Ok(Some(id)) => self.schedules.running[index].sends.push(id),
                     Err(fault) => {
-                        return self.end_schedule(index, Err(ScheduleFailure::Fault(fault)));
+                        return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
                     }
                 }
             }
@@ -276,7 +276,7 @@ impl EngineState {
             self.schedules.running[index].sends = sends;
             self.schedules.running[index].receives = receives;
             if let Some(done) = truncated {
-                return self.end_schedule(index, Err(ScheduleFailure::Truncated(done)));
+                return self.complete_schedule(index, Err(ScheduleFailure::Truncated(done)));
             }
             if waits {
                 return;
@@ -286,7 +286,7 @@ impl EngineState {
                 self.schedules.running[index].at,
             );
             let Some(stage) = stages.get(at) else {
-                return self.end_schedule(index, Ok(()));
+                return self.complete_schedule(index, Ok(()));
             };
             if stage.task.is_some()
                 && let Some(task) = self.schedules.running[index].tasks.front_mut()
@@ -294,14 +294,14 @@ impl EngineState {
                 match task.advance() {
                     None => return,
                     Some(Err(error)) => {
-                        return self.end_schedule(index, Err(ScheduleFailure::Task(error)));
+                        return self.complete_schedule(index, Err(ScheduleFailure::Task(error)));
                     }
                     Some(Ok(())) => drop(self.schedules.running[index].tasks.pop_front()),
                 }
             }
             for local in &stage.local {
                 if let Err(code) = local.run() {
-                    return self.end_schedule(index, Err(ScheduleFailure::Local(code)));
+                    return self.complete_schedule(index, Err(ScheduleFailure::Local(code)));
                 }
             }
             self.schedules.running[index].at = at + 1;
@@ -309,8 +309,8 @@ impl EngineState {
         }
     }
 
-    fn end_schedule(&mut self, index: usize, end: Result<(), ScheduleFailure>) {
+    fn complete_schedule(&mut self, index: usize, end: Result<(), ScheduleFailure>) {
         self.schedules.running[index].end = Some(end);
-        self.wake_progress_thread();
+        self.note_completion();
     }
 }

@@ -66,13 +66,13 @@ pub(crate) struct BufferFacts {
     /// Number of their contiguous pieces, on the side that has more.
     pub pieces: usize,
     /// This rank can load from all of the sender's buffer, which is contiguous.
-    pub theirs_mapped: bool,
+    pub sender_mapped: bool,
     /// The sender can store to all of this rank's buffer, which is contiguous.
-    pub mine_mapped: bool,
+    pub receiver_mapped: bool,
     /// The kernel can copy from the sender's buffer.
     pub readable: bool,
     /// Both buffers are contiguous, and the sender has a cooperative copy for them.
-    pub divisible: bool,
+    pub can_cooperate: bool,
     /// A copy engine is available, and may copy this message.
     pub offload: bool,
 }
@@ -103,9 +103,9 @@ impl Selection {
             .with(MessagePath::MappedCooperate);
         // Shorter buffers are not migrated.
         let movable = tunables::MAPPED_MIN.number()? as usize;
-        let derive = |level, ways: MessagePaths| {
+        let derive = |level, paths: MessagePaths| {
             let available = MessagePaths::SHARED_MEMORY
-                .union(ways)
+                .union(paths)
                 .intersection(allowed);
             let situation = Situation {
                 limits,
@@ -213,8 +213,8 @@ impl Selection {
 
     /// Whether a message of this length gets a cooperative copy, for the answers of both sides and
     /// for copying by both.
-    pub fn is_worth_splitting(&self, len: usize) -> bool {
-        len >= SPLIT_MIN
+    pub fn gets_cooperative_copy(&self, len: usize) -> bool {
+        len >= COOPERATIVE_MIN
     }
 
     /// Whether both sides of a message may copy at the same time.
@@ -226,22 +226,22 @@ impl Selection {
     pub(crate) fn choose(&self, peer: u32, buffers: &BufferFacts) -> MessagePath {
         let connection = self.peer(peer);
         let mut available = MessagePaths::NONE.with(MessagePath::Streamed);
-        let mut offer = |way, is: bool| {
+        let mut offer = |path, is: bool| {
             if is {
-                available = available.with(way);
+                available = available.with(path);
             }
         };
-        let mapped = buffers.theirs_mapped || buffers.mine_mapped;
+        let mapped = buffers.sender_mapped || buffers.receiver_mapped;
         let run = buffers.len / buffers.pieces.max(1);
         offer(MessagePath::Mapped, mapped);
         offer(
             MessagePath::MappedCooperate,
-            buffers.theirs_mapped && buffers.mine_mapped && buffers.divisible,
+            buffers.sender_mapped && buffers.receiver_mapped && buffers.can_cooperate,
         );
         let readable = buffers.readable
             && (buffers.pieces <= 1 || run >= connection.thresholds.direct_run_min);
         offer(MessagePath::Pull, readable);
-        offer(MessagePath::Cooperate, readable && buffers.divisible);
+        offer(MessagePath::Cooperate, readable && buffers.can_cooperate);
         offer(
             MessagePath::Offload,
             buffers.offload && (mapped || readable),
@@ -285,14 +285,14 @@ impl Selection {
 
 /// Minimum length in bytes of a message that gets a cooperative copy: below, cells are faster for
 /// any buffers.
-const SPLIT_MIN: usize = 16 * 1024;
+const COOPERATIVE_MIN: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NEAR: u32 = 0;
-    const FAR: u32 = 1;
+    const SAME_CACHE: u32 = 0;
+    const OTHER_NODE: u32 = 1;
 
     fn selection() -> Selection {
         let levels = [(Level::SharedCache, None), (Level::Node, None)].into_iter();
@@ -309,20 +309,20 @@ mod tests {
     }
 
     #[test]
-    fn plans_follow_the_thresholds_of_the_peers_level() {
+    fn plan_depends_on_level_of_peer() {
         let s = selection();
-        assert_eq!(s.plan(NEAR, INLINE, false), SendPlan::Inline);
-        assert_eq!(s.plan(NEAR, INLINE, true), SendPlan::Ring);
-        assert_eq!(s.plan(NEAR, INLINE + 1, false), SendPlan::Ring);
-        assert_eq!(s.plan(NEAR, 32 << 10, false), SendPlan::Cells);
-        assert_eq!(s.plan(NEAR, 32 << 10, true), SendPlan::Rendezvous);
-        assert_eq!(s.plan(NEAR, 1 << 20, false), SendPlan::Rendezvous);
+        assert_eq!(s.plan(SAME_CACHE, INLINE, false), SendPlan::Inline);
+        assert_eq!(s.plan(SAME_CACHE, INLINE, true), SendPlan::Ring);
+        assert_eq!(s.plan(SAME_CACHE, INLINE + 1, false), SendPlan::Ring);
+        assert_eq!(s.plan(SAME_CACHE, 32 << 10, false), SendPlan::Cells);
+        assert_eq!(s.plan(SAME_CACHE, 32 << 10, true), SendPlan::Rendezvous);
+        assert_eq!(s.plan(SAME_CACHE, 1 << 20, false), SendPlan::Rendezvous);
         // The farther the peer, the shorter the messages that are worth an RTS (chai-2009, 6.3.1).
-        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Rendezvous);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
     }
 
     #[test]
-    fn a_fifo_takes_all_that_fits_it_and_nothing_goes_through_cells() {
+    fn fifo_messages_never_use_cells() {
         let levels = [(Level::Node, Some(100_000))].into_iter();
         let s = Selection::new(PathCosts::default(), levels, false).expect("fits");
         for (len, sync, expected) in [
@@ -337,51 +337,55 @@ mod tests {
     }
 
     #[test]
-    fn a_skewed_peer_gets_medium_messages_unasked() {
+    fn skewed_peer_gets_medium_messages_eagerly() {
         let mut s = selection();
-        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Rendezvous);
-        s.set_skewed(FAR, true);
-        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Cells);
-        assert!(!s.is_worth_mapping(FAR, 64 << 10));
-        s.set_skewed(FAR, false);
-        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Rendezvous);
-        assert!(s.is_worth_mapping(FAR, 64 << 10));
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
+        s.set_skewed(OTHER_NODE, true);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Cells);
+        assert!(!s.is_worth_mapping(OTHER_NODE, 64 << 10));
+        s.set_skewed(OTHER_NODE, false);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
+        assert!(s.is_worth_mapping(OTHER_NODE, 64 << 10));
     }
 
     #[test]
-    fn mapped_buffers_go_before_the_kernel() {
+    fn prefers_mapped_buffers_to_kernel_copies() {
         let s = selection();
         let mut b = readable(1 << 20);
-        b.theirs_mapped = true;
-        assert_eq!(s.choose(NEAR, &b), MessagePath::Mapped);
-        b.mine_mapped = true;
-        b.divisible = true;
-        assert_eq!(s.choose(NEAR, &b), MessagePath::MappedCooperate);
-        b.theirs_mapped = false;
-        assert_eq!(s.choose(NEAR, &b), MessagePath::Mapped, "the sender pushes");
+        b.sender_mapped = true;
+        assert_eq!(s.choose(SAME_CACHE, &b), MessagePath::Mapped);
+        b.receiver_mapped = true;
+        b.can_cooperate = true;
+        assert_eq!(s.choose(SAME_CACHE, &b), MessagePath::MappedCooperate);
+        b.sender_mapped = false;
+        assert_eq!(
+            s.choose(SAME_CACHE, &b),
+            MessagePath::Mapped,
+            "the sender pushes"
+        );
     }
 
     #[test]
-    fn what_cannot_be_reached_goes_through_cells() {
+    fn streams_unreachable_buffers() {
         let s = selection();
         let mut b = readable(1 << 20);
         b.readable = false;
-        for peer in [NEAR, FAR] {
+        for peer in [SAME_CACHE, OTHER_NODE] {
             assert_eq!(s.choose(peer, &b), MessagePath::Streamed);
         }
-        assert_eq!(s.choose(FAR, &readable(1 << 20)), MessagePath::Pull);
+        assert_eq!(s.choose(OTHER_NODE, &readable(1 << 20)), MessagePath::Pull);
         b = readable(1 << 20);
-        b.divisible = true;
-        assert_eq!(s.choose(FAR, &b), MessagePath::Cooperate);
+        b.can_cooperate = true;
+        assert_eq!(s.choose(OTHER_NODE, &b), MessagePath::Cooperate);
     }
 
     #[test]
-    fn ranks_that_share_cores_do_not_cooperate() {
+    fn oversubscribed_ranks_do_not_cooperate() {
         let levels = [(Level::Node, None); 2].into_iter();
         let s = Selection::new(PathCosts::default(), levels, true).expect("defaults fit");
         let mut b = readable(1 << 20);
-        b.divisible = true;
-        assert_eq!(s.choose(FAR, &b), MessagePath::Pull);
+        b.can_cooperate = true;
+        assert_eq!(s.choose(OTHER_NODE, &b), MessagePath::Pull);
         assert!(!s.may_cooperate());
     }
 }

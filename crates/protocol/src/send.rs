@@ -25,7 +25,7 @@ pub(crate) struct SendOp {
     pub view: View,
     pub phase: SendPhase,
     /// What the receiver needs to get the message from this rank.
-    pub asking: RtsState,
+    pub rts_state: RtsState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +35,10 @@ pub(crate) enum SendPhase {
     /// In the outbox; `position` bytes have left through cells or in chunks. `target`: see
     /// `MORE_CELLS`.
     Streaming { position: usize, target: u64 },
-    /// Waits for FIN (`DONE`) or CTS (`CLEAR`).
-    Asked,
+    /// Waits for FIN or CTS.
+    AwaitingReply,
     /// Complete.
-    Done,
+    Complete,
 }
 
 /// Whether the sender waits for the match.
@@ -62,11 +62,11 @@ impl EngineState {
         if plan == SendPlan::Inline
             && peer != self.me
             && !self.has_queued_sends(peer)
-            && let Some(way) = self
-                .channels
-                .send_inline(peer, packet::EAGER, context, tag, view)?
+            && let Some(class) =
+                self.channels
+                    .send_inline(peer, packet::EAGER, context, tag, view)?
         {
-            self.counters.count_message(way, view.len());
+            self.counters.count_message(class, view.len());
             return Ok(None);
         }
         self.send_more(peer, context, tag, view, sync, plan)
@@ -93,7 +93,7 @@ impl EngineState {
         {
             return Ok(None);
         }
-        let (plan, asking) = self.prepare(peer, view, plan);
+        let (plan, rts_state) = self.prepare(peer, view, plan);
         let phase = SendPhase::Queued(plan, sync);
         let op = SendOp {
             peer,
@@ -101,14 +101,14 @@ impl EngineState {
             tag,
             view: view.clone(),
             phase,
-            asking,
+            rts_state,
         };
         let id = self.operations.sends.insert(op) as u32;
         self.enqueue(peer, id);
         if in_turn {
             self.advance_outbox(peer)?;
         }
-        if self.operations.sends[id as usize].phase == SendPhase::Done {
+        if self.operations.sends[id as usize].phase == SendPhase::Complete {
             self.operations.sends.remove(id as usize);
             return Ok(None);
         }
@@ -125,7 +125,7 @@ impl EngineState {
         }
         if matches!(plan, SendPlan::Cells | SendPlan::Rendezvous)
             && self.selection.is_worth_mapping(peer, len)
-            && self.selection.is_worth_splitting(len)
+            && self.selection.gets_cooperative_copy(len)
             && let Some((address, _)) = view.as_contiguous()
             && let Some(exposed) = self.direct.recall(address, len)
         {
@@ -158,7 +158,7 @@ impl EngineState {
     /// True when the send is complete.
     #[inline]
     pub fn is_sent(&self, id: SendId) -> bool {
-        self.operations.sends[id.0 as usize].phase == SendPhase::Done
+        self.operations.sends[id.0 as usize].phase == SendPhase::Complete
     }
 
     /// Describes a pending send, for hang reports.
@@ -194,12 +194,14 @@ impl EngineState {
         if !sync && is_short && self.may_keep_own(view.len()) {
             let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
             copy.copy_from(view);
-            let early = UnexpectedMessage::Buffered {
+            let message = UnexpectedMessage::Buffered {
                 copy,
                 arrived: view.len(),
                 acknowledge: None,
             };
-            self.matching.unexpected.insert(envelope, view.len(), early);
+            self.matching
+                .unexpected
+                .insert(envelope, view.len(), message);
             return Ok(None);
         }
         let op = SendOp {
@@ -207,13 +209,13 @@ impl EngineState {
             context,
             tag,
             view: view.clone(),
-            phase: SendPhase::Asked,
-            asking: RtsState::default(),
+            phase: SendPhase::AwaitingReply,
+            rts_state: RtsState::default(),
         };
         let send = self.operations.sends.insert(op) as u32;
         self.matching
             .unexpected
-            .insert(envelope, 0, UnexpectedMessage::Own { send });
+            .insert(envelope, 0, UnexpectedMessage::FromSelf { send });
         Ok(Some(SendId(send)))
     }
 
@@ -314,7 +316,7 @@ impl EngineState {
             SendPhase::Queued(plan, _)
                 if plan != SendPlan::Rendezvous && self.channels.is_held(peer) =>
             {
-                self.send_request(id)
+                self.send_rts(id)
             }
             SendPhase::Queued(SendPlan::Inline | SendPlan::Ring, sync) => {
                 let view = op.view.clone();
@@ -325,21 +327,21 @@ impl EngineState {
                 };
                 if sent {
                     self.operations.sends[id as usize].phase = if sync {
-                        SendPhase::Asked
+                        SendPhase::AwaitingReply
                     } else {
-                        SendPhase::Done
+                        SendPhase::Complete
                     };
-                    self.wake_progress_thread();
+                    self.note_completion();
                 }
                 Ok(sent)
             }
-            SendPhase::Queued(SendPlan::Rendezvous, _) => self.send_request(id),
+            SendPhase::Queued(SendPlan::Rendezvous, _) => self.send_rts(id),
             SendPhase::Queued(SendPlan::Cells, _) => self.stream(id, 0, None),
             SendPhase::Streaming { position, target } => match self.channels.chunk_bytes(peer) {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),
             },
-            SendPhase::Asked | SendPhase::Done => Ok(true),
+            SendPhase::AwaitingReply | SendPhase::Complete => Ok(true),
         }
     }
 
@@ -355,8 +357,8 @@ impl EngineState {
             let sent = self
                 .channels
                 .send_inline(peer, packet::EAGER, context, tag, view)?;
-            if let Some(way) = sent {
-                self.counters.count_message(way, len);
+            if let Some(class) = sent {
+                self.counters.count_message(class, len);
             }
             return Ok(sent.is_some());
         }
@@ -369,7 +371,7 @@ impl EngineState {
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
             self.counters
-                .count_message(self.channels.eager_way(peer), len);
+                .count_message(self.channels.eager_class(peer), len);
         }
         Ok(sent)
     }
@@ -393,7 +395,7 @@ impl EngineState {
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
             self.counters
-                .count_message(self.channels.eager_way(peer), view.len());
+                .count_message(self.channels.eager_class(peer), view.len());
         }
         Ok(sent)
     }
@@ -433,15 +435,15 @@ impl EngineState {
             };
             let head = packet::cells(kind, context, tag, word, &cells[..n]);
             let sent = self.channels.send(peer, &head, None)?;
-            debug_assert!(sent, "there was room and nobody else uses it");
+            debug_assert!(sent, "there was room, and no other thread uses the ring");
             position = end;
             target = target.or(Some(0));
         }
         let op = &mut self.operations.sends[id as usize];
         if position == len {
-            op.phase = SendPhase::Done;
-            self.forget_rts(id);
-            self.wake_progress_thread();
+            op.phase = SendPhase::Complete;
+            self.release_rts(id);
+            self.note_completion();
             self.counters.count_message(TrafficClass::Cells, len);
             return Ok(true);
         }
@@ -469,29 +471,29 @@ impl EngineState {
             let head = packet::chunk(target, bytes);
             if !self.channels.send_chunk(peer, &head, &view, position)? {
                 // Over the network, sent packets make room without an answer of the receiver.
-                let asked = !self.channels.is_remote(peer) && {
-                    let again = packet::request_more(id, (target - 1) as u32);
+                let sent_rts = !self.channels.is_remote(peer) && {
+                    let again = packet::rts_rest(id, (target - 1) as u32);
                     self.channels.send(peer, &again, None)?
                 };
-                self.operations.sends[id as usize].phase = if asked {
-                    SendPhase::Asked
+                self.operations.sends[id as usize].phase = if sent_rts {
+                    SendPhase::AwaitingReply
                 } else {
                     SendPhase::Streaming { position, target }
                 };
-                return Ok(asked);
+                return Ok(sent_rts);
             }
             position += bytes;
         }
-        self.operations.sends[id as usize].phase = SendPhase::Done;
-        self.forget_rts(id);
-        self.wake_progress_thread();
+        self.operations.sends[id as usize].phase = SendPhase::Complete;
+        self.release_rts(id);
+        self.note_completion();
         self.counters
-            .count_message(self.channels.eager_way(peer), len);
+            .count_message(self.channels.eager_class(peer), len);
         Ok(true)
     }
 
     /// The receiver asks for a message through cells or in chunks, or for the rest of one.
-    pub(crate) fn on_clear(&mut self, packet: &Packet) -> Result<(), Fault> {
+    pub(crate) fn on_cts(&mut self, packet: &Packet) -> Result<(), Fault> {
         let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
         let op = &mut self.operations.sends[id as usize];
         let peer = op.peer;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::Engine;
 use crate::channels::Channels;
 use crate::engine::CollectiveMeans;
-use crate::hang::Reporter;
+use crate::hang::HangReporter;
 use crate::hold::Holds;
 use crate::offloading::Offload;
 use crate::progress::{PacketChannel, Polling};
@@ -61,7 +61,7 @@ pub enum StartError {
     Net(#[from] NetError),
     /// The wake-up socket cannot be created.
     #[error("cannot make the socket by which a rank is woken that waits for the network: {0}")]
-    Bell(std::io::Error),
+    WakeSocket(std::io::Error),
     /// The system has no random bytes.
     #[error("no random bytes for the job's cookie: {0}")]
     Random(std::io::Error),
@@ -88,7 +88,7 @@ pub(crate) struct EngineParts {
     pub direct: Direct,
     pub offload: Option<Offload>,
     /// A thread makes progress while the program computes.
-    pub attended: bool,
+    pub has_progress_thread: bool,
     /// How this rank orders its stores before it wakes others.
     pub wake_fencing: Fencing,
     /// Ranks of one node communicate over `net`.
@@ -132,15 +132,16 @@ impl Engine {
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
         let loopback = tunables::NET.choice()? == "loopback";
-        let met = (&settings, loopback);
-        let net = open_net(&segment, rank, &nodes, met, manager.as_deref_mut())?;
+        let agreement = (&settings, loopback);
+        let net = open_net(&segment, rank, &nodes, agreement, manager.as_deref_mut())?;
         let shm = Shm::new(&segment, rank, wake_fencing, net.is_none() || !loopback)?;
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
         let direct = Direct::new(&segment, rank, &direct::DirectOptions::in_force()?);
         let offload = copy_engine(&segment, rank, wake_fencing)?;
-        let attended = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
+        let has_progress_thread =
+            offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
         Engine::assemble(EngineParts {
             segment,
             rank,
@@ -151,7 +152,7 @@ impl Engine {
             net,
             direct,
             offload,
-            attended,
+            has_progress_thread,
             wake_fencing,
             loopback,
             collective_costs: Arc::new(collective_costs),
@@ -178,7 +179,7 @@ impl Engine {
             net,
             direct,
             offload,
-            attended,
+            has_progress_thread,
             wake_fencing,
             loopback,
             collective_costs,
@@ -200,12 +201,12 @@ impl Engine {
         // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
         // arrive through several channels of the node.
         let wait = WaitPolicy::from_environment(oversubscribed, !channels.shm.is_mixed())?;
-        let bell = match channels.net {
+        let wake_socket = match channels.net {
             None => None,
             Some(_) => {
-                let bell = WakeSocket::new().map_err(StartError::Bell)?;
-                segment.block(rank).parking.0.hang(&bell);
-                Some(bell)
+                let wake_socket = WakeSocket::new().map_err(StartError::WakeSocket)?;
+                segment.block(rank).parking.0.hang(&wake_socket);
+                Some(wake_socket)
             }
         };
         let access = direct.reach();
@@ -223,7 +224,7 @@ impl Engine {
         state.polling = polling;
         let offloads = offload.is_some();
         state.offload = offload;
-        state.attention.long_messages = attended.then_some(0);
+        state.threads.long_messages = has_progress_thread.then_some(0);
         Ok(Engine {
             state: ThreadLock::new(state),
             fencing: segment.fencing(),
@@ -234,12 +235,12 @@ impl Engine {
             // Without a manager, Mica's own mpiexec ends the job on one node when a rank is lost.
             is_watchful: manager.is_some(),
             manager: Mutex::new(manager),
-            bell,
+            wake_socket,
             wait,
             waiters: AtomicU32::new(0),
-            reporter: Reporter::default(),
+            reporter: HangReporter::default(),
             offloads,
-            progress_thread: attended.then(ProgressThread::default),
+            progress_thread: has_progress_thread.then(ProgressThread::default),
             collectives: CollectiveMeans {
                 access,
                 costs: collective_costs,
@@ -273,9 +274,9 @@ fn open_net(
     let mut net = Net::open(&net::NetOptions::in_force(nodes.all_on_one_machine)?)?;
     let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
     let mut mine = nonce[..COOKIE].to_vec();
-    let said = settings.to_bytes();
-    mine.push(said.len() as u8);
-    mine.extend_from_slice(&said);
+    let settings_bytes = settings.to_bytes();
+    mine.push(settings_bytes.len() as u8);
+    mine.extend_from_slice(&settings_bytes);
     mine.extend_from_slice(net.address());
     let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &mine)?;
     // The first rank's cookie is the job's.
@@ -285,19 +286,19 @@ fn open_net(
     let mut addresses = Vec::with_capacity(all.len());
     for (peer, entry) in (0..).zip(&all) {
         let entry = entry.get(COOKIE..).unwrap_or_default();
-        let (said, address) = match entry.split_first() {
+        let (settings_bytes, address) = match entry.split_first() {
             Some((&bytes, rest)) if rest.len() >= usize::from(bytes) => {
                 rest.split_at(usize::from(bytes))
             }
             _ => Default::default(),
         };
-        if let Some(theirs) = Settings::from_bytes(said)
+        if let Some(theirs) = Settings::from_bytes(settings_bytes)
             && let Some(difference) = settings.difference(rank, &theirs, peer)
         {
             return Err(Box::new(difference).into());
         }
-        let far = peer != rank && (loopback || !segment.is_member(peer));
-        addresses.push(far.then(|| address.to_vec()));
+        let is_remote = peer != rank && (loopback || !segment.is_member(peer));
+        addresses.push(is_remote.then(|| address.to_vec()));
     }
     net.connect(rank, cookie, &addresses)?;
     Ok(Some(Box::new(net)))
@@ -318,8 +319,8 @@ fn polling(
         further.push(PacketChannel::Net);
     }
     let has_rings = !channels.shm.has_fifos() || channels.shm.is_mixed();
-    let rings_bring = has_rings && segment.ranks() > 1 && !(loopback && channels.net.is_some());
-    Polling::new(further, rings_bring, policy).map(Box::new)
+    let rings_deliver = has_rings && segment.ranks() > 1 && !(loopback && channels.net.is_some());
+    Polling::new(further, rings_deliver, policy).map(Box::new)
 }
 
 /// The requested copy engine; `None` if that is this rank's own core.

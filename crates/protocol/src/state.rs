@@ -31,7 +31,7 @@ pub struct EngineState {
     pub(crate) me: u32,
     pub(crate) channels: Channels,
     pub(crate) direct: Direct,
-    pub(crate) splits: CooperativeCopies,
+    pub(crate) cooperative_copies: CooperativeCopies,
     pub(crate) selection: Selection,
     /// Whether this rank lags behind its senders; `None`: not observed.
     pub(crate) skew: Option<SkewPolicy>,
@@ -43,7 +43,7 @@ pub struct EngineState {
     pub(crate) backlog: Vec<u32>,
     pub(crate) remote_reads: RemoteReads,
     pub(crate) schedules: Schedules,
-    pub(crate) attention: Attention,
+    pub(crate) threads: ThreadActivity,
     pub(crate) offload: Option<Offload>,
     /// When to poll the FIFOs, where there are rings as well.
     pub(crate) polling: Option<Box<Polling>>,
@@ -79,18 +79,17 @@ pub(crate) struct PeerState {
     pub skew: SkewMonitor,
 }
 
-/// What other threads of this rank are to be notified of, and whether the progress thread is
-/// needed.
+/// What the threads of this rank do, and what they are to be notified of.
 #[derive(Debug, Default)]
-pub(crate) struct Attention {
-    /// Notifications due when the lock is given back: [`STIRRED`], [`SUMMON`].
-    pub calls: u8,
+pub(crate) struct ThreadActivity {
+    /// Notifications due when the lock is given back: [`NOTIFY_WAITERS`], [`WAKE_PROGRESS_THREAD`].
+    pub notifications: u8,
     /// An operation has completed since schedules and reactions were last advanced.
     pub completed: bool,
-    /// Long messages under way, if a progress thread attends to them while the program computes.
+    /// Long messages in progress, if a progress thread handles them while the program computes.
     pub long_messages: Option<usize>,
     /// The progress thread has the lock.
-    pub attending: bool,
+    pub in_progress_thread: bool,
     /// Threads of the program that wait in MPI. Counted only where there is a copy engine.
     pub waiting_threads: u32,
 }
@@ -112,9 +111,9 @@ impl Outbox {
 }
 
 /// Something completed: other threads of this rank may wait for it.
-pub(crate) const STIRRED: u8 = 1;
+pub(crate) const NOTIFY_WAITERS: u8 = 1;
 /// A long message needs the progress thread.
-pub(crate) const SUMMON: u8 = 2;
+pub(crate) const WAKE_PROGRESS_THREAD: u8 = 2;
 
 #[derive(Debug, Default)]
 pub(crate) struct Abandoned {
@@ -135,9 +134,9 @@ pub(crate) enum UnexpectedMessage {
         acknowledge: Option<u32>,
     },
     /// Its bytes are still at the sender.
-    Requested(RtsPacket),
+    Announced(RtsPacket),
     /// A message of this rank to itself, in the buffer of this send.
-    Own {
+    FromSelf {
         /// The send.
         send: u32,
     },
@@ -164,7 +163,7 @@ impl EngineState {
         me: u32,
         channels: Channels,
         direct: Direct,
-        splits: CooperativeCopies,
+        cooperative_copies: CooperativeCopies,
         selection: Selection,
         holds: Holds,
     ) -> EngineState {
@@ -172,7 +171,7 @@ impl EngineState {
             me,
             channels,
             direct,
-            splits,
+            cooperative_copies,
             selection,
             skew: None,
             holds,
@@ -182,7 +181,7 @@ impl EngineState {
             backlog: Vec::new(),
             remote_reads: RemoteReads::default(),
             schedules: Schedules::default(),
-            attention: Attention::default(),
+            threads: ThreadActivity::default(),
             offload: None,
             polling: None,
             counters: Counters::default(),
@@ -206,33 +205,33 @@ impl EngineState {
         self.peers.get(peer).map(|state| &state.outbox)
     }
 
-    /// Notes that an operation has completed: threads that wait look again.
+    /// Notes that an operation has completed: threads that wait poll again.
     #[inline]
-    pub fn wake_progress_thread(&mut self) {
-        self.attention.calls |= STIRRED;
-        self.attention.completed = true;
+    pub fn note_completion(&mut self) {
+        self.threads.notifications |= NOTIFY_WAITERS;
+        self.threads.completed = true;
     }
 
     /// Counts a long message that begins, and notifies the progress thread; false if there is none.
-    pub(crate) fn begin_long(&mut self) -> bool {
-        let Some(count) = &mut self.attention.long_messages else {
+    pub(crate) fn begin_long_message(&mut self) -> bool {
+        let Some(count) = &mut self.threads.long_messages else {
             return false;
         };
         *count += 1;
-        self.attention.calls |= SUMMON;
+        self.threads.notifications |= WAKE_PROGRESS_THREAD;
         true
     }
 
     /// A long message that was counted has completed.
-    pub(crate) fn end_long(&mut self) {
-        if let Some(count) = &mut self.attention.long_messages {
+    pub(crate) fn end_long_message(&mut self) {
+        if let Some(count) = &mut self.threads.long_messages {
             *count -= 1;
         }
     }
 
     /// True while long messages are in progress.
-    pub(crate) fn needs_attention(&self) -> bool {
-        self.attention.long_messages.is_some_and(|count| count > 0)
+    pub(crate) fn has_long_messages(&self) -> bool {
+        self.threads.long_messages.is_some_and(|count| count > 0)
     }
 
     /// Lets a send continue; its completion is never asked for.
@@ -260,7 +259,7 @@ impl EngineState {
 
     /// True when nothing is pending for peers: nothing waits to be sent, and no abandoned send or
     /// schedule is in progress. (An abandoned receive may wait for ever.)
-    pub(crate) fn is_settled(&mut self) -> bool {
+    pub(crate) fn is_flushed(&mut self) -> bool {
         self.reap();
         self.backlog.is_empty()
             && self.operations.abandoned.sends.is_empty()

@@ -32,7 +32,7 @@ pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
 pub(crate) const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Polls between two checks for an open question of the launcher (hang reports).
-const HEED_EVERY: u32 = 64;
+const QUESTION_EVERY: u32 = 64;
 
 /// Polls of its sender's ring alone that a blocking receive makes before it is posted and polls
 /// everything.
@@ -100,7 +100,7 @@ impl WaitLimits {
 }
 
 /// Yields the core. True if that took so long that the next wait had better be asleep.
-pub(crate) fn give_way() -> bool {
+pub(crate) fn yield_core() -> bool {
     let began = ticks::now_ns();
     std::thread::yield_now();
     ticks::now_ns().saturating_sub(began) >= LONG_YIELD_NS
@@ -137,14 +137,14 @@ struct WaitScope<'a>(&'a Engine);
 
 impl<'a> WaitScope<'a> {
     fn begin(engine: &'a Engine) -> WaitScope<'a> {
-        engine.enter(|state| state.attention.waiting_threads += 1);
+        engine.enter(|state| state.threads.waiting_threads += 1);
         WaitScope(engine)
     }
 }
 
 impl Drop for WaitScope<'_> {
     fn drop(&mut self) {
-        self.0.enter(|state| state.attention.waiting_threads -= 1);
+        self.0.enter(|state| state.threads.waiting_threads -= 1);
     }
 }
 
@@ -182,32 +182,32 @@ impl Engine {
                     return Ok(r);
                 }
                 self.check_loss()?;
-                self.heed_question(&mut spell, &waiting);
-            } else if idle.polls.is_multiple_of(HEED_EVERY) {
+                self.answer_open_question(&mut spell, &waiting);
+            } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
                 spell.since();
-                self.heed_question(&mut spell, &waiting);
+                self.answer_open_question(&mut spell, &waiting);
             }
         }
     }
 
-    /// Calls `look` until it returns something, and makes progress meanwhile. `look` is called
+    /// Calls `poll` until it returns something, and makes progress meanwhile. `poll` is called
     /// outside the engine, so it may take long and call the program. Blocks as
-    /// [`drive`](Self::drive) does; a rank that changes what `look` checks must wake this rank.
+    /// [`drive`](Self::drive) does; a rank that changes what `poll` checks must wake this rank.
     ///
     /// # Errors
     /// When progress fails for lack of memory.
     pub fn watch<R>(
         &self,
         waiting: impl Fn(&EngineState, &mut WaitList),
-        mut look: impl FnMut() -> Option<R>,
+        mut poll: impl FnMut() -> Option<R>,
     ) -> Result<R, Fault> {
         for _ in 0..self.wait.direct_polls {
-            if let Some(r) = look() {
+            if let Some(r) = poll() {
                 return Ok(r);
             }
             if !self.wait.shares_core {
                 std::hint::spin_loop();
-            } else if give_way() {
+            } else if yield_core() {
                 break;
             }
         }
@@ -216,21 +216,21 @@ impl Engine {
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
-            if let Some(r) = look() {
+            if let Some(r) = poll() {
                 return Ok(r);
             }
             if self.enter(EngineState::progress)? {
                 idle = Idle::default();
             } else if self.pause(&mut idle) {
-                if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut EngineState| look())
+                if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut EngineState| poll())
                 {
                     return Ok(r);
                 }
                 self.check_loss()?;
-                self.heed_question(&mut spell, &waiting);
-            } else if idle.polls.is_multiple_of(HEED_EVERY) {
+                self.answer_open_question(&mut spell, &waiting);
+            } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
                 spell.since();
-                self.heed_question(&mut spell, &waiting);
+                self.answer_open_question(&mut spell, &waiting);
             }
         }
     }
@@ -251,13 +251,13 @@ impl Engine {
             // be among it.
             std::thread::yield_now();
         } else if idle.polls - polls < yields && !idle.lost_core {
-            if self.bell.is_some() {
+            if self.wake_socket.is_some() {
                 // Iterations are rarer now than the polling schedule of the network assumes.
-                self.enter(EngineState::hasten);
+                self.enter(EngineState::poll_all_next);
             }
             // If ranks share a core, the peer that this rank waits for may be next in the core's
             // run queue: a switch costs less than to sleep and to be woken.
-            idle.lost_core = give_way();
+            idle.lost_core = yield_core();
         } else if idle.polls < MIN_POLLS_BEFORE_PARKING {
             std::hint::spin_loop();
         } else {
@@ -282,17 +282,17 @@ impl Engine {
         f: &mut impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Option<R> {
         let block = self.segment.block(self.rank);
-        let what = self.first_pending(waiting);
-        block.set_waiting(Some((&what, spell.since())));
+        let pending = self.first_pending(waiting);
+        block.set_waiting(Some((&pending, spell.since())));
         let mut result = None;
-        self.rest(|state| {
+        self.sleep_unless(|state| {
             result = f(state);
             let stays_awake = result.is_some() || state.has_work();
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
             stays_awake
         });
         if self.is_watchful && result.is_none() && spell.is_due(LIVENESS_INTERVAL) {
-            self.enter(|state| state.look_for(&self.segment, what.peer));
+            self.enter(|state| state.check_alive(&self.segment, pending.peer));
         }
         block.set_waiting(None);
         result
@@ -300,14 +300,14 @@ impl Engine {
 
     /// Sleeps until a peer wakes this rank, or the network has something, unless `ready` finds that
     /// there is already something to do. May return early.
-    pub(crate) fn rest(&self, ready: impl FnOnce(&mut EngineState) -> bool) {
+    pub(crate) fn sleep_unless(&self, ready: impl FnOnce(&mut EngineState) -> bool) {
         let spot = &self.segment.block(self.rank).parking.0;
-        match &self.bell {
+        match &self.wake_socket {
             None => {
                 let limit = self.is_watchful.then_some(LIVENESS_INTERVAL);
                 spot.park(self.fencing, limit, || self.enter(ready));
             }
-            Some(bell) => spot.listen(self.fencing, bell, || {
+            Some(wake_socket) => spot.listen(self.fencing, wake_socket, || {
                 self.enter(|state| if ready(state) { None } else { state.watch() })
             }),
         }

@@ -68,7 +68,7 @@ fn get_any(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
         *arrived = state.progress()?;
         Ok(request.poll(state, take))
     };
-    Ok(poll?.ask(question, |state, list| list_all([&request], state, list))?)
+    Ok(poll?.try_once(question, |state, list| list_all([&request], state, list))?)
 }
 
 /// The active requests among some; the others count as complete.
@@ -116,7 +116,7 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
             Some(_) => all(state, true),
         })
     };
-    let outcomes = poll?.ask(question, |state, list| {
+    let outcomes = poll?.try_once(question, |state, list| {
         list_all(requests.iter().flatten(), state, list)
     })?;
     Ok(outcomes.map(|all| {
@@ -174,7 +174,7 @@ fn test_any_with<R>(
     let about = |state: &EngineState, list: &mut WaitList| {
         list_all(requests.iter().flatten(), state, list);
     };
-    Ok(poll.ask(question, about)?)
+    Ok(poll.try_once(question, about)?)
 }
 
 /// What a call on several requests found: nothing to wait for, nothing complete yet, or what

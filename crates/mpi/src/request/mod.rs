@@ -287,7 +287,7 @@ impl Request {
                 let end = if take {
                     state.take_schedule(*id)
                 } else {
-                    state.schedule_end(*id)
+                    state.schedule_result(*id)
                 }?;
                 (
                     Status::EMPTY,
@@ -336,7 +336,7 @@ impl Request {
                 .is_none()
                 .then(|| state.pending_receive(*id)),
             RequestWork::Schedule(id, label) => {
-                state.schedule_end(*id).is_none().then(|| Pending {
+                state.schedule_result(*id).is_none().then(|| Pending {
                     context: self.comm.as_ref().map(Comm::context),
                     name: label.name().map(Into::into),
                     ..Pending::of(WaitKind::Collective)

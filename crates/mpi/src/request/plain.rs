@@ -130,6 +130,6 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
         Simple::Receive(id) => list.add(state.pending_receive(id)),
         Simple::Done(_) | Simple::Other => {}
     };
-    let complete = process::begin_poll()?.ask(question, about)?;
+    let complete = process::begin_poll()?.try_once(question, about)?;
     Ok(complete.is_none())
 }

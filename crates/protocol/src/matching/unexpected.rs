@@ -15,9 +15,9 @@ struct UnexpectedNode<T> {
     value: T,
 }
 
-/// What is kept of the messages of one source.
+/// Number and bytes of the unexpected messages of one source.
 #[derive(Debug, Clone, Copy, Default)]
-struct KeptBytes {
+struct SourceBytes {
     messages: u32,
     bytes: u64,
 }
@@ -35,10 +35,10 @@ pub struct UnexpectedQueue<T> {
     nodes: Slab<UnexpectedNode<T>>,
     chains: [Chains; CLASSES],
     /// Classes that a receive has asked for; the chains of the others are not maintained.
-    kept: [bool; CLASSES],
+    has_chains: [bool; CLASSES],
     next_order: u64,
     /// By source; its length is the largest source so far, plus one.
-    by_source: Vec<KeptBytes>,
+    by_source: Vec<SourceBytes>,
     /// Bytes of all messages.
     bytes: u64,
 }
@@ -59,7 +59,7 @@ impl<T> Default for UnexpectedQueue<T> {
         UnexpectedQueue {
             nodes: Slab::new(),
             chains: std::array::from_fn(|_| Chains::new()),
-            kept: [true, false, false, false],
+            has_chains: [true, false, false, false],
             next_order: 0,
             by_source: Vec::new(),
             bytes: 0,
@@ -90,14 +90,14 @@ impl<T> UnexpectedQueue<T> {
     pub fn len_from(&self, source: u32) -> u32 {
         self.by_source
             .get(source as usize)
-            .map_or(0, |kept| kept.messages)
+            .map_or(0, |of_source| of_source.messages)
     }
 
     /// Bytes that the messages from `source` are counted with, and those of all messages.
     #[inline]
     pub fn bytes_from(&self, source: u32) -> (u64, u64) {
-        let kept = self.by_source.get(source as usize);
-        (kept.map_or(0, |kept| kept.bytes), self.bytes)
+        let of_source = self.by_source.get(source as usize);
+        (of_source.map_or(0, |of_source| of_source.bytes), self.bytes)
     }
 
     /// Keeps a message that has just arrived, of which `bytes` bytes are stored here; the ticket
@@ -108,7 +108,7 @@ impl<T> UnexpectedQueue<T> {
         self.next_order += 1;
         let source = envelope.source as usize;
         if source >= self.by_source.len() {
-            self.by_source.resize(source + 1, KeptBytes::default());
+            self.by_source.resize(source + 1, SourceBytes::default());
         }
         self.by_source[source].messages += 1;
         self.by_source[source].bytes += bytes as u64;
@@ -122,7 +122,7 @@ impl<T> UnexpectedQueue<T> {
             value,
         }) as u32;
         for class in 0..CLASSES {
-            if self.kept[class] {
+            if self.has_chains[class] {
                 self.chains[class].append(&mut self.nodes, index, self::links()[class]);
             }
         }
@@ -135,8 +135,8 @@ impl<T> UnexpectedQueue<T> {
             return None;
         }
         let class = pattern.class();
-        if !self.kept[class] {
-            self.keep(class);
+        if !self.has_chains[class] {
+            self.build_chains(class);
         }
         let mut at = self.chains[class].head(hash(pattern));
         while at != NIL {
@@ -149,10 +149,10 @@ impl<T> UnexpectedQueue<T> {
         None
     }
 
-    /// Builds the chains of a class that is asked for for the first time.
+    /// Builds the chains of a class when a receive of it is first posted.
     #[cold]
-    fn keep(&mut self, class: Class) {
-        self.kept[class] = true;
+    fn build_chains(&mut self, class: Class) {
+        self.has_chains[class] = true;
         let mut all: Vec<(u64, u32)> = self
             .nodes
             .iter()
@@ -178,14 +178,14 @@ impl<T> UnexpectedQueue<T> {
     /// Removes and returns the message with this ticket.
     pub fn remove(&mut self, ticket: u32) -> (MatchEnvelope, T) {
         for class in 0..CLASSES {
-            if self.kept[class] {
+            if self.has_chains[class] {
                 self.chains[class].unlink(&mut self.nodes, ticket, links()[class]);
             }
         }
         let node = self.nodes.remove(ticket as usize);
-        let kept = &mut self.by_source[node.envelope.source as usize];
-        kept.messages -= 1;
-        kept.bytes -= node.bytes as u64;
+        let of_source = &mut self.by_source[node.envelope.source as usize];
+        of_source.messages -= 1;
+        of_source.bytes -= node.bytes as u64;
         self.bytes -= node.bytes as u64;
         if self.nodes.is_empty() && self.nodes.capacity() > SHORT {
             // Not before: the messages that are removed last have the last entries.

@@ -42,15 +42,15 @@ struct Flow {
     from: u32,
     to: u32,
     begun: usize,
-    under_way: Vec<(SendId, Buffer)>,
+    active: Vec<(SendId, Buffer)>,
 }
 
 impl Flow {
     /// Advances its sends. True if anything changed.
     fn step(&mut self, engines: &[Engine], fabric: &Fabric) -> bool {
         let engine = &engines[self.from as usize];
-        let before = (self.begun, self.under_way.len());
-        self.under_way.retain(|(id, buffer)| {
+        let before = (self.begun, self.active.len());
+        self.active.retain(|(id, buffer)| {
             let done = engine.enter(|state| state.take_send(*id));
             if done {
                 fabric.remove_buffer(self.from, buffer.address());
@@ -58,22 +58,22 @@ impl Flow {
             }
             !done
         });
-        if self.under_way.len() < AT_ONCE && self.begun < MESSAGES {
+        if self.active.len() < AT_ONCE && self.begun < MESSAGES {
             let buffer = Buffer::of_message(self.begun, LEN, false);
             let (region, bytes) = buffer.memory();
             fabric.add_buffer(self.from, region, bytes);
             let sent = engine.enter(|state| state.send(self.to, 0, 0, &buffer.view, false));
             match sent.expect("no fault") {
-                Some(id) => self.under_way.push((id, buffer)),
+                Some(id) => self.active.push((id, buffer)),
                 None => fabric.remove_buffer(self.from, buffer.address()),
             }
             self.begun += 1;
         }
-        (self.begun, self.under_way.len()) != before
+        (self.begun, self.active.len()) != before
     }
 
     fn is_over(&self) -> bool {
-        self.begun == MESSAGES && self.under_way.is_empty()
+        self.begun == MESSAGES && self.active.is_empty()
     }
 }
 
@@ -92,7 +92,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
             from,
             to,
             begun: 0,
-            under_way: Vec::new(),
+            active: Vec::new(),
         })
         .collect();
     let (mut most, mut idle) = (0, 0);
@@ -151,7 +151,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
             }
         });
     }
-    while !flows.iter().all(Flow::is_over) || !engines.iter().all(is_settled) {
+    while !flows.iter().all(Flow::is_over) || !engines.iter().all(is_flushed) {
         idle += 1;
         assert!(idle < 200 * IDLE, "hangs");
         flows
@@ -173,7 +173,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
             engine.rank()
         );
     }
-    assert!(fabric.sent(packet::REQUEST) > 0, "nobody was held back");
+    assert!(fabric.sent(packet::RTS) > 0, "no sender was held back");
     let total = |counter| {
         engines
             .iter()
@@ -193,8 +193,8 @@ fn engines_but(engines: &[Engine], but: u32, f: impl Fn(&mut crate::EngineState)
     others.for_each(|engine| engine.enter(&f));
 }
 
-fn is_settled(engine: &Engine) -> bool {
-    engine.enter(|state| state.is_settled() && !state.has_work())
+fn is_flushed(engine: &Engine) -> bool {
+    engine.enter(|state| state.is_flushed() && !state.has_work())
 }
 
 proptest! {

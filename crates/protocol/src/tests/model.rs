@@ -35,7 +35,7 @@ pub struct Model {
     queues: Vec<Queues>,
     pub messages: Vec<Sent>,
     /// By sender and receiver: messages that have not arrived yet.
-    on_the_way: HashMap<(u32, u32), VecDeque<Message>>,
+    in_flight: HashMap<(u32, u32), VecDeque<Message>>,
     pub matched: HashMap<Receive, Message>,
     /// By message: a receive, or a matched probe, has taken it.
     pub is_taken: Vec<bool>,
@@ -46,7 +46,7 @@ impl Model {
         Model {
             queues: (0..ranks).map(|_| Queues::default()).collect(),
             messages: Vec::new(),
-            on_the_way: HashMap::new(),
+            in_flight: HashMap::new(),
             matched: HashMap::new(),
             is_taken: Vec::new(),
         }
@@ -65,15 +65,15 @@ impl Model {
         if receiver == envelope.source {
             return self.match_arrival(message);
         }
-        let way = (envelope.source, receiver);
-        self.on_the_way.entry(way).or_default().push_back(message);
+        let link = (envelope.source, receiver);
+        self.in_flight.entry(link).or_default().push_back(message);
     }
 
     /// The header of a message has arrived: it must be that of the oldest message in flight.
     pub fn arrive(&mut self, head: &Head) {
-        let way = (head.envelope.source, head.receiver);
-        let oldest = self.on_the_way.get_mut(&way).and_then(VecDeque::pop_front);
-        let message = oldest.unwrap_or_else(|| panic!("nobody has sent {head:?}"));
+        let link = (head.envelope.source, head.receiver);
+        let oldest = self.in_flight.get_mut(&link).and_then(VecDeque::pop_front);
+        let message = oldest.unwrap_or_else(|| panic!("no rank has sent {head:?}"));
         let sent = self.messages[message];
         assert_eq!(
             (head.envelope, head.len),

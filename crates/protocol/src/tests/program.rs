@@ -105,7 +105,7 @@ pub struct Run<'a> {
     fabric: Option<&'a Fabric>,
     pub model: Model,
     random: Random,
-    under_way: Vec<UnderWay>,
+    active: Vec<UnderWay>,
     receives: usize,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
             fabric,
             model: Model::new(engines.len()),
             random: Random(seed),
-            under_way: engines.iter().map(|_| UnderWay::default()).collect(),
+            active: engines.iter().map(|_| UnderWay::default()).collect(),
             receives: 0,
         }
     }
@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
     /// Receives everything that was sent, cancels the rest, and waits until all has completed.
     fn settle(&mut self) {
         for step in 0.. {
-            assert!(step < STEPS_MAX, "hangs with {:#?}", self.under_way);
+            assert!(step < STEPS_MAX, "hangs with {:#?}", self.active);
             let rank = self.random.below(self.engines.len()) as u32;
             self.progress(rank);
             if self.random.one_in(4) {
@@ -164,7 +164,7 @@ impl<'a> Run<'a> {
     }
 
     fn receive_leftovers(&mut self, rank: u32) {
-        if let Some((message, id)) = self.under_way[rank as usize].probed.pop() {
+        if let Some((message, id)) = self.active[rank as usize].probed.pop() {
             self.receive_probed(rank, message, id);
         }
         if let Some(&message) = self.model.unexpected(rank).first() {
@@ -185,11 +185,11 @@ impl<'a> Run<'a> {
         }
         let is_idle =
             |u: &UnderWay| u.sends.is_empty() && u.receives.is_empty() && u.probed.is_empty();
-        self.under_way.iter().all(is_idle)
+        self.active.iter().all(is_idle)
             && self
                 .engines
                 .iter()
-                .all(|e| e.enter(|state| state.is_settled() && !state.has_work()))
+                .all(|e| e.enter(|state| state.is_flushed() && !state.has_work()))
     }
 
     fn call(&mut self, rank: u32, call: &Call) {
@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
             }
             Call::MatchedProbe(pattern) => {
                 if self.random.one_in(2)
-                    && let Some((message, id)) = self.under_way[rank as usize].probed.pop()
+                    && let Some((message, id)) = self.active[rank as usize].probed.pop()
                 {
                     self.receive_probed(rank, message, id);
                 }
@@ -230,11 +230,11 @@ impl<'a> Run<'a> {
                 let expected = self.model.take(rank, &pattern);
                 self.assert_found(expected, found.map(|(_, a)| (a.envelope, a.bytes)));
                 if let (Some(message), Some((id, _))) = (expected, found) {
-                    self.under_way[rank as usize].probed.push((message, id));
+                    self.active[rank as usize].probed.push((message, id));
                 }
             }
             Call::Cancel(which) => {
-                let receives = &self.under_way[rank as usize].receives;
+                let receives = &self.active[rank as usize].receives;
                 if let Some(&(receive, ..)) = receives.get(which % receives.len().max(1)) {
                     self.cancel(rank, |_, r| r == receive);
                 }
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
         }
         match sent.expect("memory") {
             None => self.end_send(rank, id, sync, &buffer),
-            Some(send) => self.under_way[rank as usize]
+            Some(send) => self.active[rank as usize]
                 .sends
                 .push((id, send, sync, buffer)),
         }
@@ -299,7 +299,7 @@ impl<'a> Run<'a> {
         self.receives += 1;
         self.model.receive(rank, receive, pattern);
         let id = id.expect("memory");
-        self.under_way[rank as usize]
+        self.active[rank as usize]
             .receives
             .push((receive, id, buffer));
     }
@@ -311,14 +311,14 @@ impl<'a> Run<'a> {
         self.receives += 1;
         self.model.matched.insert(receive, message);
         let id = id.expect("memory");
-        self.under_way[rank as usize]
+        self.active[rank as usize]
             .receives
             .push((receive, id, buffer));
     }
 
     /// Cancels the first receive that `fits` selects. False if there is none.
     fn cancel(&mut self, rank: u32, fits: impl Fn(&Model, Receive) -> bool) -> bool {
-        let receives = &mut self.under_way[rank as usize].receives;
+        let receives = &mut self.active[rank as usize].receives;
         let Some(at) = receives.iter().position(|(r, ..)| fits(&self.model, *r)) else {
             return false;
         };
@@ -337,7 +337,7 @@ impl<'a> Run<'a> {
             self.enter(rank, |state| state.take_received(id));
             buffer.assert_holds(0, 0);
         } else {
-            self.under_way[rank as usize]
+            self.active[rank as usize]
                 .receives
                 .push((receive, id, buffer));
         }
@@ -358,21 +358,21 @@ impl<'a> Run<'a> {
     /// Handles what has completed.
     fn harvest(&mut self, rank: u32) {
         let mut at = 0;
-        while let Some((message, id, sync, _)) = self.under_way[rank as usize].sends.get(at) {
+        while let Some((message, id, sync, _)) = self.active[rank as usize].sends.get(at) {
             let (message, id, sync) = (*message, *id, *sync);
             if self.enter(rank, |state| state.take_send(id)) {
-                let (.., buffer) = self.under_way[rank as usize].sends.swap_remove(at);
+                let (.., buffer) = self.active[rank as usize].sends.swap_remove(at);
                 self.end_send(rank, message, sync, &buffer);
             } else {
                 at += 1;
             }
         }
         at = 0;
-        while let Some(&(receive, id, _)) = self.under_way[rank as usize].receives.get(at) {
+        while let Some(&(receive, id, _)) = self.active[rank as usize].receives.get(at) {
             match self.enter(rank, |state| state.take_received(id)) {
                 None => at += 1,
                 Some(end) => {
-                    let (.., buffer) = self.under_way[rank as usize].receives.swap_remove(at);
+                    let (.., buffer) = self.active[rank as usize].receives.swap_remove(at);
                     self.assert_received(receive, &end, &buffer);
                 }
             }

@@ -58,7 +58,7 @@ fn what_lies_in_one_piece_is_read() {
     for capacity in [LEN, LEN + 10, 700] {
         let fabric = exchange(Script::PLAIN, (false, false), capacity);
         assert_eq!(
-            (fabric.sent(packet::CHUNK), fabric.sent(packet::DONE)),
+            (fabric.sent(packet::CHUNK), fabric.sent(packet::FIN)),
             (0, 1)
         );
     }
@@ -76,10 +76,7 @@ fn a_refused_read_falls_back_to_chunks() {
             fabric.sent(packet::CHUNK),
             LEN.div_ceil(script.payload_max) as u64
         );
-        assert_eq!(
-            (fabric.sent(packet::CLEAR), fabric.sent(packet::DONE)),
-            (1, 0)
-        );
+        assert_eq!((fabric.sent(packet::CTS), fabric.sent(packet::FIN)), (1, 0));
     }
 }
 
@@ -97,10 +94,7 @@ fn what_is_scattered_or_cannot_be_read_comes_in_chunks() {
     ] {
         let fabric = exchange(script, scattered, LEN);
         assert_eq!(fabric.sent(packet::CHUNK), 8);
-        assert_eq!(
-            (fabric.sent(packet::CLEAR), fabric.sent(packet::DONE)),
-            (1, 0)
-        );
+        assert_eq!((fabric.sent(packet::CTS), fabric.sent(packet::FIN)), (1, 0));
     }
 }
 
@@ -109,7 +103,7 @@ fn what_is_scattered_or_cannot_be_read_comes_in_chunks() {
 fn a_long_message_for_an_empty_buffer_is_acknowledged() {
     let fabric = exchange(Script::PLAIN, (false, false), 0);
     assert_eq!(
-        (fabric.sent(packet::CHUNK), fabric.sent(packet::DONE)),
+        (fabric.sent(packet::CHUNK), fabric.sent(packet::FIN)),
         (0, 1)
     );
 }

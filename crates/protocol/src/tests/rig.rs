@@ -124,7 +124,7 @@ fn engine(
         net: transport.map(|t| t as Box<dyn Transport>),
         direct: Direct::new(segment, rank, direct),
         offload: None,
-        attended: false,
+        has_progress_thread: false,
         wake_fencing: Fencing::Sender,
         loopback: false,
         collective_costs: Arc::new(CollectiveCosts::default()),

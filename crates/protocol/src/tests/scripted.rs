@@ -117,8 +117,8 @@ struct Inner {
     heads: Vec<Head>,
     /// By kind: packets sent so far.
     sent: [u64; 256],
-    looks: u64,
-    looks_max: u64,
+    polls: u64,
+    polls_max: u64,
 }
 
 /// The network through which the ranks of a test communicate.
@@ -142,8 +142,8 @@ impl Fabric {
             next_key: 1,
             heads: Vec::new(),
             sent: [0; 256],
-            looks: 0,
-            looks_max: u64::MAX,
+            polls: 0,
+            polls_max: u64::MAX,
         })))
     }
 
@@ -168,9 +168,9 @@ impl Fabric {
     }
 
     /// Panics after this many further polls: some rank waits for ever.
-    pub fn limit_looks(&self, looks: u64) {
+    pub fn limit_polls(&self, polls: u64) {
         let mut inner = self.lock();
-        inner.looks_max = inner.looks + looks;
+        inner.polls_max = inner.polls + polls;
     }
 
     /// Brings the next packet from `source` to `receiver`. False if there is none.
@@ -228,7 +228,7 @@ impl Fabric {
         let inner = self.lock();
         assert!(
             inner.links.iter().all(VecDeque::is_empty),
-            "packets are on their way"
+            "packets are in flight"
         );
         for (rank, port) in inner.ports.iter().enumerate() {
             assert!(port.inbox.is_empty(), "rank {rank} has packets");
@@ -274,9 +274,9 @@ impl Inner {
         Err(NetError::Lost(loss(peer)).into())
     }
 
-    fn look(&mut self, me: u32) {
-        self.looks += 1;
-        assert!(self.looks <= self.looks_max, "rank {me} waits for ever");
+    fn poll_links(&mut self, me: u32) {
+        self.polls += 1;
+        assert!(self.polls <= self.polls_max, "rank {me} waits for ever");
         let rank = me as usize;
         self.ports[rank].stuck.fill(false);
         for _ in 0..self.random.below(self.script.brings + 1) {
@@ -433,7 +433,7 @@ impl Transport for Scripted {
     }
 
     fn poll(&mut self) {
-        self.fabric.lock().look(self.me);
+        self.fabric.lock().poll_links(self.me);
     }
 
     fn peek_found(&self) -> Option<(u32, Packet)> {
@@ -467,7 +467,7 @@ impl Transport for Scripted {
         let len = match packet.kind {
             packet::EAGER => usize::from(packet.inline_len).max(packet.payload as usize),
             packet::EAGER_SYNC => packet.payload as usize,
-            packet::REQUEST => packet::read_request(packet).len as usize,
+            packet::RTS => packet::read_rts(packet).len as usize,
             _ => return,
         };
         inner.heads.push(Head {
@@ -495,7 +495,7 @@ impl Transport for Scripted {
             let start = region.address();
             start <= address && address + len <= start + bytes
         });
-        let (region, _) = buffer.expect("exposed memory belongs to a send under way");
+        let (region, _) = buffer.expect("exposed memory belongs to a send in progress");
         let region = region.clone();
         let named = RemoteRegion {
             key,

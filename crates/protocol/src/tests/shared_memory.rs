@@ -57,7 +57,7 @@ proptest! {
 
 #[test]
 fn long_messages_go_by_the_kernel_where_it_copies_and_by_packets_elsewhere() {
-    for (shape, direct, way) in [
+    for (shape, direct, class) in [
         (SHAPE, DirectOptions::CMA, TrafficClass::Direct),
         (FIFOS, DirectOptions::CMA, TrafficClass::Direct),
         (SHAPE, DirectOptions::OFF, TrafficClass::Cells),
@@ -85,9 +85,9 @@ fn long_messages_go_by_the_kernel_where_it_copies_and_by_packets_elsewhere() {
         Run::new(&engines, None, 5).run(&[(0, send), (1, receive)]);
         let counters = engines[0].counters();
         assert_eq!(
-            (counters.messages(way), counters.bytes(way)),
+            (counters.messages(class), counters.bytes(class)),
             (1, 300_000),
-            "{way:?}"
+            "{class:?}"
         );
     }
 }

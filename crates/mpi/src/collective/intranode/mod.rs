@@ -190,7 +190,7 @@ impl NodeContext {
             false => FastPath::new(&choices, reach),
         };
         let has_cores = cores == members.len();
-        let reach_peers = Some(engine.reach().clone());
+        let reach_peers = Some(engine.peer_access().clone());
         let mode = engine.thread_mode();
         let team = area.map(|area| NodeGroup::new(area, reach_peers, tree, has_cores, mode));
         Ok(NodeContext {
