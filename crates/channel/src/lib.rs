@@ -209,7 +209,7 @@ pub enum ChannelError {
     Segment(#[from] mica_node::segment::SegmentError),
     /// The network failed, or a peer is lost.
     #[error(transparent)]
-    Net(#[from] net::NetError),
+    Net(#[from] transport::NetError),
     /// A peer's memory could not be reached.
     #[error(transparent)]
     Direct(#[from] direct::PeerAccessError),

@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use mica_bootstrap::inherited::{DescriptorKind, DescriptorRequest};
-use mica_node::area::Budget;
 use mica_node::process::{
     ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, proc_is_ours,
     reap_orphans, set_nonblocking, signal, take_terminal_back, wait_readable,
 };
+use mica_node::segment::AreaBudget;
 use mica_node::segment::{JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};
 
@@ -398,7 +398,7 @@ impl<'a> RankProcesses<'a> {
     }
 
     /// The memory of the areas of communicators.
-    pub fn areas(&self) -> Budget<'_> {
+    pub fn areas(&self) -> AreaBudget<'_> {
         self.segment.area_budget()
     }
 

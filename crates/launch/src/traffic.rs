@@ -1,8 +1,8 @@
 //! The table of bytes and messages per path, from the counters that ranks leave in the job segment
 //! (`MICA_STATS=table`).
 
-use mica_node::area::Budget;
 use mica_node::counters::{COUNTERS, Counters, TrafficClass};
+use mica_node::segment::AreaBudget;
 use std::fmt::Write as _;
 
 /// The values of one rank's counters, as messages carry them.
@@ -42,7 +42,7 @@ pub fn table(ranks: &[CounterValues]) -> String {
 }
 
 /// The memory that this node's collective areas use, and their limit.
-pub fn areas(budget: &Budget<'_>) -> String {
+pub fn areas(budget: &AreaBudget<'_>) -> String {
     format!(
         "mpiexec: shared areas of communicators have {} KiB of {} KiB\n",
         budget.used() >> 10,

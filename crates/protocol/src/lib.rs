@@ -41,7 +41,7 @@ mod traffic;
 mod wait;
 
 use mica_channel::ChannelError;
-use mica_channel::net::NetError;
+use mica_channel::transport::NetError;
 
 pub use engine::Engine;
 pub use hang::{Describe, IdleScene, Pending, WaitList};

@@ -17,7 +17,7 @@ use mica_channel::RemoteRegion;
 use mica_channel::memory::View;
 use mica_channel::transport::WaitMode;
 use mica_node::counters::TrafficClass;
-use mica_node::park::BellWatch;
+use mica_node::park::WakeEvents;
 use mica_node::segment::JobSegment;
 use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_way};
 use slab::Slab;
@@ -175,14 +175,14 @@ impl EngineState {
     }
 
     /// How to wait for the network; `None` when it has something to do, or the job has none.
-    pub(crate) fn watch(&mut self) -> Option<BellWatch> {
+    pub(crate) fn watch(&mut self) -> Option<WakeEvents> {
         let net = self.channels.net.as_deref_mut()?;
         match net.prepare_to_wait() {
             WaitMode::Ready => {
                 self.poll_all_next();
                 None
             }
-            WaitMode::Descriptor(descriptor) => Some(BellWatch {
+            WaitMode::Descriptor(descriptor) => Some(WakeEvents {
                 descriptor: Some(descriptor),
                 limit: Some(
                     net.wait_at_most()
@@ -191,7 +191,7 @@ impl EngineState {
             }),
             WaitMode::Poll => {
                 self.poll_all_next();
-                Some(BellWatch {
+                Some(WakeEvents {
                     descriptor: None,
                     limit: Some(POLL_SLEEP),
                 })

@@ -19,9 +19,10 @@ use crate::wait::WaitPolicy;
 use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
 use mica_channel::direct::{self, Direct};
-use mica_channel::net::{self, Net, NetError};
+use mica_channel::net::{self, Net};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
+use mica_channel::transport::NetError;
 use mica_channel::transport::Transport;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing, WakeSocket};
@@ -205,7 +206,7 @@ impl Engine {
             None => None,
             Some(_) => {
                 let wake_socket = WakeSocket::new().map_err(StartError::WakeSocket)?;
-                segment.block(rank).parking.0.hang(&wake_socket);
+                segment.block(rank).parking.0.set_wake_socket(&wake_socket);
                 Some(wake_socket)
             }
         };

@@ -13,6 +13,7 @@
 //! and datatypes, and promises that the bytes which the operation covers are readable, and writable
 //! where it receives, until that operation completes (MPI 5.0, 3.4, 3.7.2).
 
+mod bytes;
 mod heap;
 mod layout;
 mod region;

@@ -4,8 +4,9 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::bytes::{copy_any, copy_small};
 use super::layout::{TypeLayout, TypeLayoutError, copy};
-use super::region::{Block, Region, copy_any, copy_small};
+use super::region::{Block, Region};
 
 /// Order and extent of a message's bytes relative to a region's address.
 #[derive(Clone, Debug)]
@@ -87,6 +88,15 @@ pub struct ByteRun {
     pub address: usize,
     /// Number of bytes, not 0.
     pub len: usize,
+}
+
+impl Region {
+    /// The message of this shape here. The region's bounds must hold the whole shape. Anything else
+    /// is an internal error, and it panics.
+    #[inline]
+    pub fn view(self, shape: Shape) -> View {
+        View::new(self, shape)
+    }
 }
 
 impl View {

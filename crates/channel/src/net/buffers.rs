@@ -7,8 +7,8 @@ use std::ptr;
 
 use super::bindings as fi;
 use super::endpoint::Endpoint;
-use super::error::NetError;
 use crate::memory::{Block, Region};
+use crate::transport::NetError;
 
 /// The purpose of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use super::bindings as fi;
-use super::error::NetError;
 use super::library::{FabricInfo, Libfabric};
+use crate::transport::NetError;
 
 /// Calls a function of an object's operations table.
 macro_rules! call {

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
 
 use super::bindings as fi;
-use super::error::NetError;
+use crate::transport::NetError;
 
 /// The file that the dynamic linker looks for if none is configured.
 const DEFAULT: &str = "libfabric.so.1";

@@ -5,11 +5,11 @@ use std::ffi::c_void;
 use super::bindings as fi;
 use super::buffers::{OperationContexts, OperationPurpose};
 use super::endpoint::OperationFailure;
-use super::error::NetError;
 use super::wire::{self, WireError};
 use super::{ArrivedPacket, Net, SENDS};
 use crate::memory::View;
 use crate::shm::Packet;
+use crate::transport::NetError;
 use crate::{ChannelError, PacketSource};
 
 /// Longest message, in bytes, that is assembled on the stack for the provider to copy.

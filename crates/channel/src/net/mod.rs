@@ -32,7 +32,6 @@ mod bindings;
 mod buffers;
 pub mod choice;
 mod endpoint;
-mod error;
 mod library;
 mod messages;
 mod offers;
@@ -47,14 +46,13 @@ mod windows;
 #[doc(hidden)]
 pub mod wire;
 
-pub use error::{LostPeer, NetError};
 pub use options::NetOptions;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::shm::Packet;
-use crate::transport::WaitMode;
+use crate::transport::{LostPeer, NetError, WaitMode};
 use crate::{Capabilities, Channel};
 use bindings as fi;
 use buffers::{OperationPurpose, RegisteredBuffers, SendPools};

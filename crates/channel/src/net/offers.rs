@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::bindings as fi;
 use super::choice::{self, Address, OfferVerdict, ProviderOffer, ProviderRequest};
-use super::error::NetError;
 use super::library::{FabricInfo, Libfabric};
 use crate::Capabilities;
+use crate::transport::NetError;
 
 /// Modes of memory registration that the channel supports; a provider names those that it requires.
 const MR_MODES: u64 = fi::FI_MR_LOCAL

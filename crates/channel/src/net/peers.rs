@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::error::{LostPeer, NetError};
+use crate::transport::{LostPeer, NetError};
 
 /// One peer.
 #[derive(Debug)]

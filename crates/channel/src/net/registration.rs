@@ -12,7 +12,7 @@
 //!
 //! In both cases a registration in use is shared: its memory stays mapped as long as it is in use.
 
-use super::error::NetError;
+use crate::transport::NetError;
 
 /// Registers memory.
 pub(super) trait Registrar {

@@ -12,10 +12,10 @@ use super::Net;
 use super::bindings as fi;
 use super::buffers::{OperationContexts, OperationPurpose, RegisteredBuffers};
 use super::endpoint::{Endpoint, OperationFailure};
-use super::error::NetError;
 use super::messages::is_loss;
 use super::registration::{Registrar, RegistrationUse};
 use crate::memory::View;
+use crate::transport::NetError;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteRegion};
 

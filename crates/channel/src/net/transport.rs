@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{LostPeer, Net};
+use super::Net;
 use crate::memory::View;
 use crate::shm::Packet;
-use crate::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
+use crate::transport::{LostPeer, ReadableRegion, Transport, TransportCompletion, WaitMode};
 use crate::{ChannelError, RemoteRegion};
 
 impl Transport for Net {

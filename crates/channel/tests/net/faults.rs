@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::kit::*;
-use mica_channel::net::{Net, NetError};
+use mica_channel::net::Net;
+use mica_channel::transport::NetError;
 use mica_channel::transport::WaitMode;
 
 /// Set for the child of a test: what it is to do.

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::net::choice::ProviderRequest;
-use mica_channel::net::{Net, NetError, NetOptions, ProviderOffers};
+use mica_channel::net::{Net, NetOptions, ProviderOffers};
 use mica_channel::shm::Packet;
+use mica_channel::transport::NetError;
 use mica_channel::{ChannelError, PacketSource};
 
 /// The job's cookie in these tests.

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::kit::*;
-use mica_channel::net::{Net, NetError};
+use mica_channel::net::Net;
+use mica_channel::transport::NetError;
 use mica_channel::{Capabilities, Channel, RemoteMemory, RemoteRegion, Width};
 
 const ATOMICS: Capabilities = Capabilities::ATOMIC_ADD

@@ -2,8 +2,22 @@
 //! bound.
 
 use super::line::{FinishedMark, FlagLine};
-use super::{CELL_MAX, CELL_MIN, TURNS};
 use crate::segment::{AREA_SPAN, PAGE};
+
+/// Operation slots of an area: operations of one communicator that have separate lines and cells.
+pub const TURNS: usize = 4;
+
+/// Minimum of bytes of a cell.
+pub const CELL_MIN: usize = 256;
+
+/// Maximum of bytes of a cell: several fit the cache of a core.
+pub const CELL_MAX: usize = 32 * 1024;
+
+/// Bytes of a cell in an area of `members` members, whose cells have `bound` bytes together at
+/// most. `None` if a cell would be smaller than [`CELL_MIN`].
+pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
+    AreaLayout::new(members, bound).map(|layout| layout.cell_bytes())
+}
 
 /// Bytes of a member's lines, one for each operation slot, and its mark.
 pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::<FinishedMark>();

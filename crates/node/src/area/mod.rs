@@ -22,14 +22,14 @@
 //!
 //! Areas lie in the job's file beyond the slots, at an offset that follows from the communicator's
 //! context ([`Geometry::area`](crate::segment::Geometry::area)), so that no message is needed to
-//! agree on it. Memory is allocated when an area is opened, within the node's [`Budget`]. If the
+//! agree on it. Memory is allocated when an area is opened, within the node's [budget](crate::segment::AreaBudget). If the
 //! budget does not suffice, all members are refused alike and work without an area.
 
-mod budget;
 mod completion;
 mod head;
 mod layout;
 mod line;
+mod mapping;
 mod open;
 
 #[cfg(all(test, loom))]
@@ -37,32 +37,17 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use budget::Budget;
 pub use completion::Completions;
+pub use layout::{CELL_MAX, CELL_MIN, TURNS, cell_bytes};
 pub use line::{FinishedMark, FlagLine, INLINE, Inline};
 
 use crate::park::{Fencing, ParkingSpot};
 use crate::segment::JobSegment;
 use head::{AreaHead, Awaited};
 use layout::AreaLayout;
-use open::AreaMapping;
+use mapping::AreaMapping;
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// Operation slots of an area: operations of one communicator that have separate lines and cells.
-pub const TURNS: usize = 4;
-
-/// Minimum of bytes of a cell.
-pub const CELL_MIN: usize = 256;
-
-/// Maximum of bytes of a cell: several fit the cache of a core.
-pub const CELL_MAX: usize = 32 * 1024;
-
-/// Bytes of a cell in an area of `members` members, whose cells have `bound` bytes together at
-/// most. `None` if a cell would be smaller than [`CELL_MIN`].
-pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
-    AreaLayout::new(members, bound).map(|layout| layout.cell_bytes())
-}
 
 /// One member's view of an area, made by [`JobSegment::open_area`].
 #[derive(Debug)]
@@ -105,7 +90,7 @@ impl RawArea {
         self.layout.cell_bytes()
     }
 
-    /// Bytes of the whole area, as the [`Budget`] counts them.
+    /// Bytes of the whole area, as the [budget](crate::segment::AreaBudget) counts them.
     pub fn bytes(&self) -> usize {
         self.layout.bytes()
     }

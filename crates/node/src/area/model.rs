@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::lock::ThreadMode;
+use crate::segment::AreaBudget;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use loom::sync::Arc;
 use loom::thread::spawn;
@@ -331,13 +332,13 @@ fn a_budget_grants_what_fits() {
         let areas = [3, 4].map(|bytes| {
             let used = used.clone();
             spawn(move || {
-                let budget = Budget::new(&used, 9, 9);
+                let budget = AreaBudget::new(&used, 9, 9);
                 assert!(budget.take(bytes), "there is room for all");
                 assert!((bytes as u64..=9).contains(&budget.used()));
                 budget.give_back(bytes);
             })
         });
-        let budget = Budget::new(&used, 9, 9);
+        let budget = AreaBudget::new(&used, 9, 9);
         assert!(budget.take(2), "there is room for all");
         budget.give_back(2);
         for area in areas {
@@ -355,7 +356,7 @@ fn a_budget_is_never_exceeded() {
     model.check(|| {
         let used = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
         let round = |used: &(AtomicU64, AtomicU64)| {
-            let budget = Budget::new(&used.0, 9, 9);
+            let budget = AreaBudget::new(&used.0, 9, 9);
             let taken = budget.take(5);
             assert!(budget.used() <= 9);
             if taken {
@@ -375,7 +376,7 @@ fn a_budget_is_never_exceeded() {
             granted |= area.join().expect("thread");
         }
         assert!(granted, "the first to ask had room");
-        let budget = Budget::new(&used.0, 9, 9);
+        let budget = AreaBudget::new(&used.0, 9, 9);
         assert_eq!(budget.used(), 0);
         assert!(budget.take(9) && !budget.take(1) && !budget.take(usize::MAX));
     });

@@ -1,11 +1,9 @@
 //! Opening an area and closing it.
 
 use super::RawArea;
-use super::head::AreaHead;
 use super::layout::{AreaLayout, MEMBER_BYTES};
+use super::mapping::AreaMapping;
 use crate::segment::{JobSegment, PAGE, SegmentError};
-use std::io;
-use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -93,75 +91,5 @@ impl Drop for RawArea {
                 self.segment.area_budget().give_back(bytes);
             }
         }
-    }
-}
-
-/// The mapping of an area: its part of the job's file.
-#[derive(Debug)]
-pub(super) struct AreaMapping {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-impl AreaMapping {
-    /// Maps `bytes` bytes of the file, of which the first page is allocated.
-    fn new(segment: &JobSegment, offset: u64, bytes: usize) -> Result<AreaMapping, SegmentError> {
-        // SAFETY: a fresh mapping at an address that the kernel chooses; MAP_NORESERVE since memory
-        // is allocated separately.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                segment.as_fd().as_raw_fd(),
-                offset as libc::off_t,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(SegmentError::System {
-                call: "mmap",
-                bytes,
-                source: io::Error::last_os_error(),
-            });
-        }
-        let base = NonNull::new(base.cast()).expect("mmap does not return null");
-        Ok(AreaMapping { base, bytes })
-    }
-
-    pub fn head(&self) -> &AreaHead {
-        // SAFETY: the first page is allocated; zeroed memory is a valid head; all access goes
-        // through its atomics.
-        unsafe { self.base.cast().as_ref() }
-    }
-
-    #[inline(always)]
-    pub fn at(&self, offset: usize) -> NonNull<u8> {
-        debug_assert!(offset < self.bytes);
-        // SAFETY: the callers' offsets follow from the layout that the mapping was made for.
-        unsafe { self.base.add(offset) }
-    }
-
-    /// Maps allocated bytes for writing, as [`JobSegment::populate`] does.
-    fn populate(&self, offset: usize, bytes: usize) {
-        let start = offset / PAGE * PAGE;
-        let end = offset + bytes;
-        debug_assert!(end <= self.bytes);
-        // SAFETY: the range lies in our mapping; populating does not change its bytes.
-        unsafe {
-            libc::madvise(
-                self.at(start).as_ptr().cast(),
-                end - start,
-                libc::MADV_POPULATE_WRITE,
-            )
-        };
-    }
-}
-
-impl Drop for AreaMapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped with this length in `new`; references into the mapping borrow the area
-        // that owns it.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

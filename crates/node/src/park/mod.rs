@@ -22,23 +22,25 @@
 //! futex: it [listens](ParkingSpot::listen) to the descriptor and to its wake-up socket. One thread
 //! of the rank has the watch and listens; the others sleep until it gives the watch up.
 
-mod bell;
+mod events;
 mod membarrier;
 #[cfg(not(loom))]
 mod socket;
 #[cfg(loom)]
 #[path = "socket_model.rs"]
 mod socket;
+mod wake_socket;
 
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use bell::{BellWatch, WakeSocket};
+pub use events::WakeEvents;
 pub use membarrier::{
     is_available as membarrier_available, register as membarrier_register, run as membarrier_run,
 };
+pub use wake_socket::WakeSocket;
 
 use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicU32, Ordering, fence};
@@ -88,14 +90,14 @@ const WAKE_UP: u32 = 4;
 pub struct ParkingSpot {
     word: AtomicU32,
     /// Written by the owner before the first LISTENING.
-    bell: AtomicU32,
+    socket: AtomicU32,
 }
 
 impl Default for ParkingSpot {
     fn default() -> ParkingSpot {
         ParkingSpot {
             word: AtomicU32::new(AWAKE),
-            bell: AtomicU32::new(0),
+            socket: AtomicU32::new(0),
         }
     }
 }
@@ -169,7 +171,7 @@ impl ParkingSpot {
             match word.compare_exchange(seen, woken, relaxed, relaxed) {
                 Ok(_) if seen & STATE == LISTENING => {
                     // Other threads of that rank sleep until its listener gives the watch up.
-                    return socket::ring(self.bell.load(Ordering::Relaxed));
+                    return socket::wake(self.socket.load(Ordering::Relaxed));
                 }
                 Ok(_) => return futex::wake_all(word, FutexScope::Node),
                 Err(now) => seen = now,
@@ -181,35 +183,35 @@ impl ParkingSpot {
 impl ParkingSpot {
     /// Sets the wake-up socket that wakers use. To be called once, by the owner, before it first
     /// listens.
-    pub fn hang(&self, bell: &WakeSocket) {
-        self.bell.store(bell.number(), Ordering::Relaxed);
+    pub fn set_wake_socket(&self, socket: &WakeSocket) {
+        self.socket.store(socket.number(), Ordering::Relaxed);
     }
 
-    /// Waits until [`ParkingSpot::wake`] or an event that the [`BellWatch`] names, unless `ready`
+    /// Waits until [`ParkingSpot::wake`] or an event that the [`WakeEvents`] names, unless `ready`
     /// returns `None`: then there is work already. May return early. Several threads of the rank
     /// may call this at once.
     pub fn listen(
         &self,
         fencing: Fencing,
-        bell: &WakeSocket,
-        ready: impl FnOnce() -> Option<BellWatch>,
+        socket: &WakeSocket,
+        ready: impl FnOnce() -> Option<WakeEvents>,
     ) {
         // SYNC watch: read before the announcement. The thread that gives the watch up first
         // withdraws all announcements so far, and then counts a handover. So a thread that
         // announced itself before that does not sleep, or is woken.
-        let handovers = bell.handovers();
-        let watches = bell.take_watch();
+        let handovers = socket.handovers();
+        let watches = socket.take_watch();
         let (_, limit) = self.announce(LISTENING, fencing, None);
-        let watch = ready();
+        let events = ready();
         if watches {
-            if let Some(watch) = watch {
-                bell.await_ring(watch.shorter(limit));
+            if let Some(events) = events {
+                socket.await_events(events.shorter(limit));
             }
             // Before the watch is given up: the next thread that takes it announces itself again.
             self.word.fetch_and(!STATE, Ordering::SeqCst);
-            bell.give_up_watch();
-        } else if let Some(watch) = watch {
-            bell.await_handover(handovers, watch.shorter(limit).limit);
+            socket.give_up_watch();
+        } else if let Some(events) = events {
+            socket.await_handover(handovers, events.shorter(limit).limit);
         }
     }
 }

@@ -59,18 +59,18 @@ fn the_watch_is_handed_over_without_a_loss() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let bell = WakeSocket::new().expect("a bell");
-        let shared = Arc::new((ParkingSpot::default(), AtomicU32::new(0), bell));
-        shared.0.hang(&shared.2);
+        let socket = WakeSocket::new().expect("a socket");
+        let shared = Arc::new((ParkingSpot::default(), AtomicU32::new(0), socket));
+        shared.0.set_wake_socket(&shared.2);
         let (busy, waits) = (shared.clone(), shared.clone());
         let busy = loom::thread::spawn(move || {
             busy.0.listen(Fencing::Sender, &busy.2, || None);
         });
         let waits = loom::thread::spawn(move || {
-            let (spot, message, bell) = &*waits;
+            let (spot, message, socket) = &*waits;
             while message.load(Ordering::Acquire) == 0 {
-                spot.listen(Fencing::Sender, bell, || {
-                    (message.load(Ordering::Acquire) == 0).then(BellWatch::default)
+                spot.listen(Fencing::Sender, socket, || {
+                    (message.load(Ordering::Acquire) == 0).then(WakeEvents::default)
                 });
             }
         });

@@ -7,11 +7,11 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use super::bell::BellWatch;
+use super::events::WakeEvents;
 
 /// The datagram socket of one [`WakeSocket`](super::WakeSocket).
 #[derive(Debug)]
-pub struct BellSocket {
+pub struct DatagramSocket {
     descriptor: OwnedFd,
     number: u32,
 }
@@ -47,12 +47,12 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-impl BellSocket {
+impl DatagramSocket {
     /// Makes a socket.
     ///
     /// # Errors
     /// When the system refuses a socket, or a name of this kind for it.
-    pub fn new() -> io::Result<BellSocket> {
+    pub fn new() -> io::Result<DatagramSocket> {
         let socket = socket()?;
         let (mut name, _) = address(0);
         // SAFETY: the address is valid for the length given; passing only the family lets the
@@ -76,7 +76,7 @@ impl BellSocket {
             .ok()
             .filter(|_| len == length(1 + DIGITS))
             .ok_or_else(|| io::Error::other("the kernel chose a name of an unknown kind"))?;
-        Ok(BellSocket {
+        Ok(DatagramSocket {
             descriptor: socket,
             number,
         })
@@ -96,8 +96,8 @@ impl BellSocket {
         }
     }
 
-    /// Waits for a wake-up or for what `watch` names.
-    pub fn await_ring(&self, watch: BellWatch) {
+    /// Waits for a wake-up or for one of `events`.
+    pub fn await_events(&self, events: WakeEvents) {
         let wanted = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
@@ -106,9 +106,9 @@ impl BellSocket {
         // poll ignores a negative descriptor.
         let mut fds = [
             wanted(self.descriptor.as_raw_fd()),
-            wanted(watch.descriptor.unwrap_or(-1)),
+            wanted(events.descriptor.unwrap_or(-1)),
         ];
-        let limit = watch.limit.map(|limit| libc::timespec {
+        let limit = events.limit.map(|limit| libc::timespec {
             tv_sec: limit.as_secs() as libc::time_t,
             tv_nsec: limit.subsec_nanos().into(),
         });
@@ -120,16 +120,16 @@ impl BellSocket {
 
 /// Sends a wake-up to socket `number`. Ignores a socket that has a pending wake-up or no longer
 /// exists.
-pub fn ring(number: u32) {
+pub fn wake(number: u32) {
     static SEND_SOCKET: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let Some(mouth) = SEND_SOCKET.get_or_init(|| socket().ok()) else {
+    let Some(sender) = SEND_SOCKET.get_or_init(|| socket().ok()) else {
         return;
     };
     let (address, len) = address(number);
     // SAFETY: the byte and the address are valid for the lengths given; the socket does not block.
     unsafe {
         libc::sendto(
-            mouth.as_raw_fd(),
+            sender.as_raw_fd(),
             b"!".as_ptr().cast(),
             1,
             libc::MSG_NOSIGNAL,

@@ -2,20 +2,20 @@
 
 use std::io;
 
-use super::bell::BellWatch;
+use super::events::WakeEvents;
 use crate::sync::{AtomicU32, Ordering};
 
 loom::lazy_static! {
-    static ref RUNG: AtomicU32 = AtomicU32::new(0);
+    static ref WAKE_UPS: AtomicU32 = AtomicU32::new(0);
 }
 
 /// The socket of the model.
 #[derive(Debug)]
-pub struct BellSocket;
+pub struct DatagramSocket;
 
-impl BellSocket {
-    pub fn new() -> io::Result<BellSocket> {
-        Ok(BellSocket)
+impl DatagramSocket {
+    pub fn new() -> io::Result<DatagramSocket> {
+        Ok(DatagramSocket)
     }
 
     pub fn number(&self) -> u32 {
@@ -25,16 +25,16 @@ impl BellSocket {
     pub fn clear(&self) {
         // A message on a socket orders what happens before it is sent before what happens after it
         // is received.
-        RUNG.swap(0, Ordering::AcqRel);
+        WAKE_UPS.swap(0, Ordering::AcqRel);
     }
 
-    pub fn await_ring(&self, _watch: BellWatch) {
-        while RUNG.load(Ordering::Acquire) == 0 {
+    pub fn await_events(&self, _events: WakeEvents) {
+        while WAKE_UPS.load(Ordering::Acquire) == 0 {
             loom::thread::yield_now();
         }
     }
 }
 
-pub fn ring(_number: u32) {
-    RUNG.swap(1, Ordering::AcqRel);
+pub fn wake(_number: u32) {
+    WAKE_UPS.swap(1, Ordering::AcqRel);
 }

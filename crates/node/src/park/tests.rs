@@ -55,20 +55,20 @@ fn wakes_are_never_lost() {
 
 #[test]
 fn a_ready_rank_does_not_listen() {
-    let (spot, bell) = (ParkingSpot::default(), WakeSocket::new().expect("a socket"));
-    spot.hang(&bell);
-    spot.listen(Fencing::Sender, &bell, || None);
+    let (spot, socket) = (ParkingSpot::default(), WakeSocket::new().expect("a socket"));
+    spot.set_wake_socket(&socket);
+    spot.listen(Fencing::Sender, &socket, || None);
 }
 
 #[test]
 fn a_listener_is_woken_by_its_bell_and_by_what_it_watches() {
     membarrier_register();
     for fencing in [Fencing::Sender, Fencing::Parker] {
-        let bell = WakeSocket::new().expect("a socket");
+        let socket = WakeSocket::new().expect("a socket");
         let spot = ParkingSpot::default();
-        spot.hang(&bell);
+        spot.set_wake_socket(&socket);
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
-        let watch = BellWatch {
+        let watch = WakeEvents {
             descriptor: Some(std::os::fd::AsRawFd::as_raw_fd(&reader)),
             limit: None,
         };
@@ -87,22 +87,22 @@ fn a_listener_is_woken_by_its_bell_and_by_what_it_watches() {
             });
             for i in 1..=1000 {
                 while published.load(Ordering::Acquire) != i {
-                    spot.listen(fencing, &bell, || {
+                    spot.listen(fencing, &socket, || {
                         (published.load(Ordering::Acquire) != i).then_some(watch)
                     });
                 }
                 published.store(0, Ordering::Release);
             }
-            spot.listen(fencing, &bell, || Some(watch));
+            spot.listen(fencing, &socket, || Some(watch));
         });
     }
 }
 
 #[test]
 fn all_threads_of_a_listening_rank_are_woken() {
-    let bell = WakeSocket::new().expect("a socket");
+    let socket = WakeSocket::new().expect("a socket");
     let spot = ParkingSpot::default();
-    spot.hang(&bell);
+    spot.set_wake_socket(&socket);
     let round = AtomicU32::new(0);
     let seen = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -110,8 +110,8 @@ fn all_threads_of_a_listening_rank_are_woken() {
             scope.spawn(|| {
                 for wanted in 1..=500 {
                     while round.load(Ordering::Acquire) < wanted {
-                        spot.listen(Fencing::Sender, &bell, || {
-                            (round.load(Ordering::Acquire) < wanted).then(BellWatch::default)
+                        spot.listen(Fencing::Sender, &socket, || {
+                            (round.load(Ordering::Acquire) < wanted).then(WakeEvents::default)
                         });
                     }
                     seen.fetch_add(1, Ordering::AcqRel);

@@ -9,6 +9,7 @@
 //! it over; a program that runs alone creates its own.
 
 mod ability;
+mod area_budget;
 mod block;
 mod error;
 mod geometry;
@@ -23,6 +24,7 @@ mod tests;
 pub use ability::{
     Abilities, AbilityWait, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings,
 };
+pub use area_budget::AreaBudget;
 pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
@@ -31,7 +33,6 @@ pub use reference::SegmentRef;
 pub use report::REPORT_BYTES;
 pub use spec::JobSpec;
 
-use crate::area::Budget;
 use crate::cooperative::CooperativeCopy;
 use crate::doorbell::{self, Doorbell};
 use crate::fifo::{FifoHead, FifoLine, FifoStorage};
@@ -206,11 +207,11 @@ impl JobSegment {
     }
 
     /// The memory that the areas of this node's communicators use, and its limits.
-    pub fn area_budget(&self) -> Budget<'_> {
+    pub fn area_budget(&self) -> AreaBudget<'_> {
         // SAFETY: as for the helper slots; zeroed memory is a count of no bytes.
         let used = unsafe { &*self.at(AREAS_OFFSET).cast::<AtomicU64>() };
         let header = self.header();
-        Budget::new(used, header.areas_bytes, header.area_bytes)
+        AreaBudget::new(used, header.areas_bytes, header.area_bytes)
     }
 
     /// Process that started the ranks of this node, as far as known; in a job of one rank, the rank

@@ -3,31 +3,12 @@
 
 use std::ops::Range;
 
-use super::census::MigratedRange;
+use super::buffers::{Advised, ForkAdvice, Hint, MigratedBuffers, MigratedRange, meet};
 use super::eligibility::SkipReason;
 use super::extents::without;
 use super::hooks::{AdviceKind, InChild, copy_elsewhere};
-use super::owner::{MigratedBuffers, meet};
 use super::raw;
 use mica_node::procmap::MappedArea;
-
-/// How a child gets a part of the file. Keyed by offset in the file: when that part is unmapped,
-/// the advice is void.
-#[derive(Debug, Clone)]
-pub(super) struct ForkAdvice {
-    file: Range<u64>,
-    kind: InChild,
-}
-
-/// Pages that the program has taken back by advice. It is likely to do so again, so they are not
-/// migrated.
-#[derive(Debug, Clone)]
-pub(super) struct Advised {
-    pages: Range<usize>,
-    /// Attempts to migrate them that are still to be refused. Each refusal doubles the uses before
-    /// the next attempt.
-    refusals: u32,
-}
 
 /// Number of such stretches that are remembered.
 const REMEMBERED: usize = 64;
@@ -39,7 +20,7 @@ impl MigratedBuffers {
     /// Whether some of `pages` may be migrated, according to the last census.
     pub fn has_migrated(&self, pages: &Range<usize>) -> bool {
         let after = |address: usize| {
-            let starts = |hint: &super::owner::Hint| hint.addresses.start < address;
+            let starts = |hint: &Hint| hint.addresses.start < address;
             self.hints.partition_point(starts)
         };
         let next = after(pages.end);

@@ -12,30 +12,11 @@
 
 use std::ops::Range;
 
+use super::buffers::{FileSlot, Hint, MigratedBuffers, MigratedRange, extents};
 use super::eligibility::{ProcessStatus, SkipReason};
 use super::extents::{gone, union, without};
-use super::owner::{FileSlot, Hint, MigratedBuffers};
 use mica_node::procmap::{MappedArea, ProcMap};
 use mica_node::segment::{SLOT_SPAN, SLOTS};
-
-/// A part of this process's memory that lies in one of the rank's slots.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MigratedRange {
-    pub addresses: Range<usize>,
-    pub slot: u32,
-    pub offset: u64,
-}
-
-impl MigratedRange {
-    /// What is added to an address to get its offset in the file.
-    pub fn anchor(&self) -> u64 {
-        self.offset.wrapping_sub(self.addresses.start as u64)
-    }
-
-    pub fn file(&self) -> Range<u64> {
-        self.offset..self.offset + self.addresses.len() as u64
-    }
-}
 
 impl MigratedBuffers {
     /// The area as a part of one of this rank's slots, if it is one.
@@ -209,13 +190,6 @@ impl MigratedBuffers {
             let _ = self.segment.punch(hole.start, hole.end - hole.start);
         }
     }
-}
-
-/// The parts of a slot's file space that are mapped, in order.
-pub(super) fn extents(census: &[MigratedRange], slot: u32) -> Vec<Range<u64>> {
-    let of_slot = census.iter().filter(|place| place.slot == slot);
-    let all: Vec<Range<u64>> = of_slot.map(MigratedRange::file).collect();
-    union(&all, &[])
 }
 
 #[cfg(test)]

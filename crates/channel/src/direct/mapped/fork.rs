@@ -18,8 +18,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Once;
 
+use super::buffers::MigratedBuffers;
 use super::hooks::InChild;
-use super::owner::MigratedBuffers;
 use super::{OWNERS, eligibility, raw};
 use mica_node::procmap::ProcMap;
 

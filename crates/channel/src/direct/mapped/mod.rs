@@ -17,6 +17,7 @@
 //! - `peers`: other ranks' slots, mapped here.
 
 mod advice;
+mod buffers;
 mod census;
 mod eligibility;
 mod extents;
@@ -27,6 +28,7 @@ mod migration;
 mod origin;
 mod owner;
 mod peers;
+mod planning;
 mod raw;
 mod reclaim;
 
@@ -34,10 +36,11 @@ pub use eligibility::{HelperThread, SkipReason};
 pub(super) use peers::PeerSlots;
 
 use super::{DirectOptions, Exposed};
+use buffers::MigratedBuffers;
 use fork::Forking;
 use mica_node::fork_lock::ForkLock;
 use mica_node::segment::{JobSegment, Limit};
-use owner::{Answer, Attempt, MigratedBuffers};
+use owner::{Answer, Attempt};
 use std::sync::Arc;
 
 /// All owners of this process (one, except in tests), and the state of the fork handlers.

@@ -6,7 +6,7 @@
 //! constant length; a range within a node is found by arithmetic ([`range`]) and split into a
 //! partial first node, whole nodes, and a partial last node.
 
-use super::super::region::copy_small;
+use super::super::bytes::copy_small;
 use super::TypeLayout;
 use super::node::{LayoutNode, LayoutNodeKind, part_at};
 

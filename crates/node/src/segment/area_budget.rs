@@ -4,15 +4,15 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// The node's count of area bytes, with the limits that the job's launcher has set.
 #[derive(Debug, Clone, Copy)]
-pub struct Budget<'a> {
+pub struct AreaBudget<'a> {
     used: &'a AtomicU64,
     limit: u64,
     bound: u64,
 }
 
-impl<'a> Budget<'a> {
-    pub(crate) fn new(used: &'a AtomicU64, limit: u64, bound: u64) -> Budget<'a> {
-        Budget { used, limit, bound }
+impl<'a> AreaBudget<'a> {
+    pub(crate) fn new(used: &'a AtomicU64, limit: u64, bound: u64) -> AreaBudget<'a> {
+        AreaBudget { used, limit, bound }
     }
 
     /// Bytes that the existing areas use.
@@ -32,7 +32,7 @@ impl<'a> Budget<'a> {
 
     /// Reserves bytes for an area. Returns false, and reserves nothing, if the limit would be
     /// exceeded.
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    pub(crate) fn take(&self, bytes: usize) -> bool {
         // Relaxed, here and below: only the number matters; the kernel orders the memory.
         let more = |used: u64| {
             used.checked_add(bytes as u64)
@@ -44,7 +44,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Returns the bytes of an area to the budget.
-    pub(super) fn give_back(&self, bytes: usize) {
+    pub(crate) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 }

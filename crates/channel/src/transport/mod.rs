@@ -29,12 +29,15 @@
 //! needs further operations (post a receive, cancel it, report what it matched), which belong in a
 //! trait of their own that a `Transport` hands out.
 
+mod error;
+
+pub use error::{LostPeer, NetError};
+
 use std::fmt::Debug;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
 use crate::memory::View;
-use crate::net::{LostPeer, NetError};
 use crate::shm::Packet;
 use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
 

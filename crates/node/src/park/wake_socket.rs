@@ -4,36 +4,17 @@
 //! gives the watch up when it has been woken. The others sleep until it does.
 
 use std::io;
-use std::os::fd::RawFd;
 use std::time::Duration;
 
-use super::socket::BellSocket;
+use super::events::WakeEvents;
+use super::socket::DatagramSocket;
 use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
-
-/// Further events that end the wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BellWatch {
-    /// A descriptor that becomes readable.
-    pub descriptor: Option<RawFd>,
-    /// A time limit.
-    pub limit: Option<Duration>,
-}
-
-impl BellWatch {
-    pub(super) fn shorter(self, limit: Option<Duration>) -> BellWatch {
-        let limit = match (self.limit, limit) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        BellWatch { limit, ..self }
-    }
-}
 
 /// The wake-up socket of one process.
 #[derive(Debug)]
 pub struct WakeSocket {
-    socket: BellSocket,
+    socket: DatagramSocket,
     /// A thread has the watch.
     watched: AtomicBool,
     /// How often the watch was given up; the other threads sleep on this word.
@@ -47,7 +28,7 @@ impl WakeSocket {
     /// When the system refuses a socket, or a name of this kind for it.
     pub fn new() -> io::Result<WakeSocket> {
         Ok(WakeSocket {
-            socket: BellSocket::new()?,
+            socket: DatagramSocket::new()?,
             watched: AtomicBool::new(false),
             handovers: AtomicU32::new(0),
         })
@@ -91,10 +72,10 @@ impl WakeSocket {
         }
     }
 
-    /// Waits for a wake-up or for what `watch` names; an earlier wake-up counts. Only the thread
+    /// Waits for a wake-up or for one of `events`; an earlier wake-up counts. Only the thread
     /// that has the watch may call this.
-    pub(super) fn await_ring(&self, watch: BellWatch) {
-        self.socket.await_ring(watch);
+    pub(super) fn await_events(&self, events: WakeEvents) {
+        self.socket.await_events(events);
         // The wake-up may be meant for any thread of this rank: all check again when the watch is
         // given up.
         self.socket.clear();
