@@ -29,7 +29,7 @@ pub fn run(bytes: &[u8]) {
         );
         for len in [0, 1, 40, 4096, 1 << 20, 1 << 40] {
             let decision = select(&OutgoingMessage::contiguous(len), &situation, &costs);
-            assert!(all.contains(decision.way), "{decision:?}");
+            assert!(all.contains(decision.path), "{decision:?}");
         }
     }
 }

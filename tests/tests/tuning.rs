@@ -30,7 +30,7 @@ fn a_choice_is_explained() {
         "info",
         "--explain",
         "1M",
-        "--ways",
+        "--paths",
         "all",
         "--level",
         "node",
@@ -135,19 +135,26 @@ fn a_machine_is_tuned() {
         let written = fs::read_to_string(&file).expect("the file was written");
         assert!(written.contains("[machine]"), "{written}");
         // Only figures with a proven gain are written, and all of them are listed.
-        let kept = out.stdout.lines().find(|line| line.starts_with("Kept: "));
-        let kept = kept.unwrap_or_else(|| panic!("{}", out.report()));
+        let accepted = out
+            .stdout
+            .lines()
+            .find(|line| line.starts_with("Accepted: "));
+        let accepted = accepted.unwrap_or_else(|| panic!("{}", out.report()));
         for section in written.lines().filter(|line| line.starts_with('[')) {
             let name = section.trim_matches(['[', ']']);
             let named = match name.starts_with("collective") {
-                true => kept.contains("steps of collectives"),
-                false => name == "machine" || kept.contains(name),
+                true => accepted.contains("steps of collectives"),
+                false => name == "machine" || accepted.contains(name),
             };
-            assert!(named, "{name} is written, but not kept\n{}", out.report());
+            assert!(
+                named,
+                "{name} is written, but not accepted\n{}",
+                out.report()
+            );
         }
         assert_eq!(
-            kept.contains("nothing"),
-            !out.stdout.contains("faster: kept"),
+            accepted.contains("nothing"),
+            !out.stdout.contains("faster: accepted"),
             "{}",
             out.report()
         );

@@ -27,8 +27,8 @@ use mica_policy::{
 /// The options that describe the question.
 #[derive(Args)]
 pub struct ExplainQuestion {
-    /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against
-    /// each way; or, as in `--explain allreduce 64K -n 8`, which algorithm a collective takes among
+    /// Show which path a message of SIZE bytes (K, M, G) takes, with the numbers for and against
+    /// each path; or, as in `--explain allreduce 64K -n 8`, which algorithm a collective takes among
     /// the ranks of a node.
     #[arg(long, value_names = ["COLLECTIVE", "SIZE"], num_args = 1..=2, value_parser = word,
           conflicts_with_all = ["json", "topology"])]
@@ -40,10 +40,10 @@ pub struct ExplainQuestion {
     /// How its bytes lie in memory: contiguous, or vector:BLOCK for pieces of BLOCK bytes.
     #[arg(long, value_parser = layout, default_value = "contiguous", requires = "explain")]
     layout: ExplainLayout,
-    /// The ways to choose from: here (those that work on this machine), all, or a list such as
+    /// The paths to choose from: here (those that work on this machine), all, or a list such as
     /// cells,streamed,pull.
-    #[arg(long, value_name = "WAYS", value_parser = ways, default_value = "here", requires = "explain")]
-    ways: Choice,
+    #[arg(long, alias = "ways", value_name = "PATHS", value_parser = paths, default_value = "here", requires = "explain")]
+    paths: Choice,
     /// Its buffers have been moved to shared memory, or attached, so that the other rank can load
     /// and store there.
     #[arg(long, requires = "explain")]
@@ -127,19 +127,19 @@ fn layout(text: &str) -> Result<ExplainLayout, String> {
     }
 }
 
-fn ways(text: &str) -> Result<Choice, String> {
+fn paths(text: &str) -> Result<Choice, String> {
     match text {
         "here" => Ok(Choice::Here),
         "all" => Ok(Choice::These(MessagePaths::ALL)),
         list => {
-            let way = |name: &str| {
+            let path = |name: &str| {
                 MessagePath::from_name(name).ok_or_else(|| {
                     let names = MessagePath::ALL.map(MessagePath::name).join(", ");
-                    format!("{name:?} is no way: expected here, all or some of {names}")
+                    format!("{name:?} is no path: expected here, all or some of {names}")
                 })
             };
-            let ways: Result<MessagePaths, String> = list.split(',').map(way).collect();
-            ways.map(Choice::These)
+            let paths: Result<MessagePaths, String> = list.split(',').map(path).collect();
+            paths.map(Choice::These)
         }
     }
 }
@@ -176,7 +176,7 @@ impl ExplainQuestion {
     fn about_messages(&self) -> Vec<&'static str> {
         let given = [
             (self.layout != ExplainLayout::Contiguous, "--layout"),
-            (self.ways != Choice::Here, "--ways"),
+            (self.paths != Choice::Here, "--paths"),
             (self.mapped, "--mapped"),
             (self.skewed, "--skewed"),
             (self.peer_waiting, "--peer-waiting"),
@@ -217,9 +217,9 @@ impl ExplainQuestion {
         let (costs, source) = tuning::in_force(prefix().as_deref())?;
         let machine = Machine::load()?;
         let message = self.message(len);
-        let available = match self.ways {
-            Choice::Here => self.ways_here(len)?,
-            Choice::These(ways) => ways,
+        let available = match self.paths {
+            Choice::Here => self.paths_here(len)?,
+            Choice::These(paths) => paths,
         };
         let situation = Situation {
             level: self.level.unwrap_or_else(|| nearest_level(&machine)),
@@ -242,7 +242,7 @@ impl ExplainQuestion {
         let direct = tunables::DIRECT.choice()?;
         let least = tunables::MAPPED_MIN.number()?;
         Ok(match () {
-            () if self.mapped || self.ways != Choice::Here => Mapped::Asked,
+            () if self.mapped || self.paths != Choice::Here => Mapped::Asked,
             () if !matches!(direct, "auto" | "mapped") => {
                 Mapped::Never(format!("switched off by {}={direct}", tunables::DIRECT.env))
             }
@@ -277,7 +277,7 @@ impl ExplainQuestion {
     }
 
     /// The paths that work between two ranks on this machine and that the environment permits.
-    fn ways_here(&self, len: usize) -> Result<MessagePaths, tunables::BadValue> {
+    fn paths_here(&self, len: usize) -> Result<MessagePaths, tunables::BadValue> {
         let direct = tunables::DIRECT.choice()?;
         let engine = tunables::COPY_ENGINE.choice()? != "inline";
         let long = len as u64 >= tunables::OFFLOAD_MIN.number()?;
@@ -291,7 +291,9 @@ impl ExplainQuestion {
             (mapped, MessagePath::MappedCooperate),
             (offload, MessagePath::Offload),
         ];
-        let works = works.into_iter().filter_map(|(is, way)| is.then_some(way));
+        let works = works
+            .into_iter()
+            .filter_map(|(is, path)| is.then_some(path));
         let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
         let works: MessagePaths = works.collect();
         Ok(works
@@ -365,23 +367,23 @@ fn render(
         Goal::Elapsed => "least time until the receiver has it",
         Goal::Busy => "least time taken from both cores",
     };
-    let _ = writeln!(text, "Way        {} ({goal})\n", decision.way.name());
+    let _ = writeln!(text, "Path       {} ({goal})\n", decision.path.name());
     let _ = writeln!(text, "{}\n", verdicts(&decision, mapped));
     if let Mapped::Later(uses) = mapped {
-        let ways = situation
+        let paths = situation
             .available
             .with(MessagePath::Mapped)
             .with(MessagePath::MappedCooperate);
         let later = Situation {
-            available: ways,
+            available: paths,
             ..*situation
         };
-        let way = select(message, &later, costs).way;
+        let path = select(message, &later, costs).path;
         let _ = writeln!(
             text,
             "From use {} of the same buffers on, which then lie in shared memory: {} (--mapped shows the numbers)\n",
             uses + 1,
-            way.name()
+            path.name()
         );
     }
     let _ = writeln!(text, "Thresholds between ranks at this level, both waiting");
@@ -410,27 +412,27 @@ fn render(
 fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header([" way", "elapsed", "cores busy", ""]);
-    for (way, verdict) in decision.considered() {
-        let mark = match way == decision.way {
+    table.set_header([" path", "elapsed", "cores busy", ""]);
+    for (path, verdict) in decision.considered() {
+        let mark = match path == decision.path {
             true => "*",
             false => " ",
         };
-        let name = format!("{mark}{}", way.name());
+        let name = format!("{mark}{}", path.name());
         match verdict {
             PathVerdict::Possible(estimate) => {
-                let chosen = if way == decision.way { "chosen" } else { "" };
+                let chosen = if path == decision.path { "chosen" } else { "" };
                 let times = [estimate.elapsed_ns, estimate.busy_ns].map(time);
                 let [elapsed, busy] = times;
                 table.add_row([name.as_str(), &elapsed, &busy, chosen]);
             }
             PathVerdict::RuledOut(why) => {
-                let last_resort = if way == decision.way {
+                let last_resort = if path == decision.path {
                     "; taken since nothing else is possible"
                 } else {
                     ""
                 };
-                let is_mapped = matches!(way, MessagePath::Mapped | MessagePath::MappedCooperate);
+                let is_mapped = matches!(path, MessagePath::Mapped | MessagePath::MappedCooperate);
                 let why = match (mapped, why) {
                     (Mapped::Later(uses), PathExclusion::NotAvailable) if is_mapped => {
                         format!("the buffers have not been used {uses} times yet")
@@ -531,7 +533,7 @@ mod tests {
             ("--explain 1 --level moon", "shared-cache"),
             ("--explain 1 --layout vector:0", "at least 1"),
             ("--explain 1 --layout tree", "vector:BLOCK"),
-            ("--explain 1 --ways cells,carrier", "carrier"),
+            ("--explain 1 --paths cells,carrier", "carrier"),
             ("--explain 1 --json", "cannot be used"),
             ("--skewed", "--explain"),
         ] {
@@ -592,7 +594,7 @@ mod tests {
     /// Paths that the channels of `mica info` permit are not called impossible, only not yet
     /// possible.
     #[test]
-    fn buffers_that_will_move_are_told_from_those_that_cannot() {
+    fn distinguishes_buffers_that_will_migrate_from_those_that_cannot() {
         let (costs, message) = (PathCosts::default(), OutgoingMessage::contiguous(1 << 20));
         let situation = Situation::waiting(Level::SharedCache, MessagePaths::SHARED_MEMORY);
         let thresholds = Thresholds::derive(&costs, &situation);
@@ -647,19 +649,19 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_every_way_with_its_number_or_reason() {
-        let ways = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
-        let situation = Situation::waiting(Level::Node, ways);
+    fn answer_lists_every_path_with_estimate_or_reason() {
+        let paths = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
+        let situation = Situation::waiting(Level::Node, paths);
         let text = answer(OutgoingMessage::contiguous(1 << 20), situation);
-        for way in MessagePath::ALL {
+        for path in MessagePath::ALL {
             let rows = || text.lines().map(|line| line.trim_start_matches([' ', '*']));
             assert!(
-                rows().any(|row| row.starts_with(way.name())),
-                "{way:?}: {text}"
+                rows().any(|row| row.starts_with(path.name())),
+                "{path:?}: {text}"
             );
         }
         assert!(
-            text.contains("Way        pull") && text.contains("*pull"),
+            text.contains("Path       pull") && text.contains("*pull"),
             "{text}"
         );
         assert!(text.contains("carries at most 65536 bytes"), "{text}");

@@ -60,7 +60,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Measure what each way of a message costs on this machine, and write its tuning file.
+    /// Measure what each path of a message costs on this machine, and write its tuning file.
     Tune(tune::TuneOptions),
     /// Measure Mica beside MPICH, Open MPI and Intel MPI on this machine.
     Bench(bench::BenchOptions),

@@ -9,7 +9,7 @@ use mica_channel::net::choice::{OfferVerdict, ProviderOffer};
 use mica_channel::net::{Net, NetOptions};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::network::ruled_out;
-use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_way};
+use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_path};
 use serde::Serialize;
 
 use crate::channels::ChannelInfo;
@@ -141,11 +141,11 @@ impl Network {
             ),
             None => format!("none here: {}", self.error.as_deref().unwrap_or_default()),
         };
-        let way = network_way(message, limits);
+        let path = network_path(message, limits);
         let _ = writeln!(text, "Network    {chosen}");
-        let _ = writeln!(text, "Way        {}\n", way.name());
+        let _ = writeln!(text, "Path       {}\n", path.name());
         for other in NetworkPath::ALL {
-            let mark = if other == way { '*' } else { ' ' };
+            let mark = if other == path { '*' } else { ' ' };
             let what = match other {
                 NetworkPath::Eager => "in one packet, at once",
                 NetworkPath::Read => "after a request, the receiver reads the sender's memory",
@@ -153,7 +153,7 @@ impl Network {
             };
             let verdict = match ruled_out(other, message, limits) {
                 Some(why) => why,
-                None if other == way => "chosen",
+                None if other == path => "chosen",
                 None => "possible; the ones before it save copies or waiting",
             };
             let _ = writeln!(text, " {mark}{:<8} {what:<56} {verdict}", other.name());
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_who_is_taken_and_why_the_others_are_not() {
+    fn table_shows_chosen_provider_and_reasons_against_others() {
         let network = network(&[
             offer("tcp;ofi_rxm", "lo", [127, 0, 0, 1]),
             offer("tcp;ofi_rxm", "eth7", [192, 0, 2, 1]),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_to_another_node_has_a_way_and_reasons() {
+    fn message_to_another_node_has_a_path_and_reasons() {
         let network = network(&[offer("tcp;ofi_rxm", "eth7", [192, 0, 2, 1])]);
         let limits = network.limits().unwrap();
         assert!(limits.can_read);
@@ -380,7 +380,7 @@ mod tests {
         let text = network.explain(&long, &limits);
         for part in [
             "eth7",
-            "Way        read",
+            "Path       read",
             "*read",
             "does not fit one packet",
         ] {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_does_not_serve_says_why_and_what_to_change() {
+    fn unusable_network_has_reason_and_remedy() {
         let only_loopback = network(&[offer("tcp;ofi_rxm", "lo", [127, 0, 0, 1])]);
         let none = Network {
             library: None,

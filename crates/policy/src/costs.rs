@@ -34,11 +34,11 @@ pub enum MessagePath {
 }
 
 /// Number of [`MessagePath`]s.
-pub const WAYS: usize = 9;
+pub const PATHS: usize = 9;
 
 impl MessagePath {
     /// Every path, in the order in which ties are decided: the simpler first.
-    pub const ALL: [MessagePath; WAYS] = [
+    pub const ALL: [MessagePath; PATHS] = [
         MessagePath::Inline,
         MessagePath::Ring,
         MessagePath::Cells,
@@ -67,7 +67,9 @@ impl MessagePath {
 
     /// The path of this name.
     pub fn from_name(name: &str) -> Option<MessagePath> {
-        MessagePath::ALL.into_iter().find(|way| way.name() == name)
+        MessagePath::ALL
+            .into_iter()
+            .find(|path| path.name() == name)
     }
 
     /// True if the sender completes without a reply from the receiver.
@@ -95,7 +97,7 @@ impl MessagePaths {
     /// No path.
     pub const NONE: MessagePaths = MessagePaths(0);
     /// Every path.
-    pub const ALL: MessagePaths = MessagePaths((1 << WAYS) - 1);
+    pub const ALL: MessagePaths = MessagePaths((1 << PATHS) - 1);
     /// The paths that shared memory offers to every peer on the node.
     pub const SHARED_MEMORY: MessagePaths = MessagePaths::NONE
         .with(MessagePath::Inline)
@@ -110,10 +112,10 @@ impl MessagePaths {
     /// Those that begin with an RTS.
     pub const RENDEZVOUS: MessagePaths = MessagePaths::ALL.without(MessagePaths::EAGER);
 
-    /// This set and `way`.
+    /// This set and `path`.
     #[must_use]
-    pub const fn with(self, way: MessagePath) -> MessagePaths {
-        MessagePaths(self.0 | 1 << way as u16)
+    pub const fn with(self, path: MessagePath) -> MessagePaths {
+        MessagePaths(self.0 | 1 << path as u16)
     }
 
     /// The paths in this set or in `other`.
@@ -134,10 +136,10 @@ impl MessagePaths {
         MessagePaths(self.0 & !other.0)
     }
 
-    /// Whether `way` is in the set.
+    /// Whether `path` is in the set.
     #[inline]
-    pub const fn contains(self, way: MessagePath) -> bool {
-        self.0 & (1 << way as u16) != 0
+    pub const fn contains(self, path: MessagePath) -> bool {
+        self.0 & (1 << path as u16) != 0
     }
 
     /// Whether the set is empty.
@@ -149,7 +151,7 @@ impl MessagePaths {
     pub fn iter(self) -> impl Iterator<Item = MessagePath> {
         MessagePath::ALL
             .into_iter()
-            .filter(move |&way| self.contains(way))
+            .filter(move |&path| self.contains(path))
     }
 
     /// The paths that a value of `MICA_WAY` leaves of [`MessagePaths::ALL`]: `auto` all, every
@@ -170,8 +172,9 @@ impl MessagePaths {
 }
 
 impl FromIterator<MessagePath> for MessagePaths {
-    fn from_iter<I: IntoIterator<Item = MessagePath>>(ways: I) -> MessagePaths {
-        ways.into_iter()
+    fn from_iter<I: IntoIterator<Item = MessagePath>>(paths: I) -> MessagePaths {
+        paths
+            .into_iter()
             .fold(MessagePaths::NONE, MessagePaths::with)
     }
 }
@@ -350,20 +353,20 @@ pub fn level_from_name(name: &str) -> Option<Level> {
 /// The costs of every path at every level of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathCosts {
-    table: [[PathCost; WAYS]; LEVELS.len()],
+    table: [[PathCost; PATHS]; LEVELS.len()],
 }
 
 impl PathCosts {
     /// The cost of a path between ranks at `level`. A peer on another node is not reached by any of
     /// these paths; it gets the figures of [`Level::Node`].
     #[inline]
-    pub fn of(&self, level: Level, way: MessagePath) -> &PathCost {
-        &self.table[row(level)][way as usize]
+    pub fn of(&self, level: Level, path: MessagePath) -> &PathCost {
+        &self.table[row(level)][path as usize]
     }
 
     /// Replaces the cost of a path.
-    pub fn set(&mut self, level: Level, way: MessagePath, cost: PathCost) {
-        self.table[row(level)][way as usize] = cost;
+    pub fn set(&mut self, level: Level, path: MessagePath, cost: PathCost) {
+        self.table[row(level)][path as usize] = cost;
     }
 }
 
@@ -388,7 +391,7 @@ impl Default for PathCosts {
 const M: u64 = 1 << 20;
 
 /// Measured between two cores with one 32 MiB cache (a nested virtual machine).
-const SHARED_CACHE: [PathCost; WAYS] = [
+const SHARED_CACHE: [PathCost; PATHS] = [
     PathCost::new(100.0, &[(0, 0.1)]),
     PathCost::new(130.0, &[(0, 0.055)]).pieces(8.0),
     PathCost::new(300.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(15.0),
@@ -409,7 +412,7 @@ const SHARED_CACHE: [PathCost; WAYS] = [
 /// Two caches of one package: each copy through shared memory moves lines between caches, so a
 /// second copy costs nearly as much as the first (chai-2009, 6.2.1: a single copy gains up to
 /// 70 %).
-const PACKAGE: [PathCost; WAYS] = [
+const PACKAGE: [PathCost; PATHS] = [
     PathCost::new(150.0, &[(0, 0.2)]),
     PathCost::new(190.0, &[(0, 0.16)]).pieces(8.0),
     PathCost::new(400.0, &[(0, 0.16), (M, 0.19)]).pieces(15.0),
@@ -429,7 +432,7 @@ const PACKAGE: [PathCost; WAYS] = [
 
 /// Two packages: the same with a longer distance (chai-2009, 6.2.1: a single copy gains up to
 /// 98 %).
-const NODE: [PathCost; WAYS] = [
+const NODE: [PathCost; PATHS] = [
     PathCost::new(300.0, &[(0, 0.3)]),
     PathCost::new(350.0, &[(0, 0.25)]).pieces(8.0),
     PathCost::new(600.0, &[(0, 0.25), (M, 0.28)]).pieces(15.0),
@@ -471,23 +474,23 @@ mod tests {
     fn shipped_figures_are_sane() {
         let costs = PathCosts::default();
         for level in LEVELS {
-            for way in MessagePath::ALL {
-                let cost = costs.of(level, way);
-                assert_eq!(cost.flaw(), None, "{level:?} {way:?}");
-                let shared = costs.of(Level::SharedCache, way);
+            for path in MessagePath::ALL {
+                let cost = costs.of(level, path);
+                assert_eq!(cost.flaw(), None, "{level:?} {path:?}");
+                let shared = costs.of(Level::SharedCache, path);
                 for len in [64, 4 << 10, 1 << 20, 64 << 20] {
                     // Only CMA's start may be less on the bare machines from which the figures of
                     // the other levels come.
                     let near = shared.copy_ns(len, 1).min(cost.copy_ns(len, 1));
                     assert!(
                         cost.copy_ns(len, 1) >= 0.75 * near,
-                        "{level:?} {way:?} {len}"
+                        "{level:?} {path:?} {len}"
                     );
                 }
             }
         }
         // Measured between two cores with one cache: microseconds within a tenth.
-        for (way, len, us) in [
+        for (path, len, us) in [
             (MessagePath::Ring, 4 << 10, 0.35),
             (MessagePath::Cells, 64 << 10, 1.7),
             (MessagePath::Cells, 1 << 20, 26.0),
@@ -498,8 +501,11 @@ mod tests {
             (MessagePath::Pull, 16 << 20, 1720.0),
             (MessagePath::Cooperate, 1 << 20, 35.0),
         ] {
-            let ns = costs.of(Level::SharedCache, way).ns(len, 1);
-            assert!((ns / 1000.0 / us - 1.0).abs() < 0.12, "{way:?} {len}: {ns}");
+            let ns = costs.of(Level::SharedCache, path).ns(len, 1);
+            assert!(
+                (ns / 1000.0 / us - 1.0).abs() < 0.12,
+                "{path:?} {len}: {ns}"
+            );
         }
     }
 
@@ -536,16 +542,16 @@ mod tests {
 
     #[test]
     fn sets_and_names() {
-        for way in MessagePath::ALL {
-            assert_eq!(MessagePath::from_name(way.name()), Some(way));
-            assert!(MessagePaths::ALL.contains(way));
+        for path in MessagePath::ALL {
+            assert_eq!(MessagePath::from_name(path.name()), Some(path));
+            assert!(MessagePaths::ALL.contains(path));
             assert_ne!(
-                MessagePaths::EAGER.contains(way),
-                MessagePaths::RENDEZVOUS.contains(way)
+                MessagePaths::EAGER.contains(path),
+                MessagePaths::RENDEZVOUS.contains(path)
             );
-            assert_eq!(MessagePaths::EAGER.contains(way), way.is_eager());
+            assert_eq!(MessagePaths::EAGER.contains(path), path.is_eager());
         }
-        assert_eq!(MessagePaths::ALL.iter().count(), WAYS);
+        assert_eq!(MessagePaths::ALL.iter().count(), PATHS);
         assert_eq!(
             MessagePaths::ALL
                 .without(MessagePaths::EAGER)
@@ -568,9 +574,9 @@ mod tests {
             panic!("MICA_WAY is a choice");
         };
         for word in words {
-            let ways = MessagePaths::forced(word).expect(word);
-            assert!(ways.contains(MessagePath::Ring));
-            assert_eq!(ways == MessagePaths::ALL, *word == "auto");
+            let paths = MessagePaths::forced(word).expect(word);
+            assert!(paths.contains(MessagePath::Ring));
+            assert_eq!(paths == MessagePaths::ALL, *word == "auto");
         }
         let pull = MessagePaths::forced("pull").unwrap();
         assert_eq!(

@@ -29,7 +29,7 @@ impl HoldPolicy {
         self.max.saturating_sub(total)
     }
 
-    /// Whether to hold back a sender of whose messages `of_sender` bytes are kept, and `total`
+    /// Whether to hold back a sender of whose messages `of_sender` bytes are queued, and `total`
     /// bytes of all senders.
     #[inline]
     pub fn holds(&self, of_sender: u64, total: u64) -> bool {
@@ -50,36 +50,36 @@ mod tests {
 
     const POLICY: HoldPolicy = HoldPolicy { max: 1200 };
 
-    /// The bytes kept of each sender if all send in turn until they are held back.
+    /// The bytes queued of each sender if all send in turn until they are held back.
     fn flood(senders: usize) -> Vec<u64> {
-        let mut kept = vec![0; senders];
+        let mut queued = vec![0; senders];
         loop {
-            let before = kept.clone();
+            let before = queued.clone();
             for i in 0..senders {
-                let total = kept.iter().sum();
-                if !POLICY.holds(kept[i], total) {
-                    kept[i] += 1;
+                let total = queued.iter().sum();
+                if !POLICY.holds(queued[i], total) {
+                    queued[i] += 1;
                 }
             }
-            if kept == before {
-                return kept;
+            if queued == before {
+                return queued;
             }
         }
     }
 
     #[test]
-    fn senders_that_flood_share_what_there_is() {
+    fn flooding_senders_share_the_buffer() {
         assert_eq!(flood(1), [601]);
         for senders in [2, 5, 23] {
-            let kept = flood(senders);
+            let queued = flood(senders);
             let fair = POLICY.max / (senders as u64 + 1);
-            assert!(kept.iter().all(|k| k.abs_diff(fair) <= 1), "{kept:?}");
-            assert!(kept.iter().sum::<u64>() <= POLICY.max);
+            assert!(queued.iter().all(|k| k.abs_diff(fair) <= 1), "{queued:?}");
+            assert!(queued.iter().sum::<u64>() <= POLICY.max);
         }
     }
 
     #[test]
-    fn whoever_has_nothing_kept_may_always_go_on() {
+    fn sender_without_queued_messages_is_never_held() {
         for total in [0, 600, 1200, 1 << 40] {
             assert!(POLICY.releases(0, total) && !POLICY.holds(0, total));
         }

@@ -33,7 +33,7 @@ pub mod yielding;
 
 pub use costs::{CostSpan, MessagePath, MessagePaths, PathCost, PathCosts};
 pub use hold::HoldPolicy;
-pub use network::{NetworkLimits, NetworkPath, network_way};
+pub use network::{NetworkLimits, NetworkPath, network_path};
 pub use poll::{PollPolicy, PollSchedule};
 pub use select::{EagerLimits, OutgoingMessage, PathDecision, Situation, choose, select};
 pub use skew::{SkewChange, SkewMonitor, SkewPolicy};

@@ -42,13 +42,13 @@ pub struct NetworkLimits {
     pub can_read: bool,
 }
 
-/// Why `way` is not possible for `message`; `None` if it is possible.
+/// Why `path` is not possible for `message`; `None` if it is possible.
 pub fn ruled_out(
-    way: NetworkPath,
+    path: NetworkPath,
     message: &OutgoingMessage,
     limits: &NetworkLimits,
 ) -> Option<&'static str> {
-    match way {
+    match path {
         NetworkPath::Eager if message.len > limits.eager_max => Some("does not fit one packet"),
         NetworkPath::Read if !limits.can_read => Some("the provider reads no memory of peers"),
         NetworkPath::Read if message.pieces > 1 => Some("its bytes lie in several pieces"),
@@ -57,10 +57,10 @@ pub fn ruled_out(
 }
 
 /// The path of a message: the first that is possible.
-pub fn network_way(message: &OutgoingMessage, limits: &NetworkLimits) -> NetworkPath {
+pub fn network_path(message: &OutgoingMessage, limits: &NetworkLimits) -> NetworkPath {
     let mut possible = NetworkPath::ALL
         .into_iter()
-        .filter(|&way| ruled_out(way, message, limits).is_none());
+        .filter(|&path| ruled_out(path, message, limits).is_none());
     possible.next().unwrap_or(NetworkPath::Chunks)
 }
 
@@ -69,18 +69,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_follows_from_length_and_provider() {
+    fn path_follows_from_length_and_provider() {
         let limits = NetworkLimits {
             eager_max: 1000,
             can_read: true,
         };
-        let way = |message: OutgoingMessage, limits: NetworkLimits| network_way(&message, &limits);
+        let path =
+            |message: OutgoingMessage, limits: NetworkLimits| network_path(&message, &limits);
         assert_eq!(
-            way(OutgoingMessage::contiguous(1000), limits),
+            path(OutgoingMessage::contiguous(1000), limits),
             NetworkPath::Eager
         );
         assert_eq!(
-            way(OutgoingMessage::contiguous(1001), limits),
+            path(OutgoingMessage::contiguous(1001), limits),
             NetworkPath::Read
         );
         // The receiver confirms the match; the bytes need not wait for that.
@@ -88,18 +89,18 @@ mod tests {
             synchronous: true,
             ..OutgoingMessage::contiguous(8)
         };
-        assert_eq!(way(synchronous, limits), NetworkPath::Eager);
+        assert_eq!(path(synchronous, limits), NetworkPath::Eager);
         let scattered = OutgoingMessage {
             pieces: 2,
             ..OutgoingMessage::contiguous(1001)
         };
-        assert_eq!(way(scattered, limits), NetworkPath::Chunks);
+        assert_eq!(path(scattered, limits), NetworkPath::Chunks);
         let blind = NetworkLimits {
             can_read: false,
             ..limits
         };
         assert_eq!(
-            way(OutgoingMessage::contiguous(1001), blind),
+            path(OutgoingMessage::contiguous(1001), blind),
             NetworkPath::Chunks
         );
     }

@@ -194,15 +194,15 @@ impl PollSchedule {
         self.wind();
     }
 
-    /// One iteration: calls `look` for the first channel and for those that are due. `look` polls
+    /// One iteration: calls `poll` for the first channel and for those that are due. `poll` polls
     /// the channel once and returns the number of messages that it has received; this function
     /// returns their sum.
     #[inline]
-    pub fn round(&mut self, mut look: impl FnMut(usize) -> u32) -> u32 {
+    pub fn round(&mut self, mut poll: impl FnMut(usize) -> u32) -> u32 {
         let due = self.begin_round();
         let mut arrived = 0;
         for channel in std::iter::once(0).chain(due.iter()) {
-            let messages = look(channel);
+            let messages = poll(channel);
             for _ in 0..messages {
                 self.arrived(channel);
             }
@@ -221,7 +221,7 @@ mod tests {
     /// Channels that hold messages, each with the iteration in which it was sent.
     struct Mock {
         channels: Vec<VecDeque<u64>>,
-        looks: Vec<u64>,
+        polls: Vec<u64>,
         round: u64,
         longest_wait: u64,
     }
@@ -230,7 +230,7 @@ mod tests {
         fn new(channels: usize) -> Mock {
             Mock {
                 channels: vec![VecDeque::new(); channels],
-                looks: vec![0; channels],
+                polls: vec![0; channels],
                 round: 0,
                 longest_wait: 0,
             }
@@ -244,7 +244,7 @@ mod tests {
         fn round(&mut self, schedule: &mut PollSchedule) -> u32 {
             self.round += 1;
             schedule.round(|channel| {
-                self.looks[channel] += 1;
+                self.polls[channel] += 1;
                 match self.channels[channel].pop_front() {
                     Some(sent) => {
                         self.longest_wait = self.longest_wait.max(self.round - sent);
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn a_static_ratio_is_kept() {
+    fn static_ratio_is_honoured() {
         let mut schedule = PollSchedule::new(PollPolicy::Static { ratio: 50 }, 2);
         let mut mock = Mock::new(2);
         for _ in 0..5000 {
             mock.round(&mut schedule);
         }
-        assert_eq!(mock.looks, [5000, 100]);
+        assert_eq!(mock.polls, [5000, 100]);
         assert_eq!((schedule.ratio(0), schedule.ratio(1)), (1, 50));
     }
 
@@ -275,11 +275,11 @@ mod tests {
             mock.send(0);
             assert_eq!(mock.round(&mut schedule), 1);
         }
-        assert_eq!(mock.looks, [100]);
+        assert_eq!(mock.polls, [100]);
     }
 
     #[test]
-    fn a_flood_on_the_first_channel_starves_nobody() {
+    fn flood_on_first_channel_does_not_starve_the_others() {
         for policy in [
             PollPolicy::Static { ratio: 50 },
             PollPolicy::Dynamic { history: 10 },

@@ -13,7 +13,7 @@ use std::fmt;
 
 use mica_node::topology::Level;
 
-use crate::costs::{MessagePath, MessagePaths, PathCosts, WAYS};
+use crate::costs::{MessagePath, MessagePaths, PATHS, PathCosts};
 
 /// The message to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,8 +154,8 @@ impl fmt::Display for PathExclusion {
         match self {
             PathExclusion::NotAvailable => write!(f, "not available between these ranks"),
             PathExclusion::TooLong { limit } => write!(f, "carries at most {limit} bytes"),
-            PathExclusion::FitsSlot => write!(f, "the message fits the slot of its head"),
-            PathExclusion::Synchronous => write!(f, "a synchronous send must hear of its match"),
+            PathExclusion::FitsSlot => write!(f, "the message fits the slot of its header"),
+            PathExclusion::Synchronous => write!(f, "a synchronous send must learn of its match"),
             PathExclusion::PeerBusy => {
                 write!(f, "the other rank is busy elsewhere and cannot help")
             }
@@ -183,13 +183,13 @@ pub enum PathVerdict {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathDecision {
     /// The path.
-    pub way: MessagePath,
+    pub path: MessagePath,
     /// Its estimate.
     pub estimate: PathEstimate,
     /// The criterion that was minimised.
     pub goal: Goal,
     /// By path, in the order of [`MessagePath::ALL`].
-    pub verdicts: [PathVerdict; WAYS],
+    pub verdicts: [PathVerdict; PATHS],
 }
 
 impl PathDecision {
@@ -202,28 +202,28 @@ impl PathDecision {
 /// Evaluates one path.
 #[inline]
 fn weigh(
-    way: MessagePath,
+    path: MessagePath,
     message: &OutgoingMessage,
     situation: &Situation,
     costs: &PathCosts,
 ) -> PathVerdict {
-    match exclusion(way, message, situation) {
+    match exclusion(path, message, situation) {
         Some(why) => PathVerdict::RuledOut(why),
-        None => PathVerdict::Possible(estimate(way, message, situation, costs)),
+        None => PathVerdict::Possible(estimate(path, message, situation, costs)),
     }
 }
 
 /// Why a path is excluded, if it is.
 #[inline]
 fn exclusion(
-    way: MessagePath,
+    path: MessagePath,
     message: &OutgoingMessage,
     situation: &Situation,
 ) -> Option<PathExclusion> {
     let Situation {
         available, limits, ..
     } = *situation;
-    if !available.contains(way) {
+    if !available.contains(path) {
         return Some(PathExclusion::NotAvailable);
     }
     let fits_slot = message.len <= limits.inline
@@ -232,10 +232,10 @@ fn exclusion(
     if fits_slot {
         // The header is sent in any case, and its slot has room: nothing can be cheaper, regardless
         // of a calibration.
-        return (way != MessagePath::Inline).then_some(PathExclusion::FitsSlot);
+        return (path != MessagePath::Inline).then_some(PathExclusion::FitsSlot);
     }
     let over = |limit: usize| (message.len > limit).then_some(PathExclusion::TooLong { limit });
-    match way {
+    match path {
         MessagePath::Inline if message.synchronous => Some(PathExclusion::Synchronous),
         MessagePath::Inline => over(limits.inline),
         // In the ring a synchronous message carries its bytes and gets a reply.
@@ -248,9 +248,9 @@ fn exclusion(
             let may_go = available.contains(MessagePath::Cells) && !message.synchronous;
             if situation.skewed && may_go && message.len <= limit {
                 Some(PathExclusion::Skewed { limit })
-            } else if way.needs_both() && !situation.peer_waiting {
+            } else if path.needs_both() && !situation.peer_waiting {
                 Some(PathExclusion::PeerBusy)
-            } else if matches!(way, MessagePath::Cooperate | MessagePath::MappedCooperate)
+            } else if matches!(path, MessagePath::Cooperate | MessagePath::MappedCooperate)
                 && situation.oversubscribed
             {
                 Some(PathExclusion::Oversubscribed)
@@ -272,8 +272,8 @@ const TURN_NS: f64 = 1400.0;
 /// Additional nanoseconds of a message through cells if ranks share cores: once the window is full,
 /// the sender waits until the receiver has run, and continues when it gets the core back.
 #[inline]
-fn turns_ns(way: MessagePath, len: usize) -> f64 {
-    match way {
+fn turns_ns(path: MessagePath, len: usize) -> f64 {
+    match path {
         MessagePath::Cells | MessagePath::Streamed => {
             TURN_NS * len.saturating_sub(SHARED_WINDOW) as f64 / SHARED_WINDOW as f64
         }
@@ -284,17 +284,17 @@ fn turns_ns(way: MessagePath, len: usize) -> f64 {
 /// The estimate of a path in this situation.
 #[inline]
 fn estimate(
-    way: MessagePath,
+    path: MessagePath,
     message: &OutgoingMessage,
     situation: &Situation,
     costs: &PathCosts,
 ) -> PathEstimate {
-    let cost = costs.of(situation.level, way);
+    let cost = costs.of(situation.level, path);
     let copy = cost.copy_ns(message.len, message.pieces);
     let shares = cost.sender + cost.receiver;
     // On one core the two ranks' shares run one after the other.
     let (parts, turns_ns) = match situation.oversubscribed {
-        true => (shares.max(1.0), turns_ns(way, message.len)),
+        true => (shares.max(1.0), turns_ns(path, message.len)),
         false => (1.0, 0.0),
     };
     PathEstimate {
@@ -317,11 +317,11 @@ fn goal(situation: &Situation) -> Goal {
 pub fn choose(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> MessagePath {
     let goal = goal(situation);
     let mut best = (MessagePath::Streamed, f64::INFINITY);
-    for way in situation.available.iter() {
-        if let PathVerdict::Possible(estimate) = weigh(way, message, situation, costs)
+    for path in situation.available.iter() {
+        if let PathVerdict::Possible(estimate) = weigh(path, message, situation, costs)
             && estimate.of(goal) < best.1
         {
-            best = (way, estimate.of(goal));
+            best = (path, estimate.of(goal));
         }
     }
     best.0
@@ -329,12 +329,12 @@ pub fn choose(message: &OutgoingMessage, situation: &Situation, costs: &PathCost
 
 /// The path of a message, as [`choose`] returns it, with the estimates of all paths.
 pub fn select(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> PathDecision {
-    let way = choose(message, situation, costs);
+    let path = choose(message, situation, costs);
     PathDecision {
-        way,
-        estimate: estimate(way, message, situation, costs),
+        path,
+        estimate: estimate(path, message, situation, costs),
         goal: goal(situation),
-        verdicts: MessagePath::ALL.map(|way| weigh(way, message, situation, costs)),
+        verdicts: MessagePath::ALL.map(|path| weigh(path, message, situation, costs)),
     }
 }
 
@@ -350,28 +350,28 @@ mod tests {
     /// Costs with every path at the same price except the given ones.
     fn costs(of: &[(MessagePath, f64, f64)]) -> PathCosts {
         let mut costs = PathCosts::default();
-        for way in MessagePath::ALL {
-            costs.set(Level::Node, way, PathCost::new(1e6, &[(0, 1.0)]));
+        for path in MessagePath::ALL {
+            costs.set(Level::Node, path, PathCost::new(1e6, &[(0, 1.0)]));
         }
-        for &(way, start, byte) in of {
-            costs.set(Level::Node, way, PathCost::new(start, &[(0, byte)]));
+        for &(path, start, byte) in of {
+            costs.set(Level::Node, path, PathCost::new(start, &[(0, byte)]));
         }
         costs
     }
 
     fn why(
-        way: MessagePath,
+        path: MessagePath,
         message: &OutgoingMessage,
         situation: &Situation,
     ) -> Option<PathExclusion> {
-        match select(message, situation, &PathCosts::default()).verdicts[way as usize] {
+        match select(message, situation, &PathCosts::default()).verdicts[path as usize] {
             PathVerdict::RuledOut(why) => Some(why),
             PathVerdict::Possible(_) => None,
         }
     }
 
     #[test]
-    fn the_cheapest_wins() {
+    fn cheapest_path_wins() {
         let situation = Situation::waiting(Level::Node, MessagePaths::ALL);
         let message = OutgoingMessage::contiguous(1000);
         let costs = costs(&[
@@ -380,7 +380,7 @@ mod tests {
         ]);
         let decision = select(&message, &situation, &costs);
         assert_eq!(
-            (decision.way, decision.goal),
+            (decision.path, decision.goal),
             (MessagePath::Pull, Goal::Elapsed)
         );
         assert_eq!(decision.estimate.elapsed_ns, 600.0);
@@ -394,15 +394,15 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_go_with_their_head_whatever_it_costs() {
-        let dear = costs(&[(MessagePath::Inline, 1e9, 1e9)]);
+    fn small_messages_go_inline_at_any_cost() {
+        let expensive = costs(&[(MessagePath::Inline, 1e9, 1e9)]);
         let situation = Situation::waiting(Level::Node, MessagePaths::ALL);
         assert_eq!(
-            choose(&OutgoingMessage::contiguous(40), &situation, &dear),
+            choose(&OutgoingMessage::contiguous(40), &situation, &expensive),
             MessagePath::Inline
         );
         assert_ne!(
-            choose(&OutgoingMessage::contiguous(41), &situation, &dear),
+            choose(&OutgoingMessage::contiguous(41), &situation, &expensive),
             MessagePath::Inline
         );
         assert_eq!(
@@ -416,17 +416,17 @@ mod tests {
     }
 
     #[test]
-    fn a_synchronous_send_hears_of_its_match() {
+    fn synchronous_send_learns_of_its_match() {
         let situation = Situation::waiting(Level::SharedCache, MessagePaths::ALL);
         for len in [0, 8, 4096, 100_000] {
             let message = OutgoingMessage {
                 synchronous: true,
                 ..OutgoingMessage::contiguous(len)
             };
-            let way = choose(&message, &situation, &PathCosts::default());
+            let path = choose(&message, &situation, &PathCosts::default());
             assert!(
-                !matches!(way, MessagePath::Inline | MessagePath::Cells),
-                "{len}: {way:?}"
+                !matches!(path, MessagePath::Inline | MessagePath::Cells),
+                "{len}: {path:?}"
             );
             assert_eq!(
                 why(MessagePath::Cells, &message, &situation),
@@ -436,18 +436,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_busy_elsewhere_cannot_help() {
+    fn busy_peer_excludes_cooperative_copy() {
         let busy = Situation {
             peer_waiting: false,
             ..Situation::waiting(Level::SharedCache, ALL_BUT_ENGINES)
         };
         let message = OutgoingMessage::contiguous(1 << 20);
-        for way in [
+        for path in [
             MessagePath::Streamed,
             MessagePath::Cooperate,
             MessagePath::MappedCooperate,
         ] {
-            assert_eq!(why(way, &message, &busy), Some(PathExclusion::PeerBusy));
+            assert_eq!(why(path, &message, &busy), Some(PathExclusion::PeerBusy));
         }
         assert_eq!(
             choose(&message, &busy, &PathCosts::default()),
@@ -467,8 +467,8 @@ mod tests {
             available: MessagePaths::SHARED_MEMORY,
             ..busy
         };
-        let way = choose(&message, &nothing, &PathCosts::default());
-        assert_eq!(way, MessagePath::Streamed, "the last resort");
+        let path = choose(&message, &nothing, &PathCosts::default());
+        assert_eq!(path, MessagePath::Streamed, "the last resort");
     }
 
     #[test]
@@ -492,9 +492,9 @@ mod tests {
             (difference - copy).abs() < 1e-6,
             "both halves, one after the other"
         );
-        for way in [MessagePath::Cooperate, MessagePath::MappedCooperate] {
+        for path in [MessagePath::Cooperate, MessagePath::MappedCooperate] {
             assert_eq!(
-                why(way, &message, &shared),
+                why(path, &message, &shared),
                 Some(PathExclusion::Oversubscribed)
             );
         }
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_receiver_that_lags_behind() {
+    fn sender_does_not_wait_for_a_lagging_receiver() {
         let even = Situation::waiting(Level::Node, ALL_BUT_ENGINES);
         let skewed = Situation {
             skewed: true,
@@ -576,7 +576,7 @@ mod tests {
         );
         let decision = select(&large, &hiding, &PathCosts::default());
         assert_eq!(
-            (decision.way, decision.goal),
+            (decision.path, decision.goal),
             (MessagePath::Offload, Goal::Busy)
         );
         assert!(decision.estimate.busy_ns < 0.1 * decision.estimate.elapsed_ns);
@@ -589,8 +589,8 @@ mod tests {
 
     #[test]
     fn fine_pieces_are_not_worth_a_system_call_each() {
-        let ways = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
-        let situation = Situation::waiting(Level::Node, ways);
+        let paths = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
+        let situation = Situation::waiting(Level::Node, paths);
         let len = 4 << 20;
         let of = |piece: usize| {
             let message = OutgoingMessage {
@@ -619,7 +619,7 @@ mod tests {
     prop_compose! {
         fn situations()(
             level in prop::sample::select(&crate::costs::LEVELS[..]),
-            available in prop::sample::subsequence(MessagePath::ALL.to_vec(), 0..=WAYS),
+            available in prop::sample::subsequence(MessagePath::ALL.to_vec(), 0..=PATHS),
             flags in any::<[bool; 4]>(),
         ) -> Situation {
             Situation {
@@ -644,24 +644,24 @@ mod tests {
         ) {
             let message = OutgoingMessage { len, pieces, synchronous };
             let decision = select(&message, &situation, &PathCosts::default());
-            prop_assert_eq!(decision.way, choose(&message, &situation, &PathCosts::default()));
+            prop_assert_eq!(decision.path, choose(&message, &situation, &PathCosts::default()));
             let mut possible = false;
-            for (way, verdict) in decision.considered() {
+            for (path, verdict) in decision.considered() {
                 match verdict {
                     PathVerdict::Possible(estimate) => {
                         possible = true;
-                        prop_assert!(situation.available.contains(way));
+                        prop_assert!(situation.available.contains(path));
                         prop_assert!(decision.estimate.of(decision.goal) <= estimate.of(decision.goal));
                     }
                     PathVerdict::RuledOut(why) => prop_assert_eq!(
                         *why == PathExclusion::NotAvailable,
-                        !situation.available.contains(way)
+                        !situation.available.contains(path)
                     ),
                 }
             }
-            let ruled_out = matches!(decision.verdicts[decision.way as usize], PathVerdict::RuledOut(_));
+            let ruled_out = matches!(decision.verdicts[decision.path as usize], PathVerdict::RuledOut(_));
             prop_assert_eq!(ruled_out, !possible);
-            prop_assert!(possible || decision.way == MessagePath::Streamed);
+            prop_assert!(possible || decision.path == MessagePath::Streamed);
         }
     }
 }

@@ -52,8 +52,8 @@ impl Thresholds {
             skewed: true,
             ..waiting
         };
-        let only = |ways: MessagePaths, situation: Situation| Situation {
-            available: situation.available.intersection(ways),
+        let only = |paths: MessagePaths, situation: Situation| Situation {
+            available: situation.available.intersection(paths),
             ..situation
         };
         let alone = MessagePaths::NONE
@@ -68,14 +68,14 @@ impl Thresholds {
             overlap: true,
             ..waiting
         };
-        let from = |ways: MessagePaths, situation: Situation| {
-            from_on(costs, &situation, |way| ways.contains(way))
+        let from = |paths: MessagePaths, situation: Situation| {
+            from_on(costs, &situation, |path| paths.contains(path))
         };
         let direct = alone.union(both);
         let direct_min = from(direct, only(direct.union(streamed), waiting));
         Thresholds {
-            ring_max: up_to(costs, &waiting, |way| {
-                matches!(way, MessagePath::Inline | MessagePath::Ring)
+            ring_max: up_to(costs, &waiting, |path| {
+                matches!(path, MessagePath::Inline | MessagePath::Ring)
             }),
             eager_max: up_to(costs, &waiting, MessagePath::is_eager),
             eager_max_skewed: up_to(costs, &skewed, MessagePath::is_eager),
@@ -149,7 +149,7 @@ pub struct Overrides {
     pub direct_run_min: Option<usize>,
 }
 
-fn way_of(len: usize, costs: &PathCosts, situation: &Situation) -> MessagePath {
+fn path_of(len: usize, costs: &PathCosts, situation: &Situation) -> MessagePath {
     choose(&OutgoingMessage::contiguous(len), situation, costs)
 }
 
@@ -167,8 +167,8 @@ fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
         corners.extend([limit.min(LONGEST), limit.saturating_add(1).min(LONGEST)]);
     }
     corners.push(SHARED_WINDOW);
-    for way in situation.available.iter() {
-        let spans = costs.of(situation.level, way).used_spans();
+    for path in situation.available.iter() {
+        let spans = costs.of(situation.level, path).used_spans();
         corners.extend(spans.map(|span| (span.from as usize).min(LONGEST)));
     }
     corners.sort_unstable();
@@ -179,26 +179,26 @@ fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
 /// The longest length up to which all messages take a path that `is` accepts; 0 if even the empty
 /// one does not.
 fn up_to(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
-    let way = |len: usize| way_of(len, costs, situation);
-    if !is(way(0)) {
+    let path = |len: usize| path_of(len, costs, situation);
+    if !is(path(0)) {
         return 0;
     }
     let corners = corners(costs, situation);
     let mut intervals = corners.windows(2);
-    let change = intervals.find_map(|ends| first(ends[0], ends[1], &way, &|way| !is(way)));
+    let change = intervals.find_map(|ends| first(ends[0], ends[1], &path, &|path| !is(path)));
     change.map_or(usize::MAX, |len| len - 1)
 }
 
 /// The shortest length from which on all messages take a path that `is` accepts; [`usize::MAX`] if
 /// there is none.
 fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
-    let way = |len: usize| way_of(len, costs, situation);
-    if !is(way(LONGEST)) {
+    let path = |len: usize| path_of(len, costs, situation);
+    if !is(path(LONGEST)) {
         return usize::MAX;
     }
     let corners = corners(costs, situation);
     let mut intervals = corners.windows(2).rev();
-    let change = intervals.find_map(|ends| last(ends[0], ends[1], &way, &|way| !is(way)));
+    let change = intervals.find_map(|ends| last(ends[0], ends[1], &path, &|path| !is(path)));
     change.map_or(0, |len| len + 1)
 }
 
@@ -207,16 +207,16 @@ fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) ->
 fn first(
     low: usize,
     high: usize,
-    way: &impl Fn(usize) -> MessagePath,
+    path: &impl Fn(usize) -> MessagePath,
     is: &impl Fn(MessagePath) -> bool,
 ) -> Option<usize> {
-    if way(low) == way(high) {
+    if path(low) == path(high) {
         None
     } else if high - low == 1 {
-        is(way(high)).then_some(high)
+        is(path(high)).then_some(high)
     } else {
         let middle = low + (high - low) / 2;
-        first(low, middle, way, is).or_else(|| first(middle, high, way, is))
+        first(low, middle, path, is).or_else(|| first(middle, high, path, is))
     }
 }
 
@@ -225,16 +225,16 @@ fn first(
 fn last(
     low: usize,
     high: usize,
-    way: &impl Fn(usize) -> MessagePath,
+    path: &impl Fn(usize) -> MessagePath,
     is: &impl Fn(MessagePath) -> bool,
 ) -> Option<usize> {
-    if way(low) == way(high) {
+    if path(low) == path(high) {
         None
     } else if high - low == 1 {
-        is(way(low)).then_some(low)
+        is(path(low)).then_some(low)
     } else {
         let middle = low + (high - low) / 2;
-        last(middle, high, way, is).or_else(|| last(low, middle, way, is))
+        last(middle, high, path, is).or_else(|| last(low, middle, path, is))
     }
 }
 
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sides_are_no_help_where_ranks_outnumber_cores() {
+    fn cooperative_copy_does_not_pay_when_oversubscribed() {
         let crowded = Situation {
             oversubscribed: true,
             ..situation(Level::Package)
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_by_hand_holds() {
+    fn explicit_thresholds_override_derived_ones() {
         let derived = Thresholds::derive(&PathCosts::default(), &situation(Level::SharedCache));
         assert_eq!(derived.overridden(&Overrides::default()), derived);
         let explicit = Overrides {
@@ -394,13 +394,13 @@ mod tests {
         /// Checks the definition at the thresholds' edges and at lengths of all magnitudes.
         #[test]
         fn thresholds_are_where_the_choice_changes(
-            costs in prop::collection::vec(cost(), crate::costs::WAYS),
+            costs in prop::collection::vec(cost(), crate::costs::PATHS),
             oversubscribed: bool,
             lens in prop::collection::vec((0u32..24, 0.5..1.0f64), 64),
         ) {
             let mut table = PathCosts::default();
-            for (way, cost) in MessagePath::ALL.into_iter().zip(costs) {
-                table.set(Level::Node, way, cost);
+            for (path, cost) in MessagePath::ALL.into_iter().zip(costs) {
+                table.set(Level::Node, path, cost);
             }
             let waiting = Situation { oversubscribed, ..situation(Level::Node) };
             let direct = MessagePaths::RENDEZVOUS.without(MessagePaths::NONE.with(MessagePath::Offload));
@@ -411,7 +411,7 @@ mod tests {
                 .collect();
 
             // Eager: all up to the threshold, and not the next one.
-            let eager = |len: usize| way_of(len, &table, &waiting).is_eager();
+            let eager = |len: usize| path_of(len, &table, &waiting).is_eager();
             for len in lens.iter().copied().chain([t.eager_max]) {
                 prop_assert!(len > t.eager_max || eager(len), "{len} of {}", t.eager_max);
             }
@@ -419,7 +419,7 @@ mod tests {
 
             // Direct: all from the threshold on, and not the one before.
             let asked = Situation { available: direct, ..waiting };
-            let copied = |len: usize| way_of(len, &table, &asked) != MessagePath::Streamed;
+            let copied = |len: usize| path_of(len, &table, &asked) != MessagePath::Streamed;
             for len in lens.iter().copied().filter(|&len| len > 40) {
                 prop_assert!(len < t.direct_min || copied(len), "{len} of {}", t.direct_min);
             }

@@ -162,8 +162,8 @@ impl Tuning {
     /// The shipped costs, with the measured ones in their place.
     pub fn applied(&self) -> PathCosts {
         let mut costs = PathCosts::default();
-        for &(level, way, cost) in &self.costs {
-            costs.set(level, way, cost);
+        for &(level, path, cost) in &self.costs {
+            costs.set(level, path, cost);
         }
         costs
     }
@@ -294,8 +294,8 @@ impl fmt::Display for Tuning {
         for (name, value) in parts(&self.machine) {
             writeln!(f, "{name} = {}", Quoted(value))?;
         }
-        for (level, way, cost) in &self.costs {
-            writeln!(f, "\n[{}.{}]", level_name(*level), way.name())?;
+        for (level, path, cost) in &self.costs {
+            writeln!(f, "\n[{}.{}]", level_name(*level), path.name())?;
             writeln!(f, "start_ns = {}", cost.start_ns)?;
             write_spans(f, cost)?;
             writeln!(f, "piece_ns = {}", cost.piece_ns)?;

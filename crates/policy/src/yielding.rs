@@ -16,9 +16,9 @@
 //!
 //! A useful event (a test that succeeds, a message that arrives) also resets the polling times.
 //!
-//! **Spin limit.** A program that tests ten requests in a row and then computes looks at first as
+//! **Spin limit.** A program that tests ten requests in a row and then computes appears at first as
 //! if it only polled. Each time that it is seen to compute after it has yielded, the pure polling
-//! time that a yield requires (`patience_ns`) doubles; many yields without that halve it again. The
+//! time that a yield requires (`spin_limit_ns`) doubles; many yields without that halve it again. The
 //! gap after a yield is not judged, because the other ranks have evicted the caches; so that there
 //! are other gaps to judge, one yield in [`CHECK_EVERY`] is skipped.
 //!
@@ -94,7 +94,7 @@ pub struct PollYield {
     pure_ns: u32,
     /// Time of polling since the last useful event or yield.
     idle_ns: u32,
-    patience_ns: u32,
+    spin_limit_ns: u32,
     slice_ns: u32,
     /// The last poll began at the end of a slice.
     is_new_slice: bool,
@@ -132,7 +132,7 @@ impl PollYield {
             alone_until_ns: 0,
             pure_ns: 0,
             idle_ns: 0,
-            patience_ns: SPIN_LIMIT_MIN_NS,
+            spin_limit_ns: SPIN_LIMIT_MIN_NS,
             slice_ns: SLICE_MIN_NS,
             is_new_slice: false,
             yields: 0,
@@ -183,7 +183,7 @@ impl PollYield {
         let computed_ns = gap_ns.saturating_sub(allowed_ns);
         let spent_ns = (poll_ns + gap_ns.min(allowed_ns)) as u32;
         self.pure_ns = (self.pure_ns + spent_ns)
-            .min(self.patience_ns + PURE_BEYOND_NS)
+            .min(self.spin_limit_ns + PURE_BEYOND_NS)
             .saturating_sub((COMPUTED_WEIGHT * computed_ns) as u32);
         // Twice the time of calls is more than a call that was slow once.
         if computed_ns > allowed_ns {
@@ -192,7 +192,7 @@ impl PollYield {
     }
 
     fn is_due(&mut self) -> bool {
-        if self.pure_ns >= self.patience_ns {
+        if self.pure_ns >= self.spin_limit_ns {
             // Multiples of the golden ratio scatter the skipped yields: at regular intervals they
             // might always hit the same one of the polls between two computations.
             self.due = self.due.wrapping_add(0x9e37_79b9);
@@ -210,14 +210,14 @@ impl PollYield {
         self.began_ns = now_ns;
         self.idle_ns = 0;
         self.has_yielded = true;
-        self.is_new_slice = self.pure_ns < self.patience_ns;
+        self.is_new_slice = self.pure_ns < self.spin_limit_ns;
         if self.is_new_slice {
             return;
         }
         self.yields += 1;
         if self.yields == LONG_WAIT {
             self.yields = 0;
-            self.patience_ns = (self.patience_ns / 2).max(SPIN_LIMIT_MIN_NS);
+            self.spin_limit_ns = (self.spin_limit_ns / 2).max(SPIN_LIMIT_MIN_NS);
         }
     }
 
@@ -237,7 +237,7 @@ impl PollYield {
         self.pure_ns = 0;
         if self.yields > 0 {
             self.yields = 0;
-            self.patience_ns = (2 * self.patience_ns).min(SPIN_LIMIT_MAX_NS);
+            self.spin_limit_ns = (2 * self.spin_limit_ns).min(SPIN_LIMIT_MAX_NS);
         }
     }
 }

@@ -6,7 +6,7 @@ use mica_policy::{
     MessagePath, MessagePaths, OutgoingMessage, PathCost, PathCosts, Situation, Thresholds, choose,
 };
 
-/// The two ways that chai-2009 compares.
+/// The two paths that chai-2009 compares.
 const CHAI: MessagePaths = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
 
 /// Costs of a machine on which direct copy overtakes shared memory at 32 KiB, 2 KiB and 1 KiB
@@ -102,23 +102,23 @@ fn clovertown_has_three_levels_and_three_thresholds() {
 }
 
 #[test]
-fn the_same_message_goes_differently_near_and_far() {
+fn same_message_takes_different_paths_by_level() {
     let places = places("pack:2 l2:2 core:2 pu:1");
-    let way = |a: usize, b: usize, len: usize| {
+    let path = |a: usize, b: usize, len: usize| {
         let situation = Situation::waiting(level_between(&places[a], &places[b]), CHAI);
         choose(&OutgoingMessage::contiguous(len), &situation, &chai())
     };
     assert_eq!(
-        (way(0, 1, 1500), way(0, 2, 1500), way(0, 4, 1500)),
+        (path(0, 1, 1500), path(0, 2, 1500), path(0, 4, 1500)),
         (MessagePath::Ring, MessagePath::Ring, MessagePath::Pull)
     );
     assert_eq!(
-        (way(0, 1, 16384), way(0, 2, 16384), way(0, 4, 16384)),
+        (path(0, 1, 16384), path(0, 2, 16384), path(0, 4, 16384)),
         (MessagePath::Cells, MessagePath::Pull, MessagePath::Pull)
     );
 }
 
-/// With skew, the threshold is that of shared memory on every pair, near or far (chai-2009, 6.3.2).
+/// With skew, the threshold is that of shared memory on every pair, close or distant (chai-2009, 6.3.2).
 #[test]
 fn skew_raises_the_threshold_of_every_level() {
     for level in [Level::SharedCache, Level::Package, Level::Node] {
@@ -129,9 +129,9 @@ fn skew_raises_the_threshold_of_every_level() {
     }
 }
 
-/// Ranks that are not bound may be anywhere: what is not known counts as far.
+/// Ranks that are not bound may be anywhere: what is not known counts as the most distant level.
 #[test]
-fn unbound_ranks_take_the_farthest_that_they_may_be() {
+fn unbound_ranks_assume_the_most_distant_level() {
     let machine = Machine::synthetic("pack:8 l3:1 core:6 pu:1").expect("a machine");
     let slots = map(&machine, 2, MapBy::Core, BindTo::None);
     let places: Vec<CorePlace> = slots.into_iter().map(|slot| slot.place).collect();

@@ -19,7 +19,7 @@ use mica_channel::transport::WaitMode;
 use mica_node::counters::TrafficClass;
 use mica_node::park::WakeEvents;
 use mica_node::segment::JobSegment;
-use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_way};
+use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_path};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -107,7 +107,7 @@ impl EngineState {
             pieces: view.run_count_hint(),
             ..OutgoingMessage::contiguous(len)
         };
-        let (NetworkPath::Read, Some(region)) = (network_way(&message, &limits), rts.registered)
+        let (NetworkPath::Read, Some(region)) = (network_path(&message, &limits), rts.registered)
         else {
             return self.ask_for_cells(id, peer, rts.op);
         };

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_judged_is_neither_reached_nor_missed() {
+    fn bar_without_figures_is_neither_reached_nor_missed() {
         let unknown = "measure = \"none\"\nagainst = \"best-peer\"\nat_most = 1.0";
         let vague = "measure = \"match\"\nagainst = \"best-peer\"\nat_most = 1.0";
         let alone = "measure = \"hidden\"\nagainst = \"best-peer\"\nat_most = 1.0";

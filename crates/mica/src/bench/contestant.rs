@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_on_two_hosts_is_told_their_names_and_the_remote_shell() {
+    fn job_on_two_hosts_gets_their_names_and_the_remote_shell() {
         // These hosts do not exist: nothing must be removed.
         let hosts = std::mem::ManuallyDrop::new(Hosts::named(["10.0.0.5", "10.0.0.6"]));
         let cpus = [0, 1].map(|cpu| CpuSet::from_cpus([cpu]));

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_is_counted_and_not_listed() {
+    fn satisfied_guidelines_are_counted_and_not_listed() {
         let findings = judged(&figures(&[
             ("allreduce", 64, 5.4),
             ("reduce", 64, 3.0),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_missing_is_stood_for_by_the_next_larger_one() {
+    fn missing_size_uses_the_next_larger_one() {
         let mut list = vec![
             ("bcast", 64, 9.0),
             ("scatter", 40, 1.0),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rounds_do_not_tell_apart_is_no_violation() {
+    fn difference_within_noise_is_no_violation() {
         let mut runs = Vec::new();
         for (round, slow) in [8.0, 3.9, 8.0].into_iter().enumerate() {
             runs.push(run(round, "x", "allreduce", 64, slow, "us"));

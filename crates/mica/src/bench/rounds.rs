@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contestant_begins_in_its_turn() {
+    fn contestants_rotate_by_one_each_round() {
         let rounds: Vec<Vec<usize>> = (0..5).map(|round| order(round, 4).collect()).collect();
         assert_eq!(rounds[0], [0, 1, 2, 3]);
         assert_eq!(rounds[1], [1, 2, 3, 0]);

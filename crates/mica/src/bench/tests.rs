@@ -82,7 +82,7 @@ fi
 chmod 755 "$out"
 "#;
 
-/// Skips options up to -n, and tells the program which library started it.
+/// Skips options up to -n, and announces to the program which library started it.
 fn mpiexec(name: &str, before: &str) -> String {
     format!(
         "while [ \"$1\" != -n ]; do shift; done\nranks=$2; shift 2\n{before}\n\
@@ -257,8 +257,8 @@ fn libraries_are_run_in_turn_and_judged() {
 /// A launcher that hangs after starting a process in another session: the round fails, the run
 /// continues, and no process is left.
 #[test]
-fn a_contestant_that_hangs_is_ended_and_named() {
-    if !alone("bench::tests::a_contestant_that_hangs_is_ended_and_named") {
+fn ends_and_names_a_hanging_contestant() {
+    if !alone("bench::tests::ends_and_names_a_hanging_contestant") {
         return;
     }
     let folder = Folder::new("hangs");
@@ -289,8 +289,8 @@ fn a_contestant_that_hangs_is_ended_and_named() {
 }
 
 #[test]
-fn what_cannot_be_had_is_left_out_and_said() {
-    if !alone("bench::tests::what_cannot_be_had_is_left_out_and_said") {
+fn reports_what_is_left_out() {
+    if !alone("bench::tests::reports_what_is_left_out") {
         return;
     }
     let folder = Folder::new("without");

@@ -10,7 +10,7 @@ use super::{Finding, Weight};
 struct Check {
     name: &'static str,
     well: &'static str,
-    look: fn(&DoctorFacts, &mut CheckFindings),
+    detect: fn(&DoctorFacts, &mut CheckFindings),
 }
 
 /// The findings of a check so far.
@@ -50,7 +50,7 @@ pub fn all(facts: &DoctorFacts) -> Vec<Finding> {
             check: check.name,
             findings: Vec::new(),
         };
-        (check.look)(facts, &mut found);
+        (check.detect)(facts, &mut found);
         if found.findings.is_empty() {
             found.add(Weight::Fine, check.well, "");
         }
@@ -67,7 +67,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "installation",
         well: "libmpi_abi.so.1 lies beside this command",
-        look: |facts, found| {
+        detect: |facts, found| {
             if facts.library.is_none() {
                 found.hinders(
                     "libmpi_abi.so.1 is not in ../lib of this command",
@@ -79,7 +79,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "path",
         well: "mpiexec and mpicc in PATH are this installation's",
-        look: |facts, found| {
+        detect: |facts, found| {
             for name in ["mpiexec", "mpicc"] {
                 let own = facts.own_bin.as_ref().map(|bin| bin.join(name));
                 let Some(own) = own.filter(|own| own.is_file()) else {
@@ -106,7 +106,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "libraries",
         well: "LD_LIBRARY_PATH leads to no other MPI",
-        look: |facts, found| {
+        detect: |facts, found| {
             match (&facts.in_library_path, &facts.library) {
                 (Some(first), Some(own)) if !same_file(first, own) => found.hinders(
                     format!(
@@ -131,7 +131,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "variables",
         well: "all variables whose names begin with MICA_ are understood",
-        look: |facts, found| {
+        detect: |facts, found| {
             for complaint in &facts.complaints {
                 found.hinders(
                     complaint.clone(),
@@ -152,7 +152,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "proc",
         well: "/proc is this PID namespace's",
-        look: |facts, found| {
+        detect: |facts, found| {
             if !facts.proc_is_own {
                 found.hinders(
                     "/proc is missing, or another PID namespace's",
@@ -164,7 +164,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "shared memory",
         well: "anonymous shared memory (memfd) can be had",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(error) = &facts.memfd {
                 found.hinders(
                     format!("memfd_create: {error}; ranks cannot share memory"),
@@ -176,7 +176,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "processes",
         well: "processes can be held by descriptors (pidfd)",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(error) = &facts.pidfd {
                 found.hinders(
                     format!("pidfd_open: {error}; mpiexec cannot start ranks"),
@@ -188,7 +188,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "single copy",
         well: "ranks can read and write each other's memory (CMA)",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some((reason, remedy)) = &facts.cma {
                 found.hinders(
                     format!("{reason}; long messages are copied twice"),
@@ -200,7 +200,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "mapped",
         well: "buffers in reuse can move to shared memory (PROCMAP_QUERY)",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(error) = &facts.procmap_query {
                 found.note(
                     format!("PROCMAP_QUERY: {error}; buffers in reuse do not move to shared memory, which would be fastest"),
@@ -212,7 +212,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "membarrier",
         well: "waiting ranks can park at no cost to senders (membarrier)",
-        look: |facts, found| {
+        detect: |facts, found| {
             if !facts.membarrier {
                 found.hinders(
                     "membarrier is refused: every send pays for a memory fence",
@@ -224,7 +224,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "file size",
         well: "the limit of file sizes leaves room for shared memory",
-        look: |facts, found| {
+        detect: |facts, found| {
             // The limit also applies to memfds: the job segment has the size for all pairs of
             // ranks, though unused pages take no memory.
             if let Some(limit) = tight(&facts.file_size, 64 * GIB) {
@@ -241,7 +241,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "address space",
         well: "the address space is not limited",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(limit) = tight(&facts.address_space, 64 * GIB) {
                 let text = format!("a process may map {} at most", readable_bytes(limit));
                 match limit < 4 * GIB {
@@ -260,7 +260,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "descriptors",
         well: "there are enough descriptors",
-        look: |facts, found| {
+        detect: |facts, found| {
             // mpiexec raises the soft limit itself; only the hard limit matters.
             let hard = facts.descriptors.1;
             if let Some(hard) = hard.filter(|&hard| hard < 4096) {
@@ -276,7 +276,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "locked memory",
         well: "the network that jobs would use does not depend on locked memory, or there is enough",
-        look: |facts, found| {
+        detect: |facts, found| {
             let needs = |provider: &String| {
                 ["verbs", "psm", "opx", "efa", "cxi"]
                     .iter()
@@ -297,7 +297,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "user processes",
         well: "the user may start enough processes",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(limit) = tight(&facts.processes, 256) {
                 found.note(
                     format!("a user may have {limit} processes and threads"),
@@ -309,7 +309,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "cores",
         well: "all cores of the affinity mask are this job's to use",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(error) = &facts.topology_error {
                 found.hinders(error.clone(), "see that /sys is mounted");
                 return;
@@ -350,7 +350,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "memory",
         well: "memory is not limited, and none is swapped out",
-        look: |facts, found| {
+        detect: |facts, found| {
             let memory = facts.memory.unwrap_or(u64::MAX);
             if let Some(limit) = facts.memory_limit.filter(|&limit| limit < memory) {
                 let text = format!(
@@ -379,7 +379,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "huge pages",
         well: "transparent huge pages are not switched off",
-        look: |facts, found| {
+        detect: |facts, found| {
             if facts.huge_pages.as_deref() == Some("never") {
                 found.note(
                     "transparent huge pages are off: programs with much memory miss more in the TLB",
@@ -391,7 +391,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "host name",
         well: "the host's name has an address",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(error) = &facts.unresolved {
                 found.note(
                     format!("the name of this host, {:?}, has no address ({error}): other hosts do not find it by name", facts.host),
@@ -403,7 +403,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "several hosts",
         well: "ssh and a network for jobs on several hosts are there",
-        look: |facts, found| {
+        detect: |facts, found| {
             if !facts.in_path.contains_key("ssh") {
                 found.note(
                     "there is no ssh: mpiexec reaches other hosts only through Slurm or --launcher-exec",
@@ -430,7 +430,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "tuning",
         well: "costs are this machine's, or the shipped ones",
-        look: |facts, found| {
+        detect: |facts, found| {
             if let Some(error) = &facts.tuning_error {
                 found.hinders(
                     error.clone(),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_looked_at() {
+    fn reads_this_machine() {
         let report = DoctorReport::gather();
         assert!(
             report.findings.len() >= checks::COUNT,

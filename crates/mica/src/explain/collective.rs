@@ -32,7 +32,7 @@ pub struct CollectiveRanks {
     /// The operator does not commute.
     #[arg(long, requires = "explain")]
     non_commutative: bool,
-    /// How ranks get at one another's buffers: unknown until they have told of them, by windows, by
+    /// How ranks get at one another's buffers: unknown until they are announced, by windows, by
     /// the kernel (cma), or none. Default: as far as it is known on this machine.
     #[arg(long, value_parser = reach, requires = "explain")]
     reach: Option<Reachability>,
@@ -157,7 +157,7 @@ fn render(
     if decision.judged_bytes != question.bytes {
         let _ = writeln!(
             text,
-            "  (judged as {} bytes: four lengths of an octave are told apart)",
+            "  (judged as {} bytes: four classes of lengths in an octave)",
             decision.judged_bytes
         );
     }
@@ -177,7 +177,7 @@ fn render(
         let _ = writeln!(text, "  {from:<18} {}", algorithm.name());
     }
     if decision.algorithm.family() == AlgorithmFamily::Direct && reach == Reachability::Unknown {
-        let _ = writeln!(text, "\nOnce the ranks have told of their buffers");
+        let _ = writeln!(text, "\nOnce the ranks have announced their buffers");
         for reach in [Reachability::Windows, Reachability::Cma, Reachability::None] {
             let then = choices.once_reachable(collective, question.bytes, commutes, reach);
             let _ = writeln!(text, "  {:<18} {}", reach.name(), then.name());
@@ -228,7 +228,7 @@ fn describe(question: &CollectiveCall) -> String {
         None => "none (MICA_COLL_AREA is too small)".to_owned(),
     };
     let reach = match question.reach {
-        Reachability::Unknown => "unknown until they are told of; judged as windows",
+        Reachability::Unknown => "unknown until announced; judged as windows",
         Reachability::Windows => "by load and store (windows)",
         Reachability::Cma => "by the kernel (cma)",
         Reachability::None => "not within reach",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_every_algorithm_with_its_time_and_what_forces_it() {
+    fn answer_lists_every_algorithm_with_time_and_forcing_tunable() {
         for collective in Collective::ALL {
             let text = answer(
                 &question(collective, 64 << 10, 8),
@@ -325,7 +325,7 @@ mod tests {
         );
         for part in [
             "(1 MiB), the vector",
-            "Once the ranks have told",
+            "Once the ranks have announced",
             "cma  ",
             "windows  ",
         ] {
@@ -340,13 +340,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ruled_out_forced_or_refused_is_told() {
-        let far = CollectiveCall {
+    fn reports_excluded_forced_and_refused_algorithms() {
+        let remote = CollectiveCall {
             reach: Reachability::None,
             ..question(Collective::Allreduce, 64 << 10, 2)
         };
         let direct = ForcedAlgorithms::default().with(Collective::Allreduce, Algorithm::Direct);
-        let text = answer(&far, direct);
+        let text = answer(&remote, direct);
         for part in [
             "MICA_COLL_ALLREDUCE=direct is not heeded: ranks cannot get at",
             "with fewer than 3 ranks no better than doubling",
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_as_far_apart_as_the_machine_puts_them() {
+    fn levels_follow_the_machine_topology() {
         let machine = Machine::synthetic("pack:2 l3:2 core:2 pu:1").unwrap();
         let levels = [1, 2, 4, 8].map(|ranks| worst_level(&machine, ranks));
         let (shared, package, node) = (Level::SharedCache, Level::Package, Level::Node);

@@ -2,7 +2,7 @@
 //! a program would use them.
 //!
 //! Messages come first, level by level: a part is the cost of a path. Then collectives: a part is a
-//! figure of the file's `[collective]` sections, and everything that was kept of messages is one
+//! figure of the file's `[collective]` sections, and everything that was accepted of messages is one
 //! more part, since collectives are chosen by those costs as well. Each comparison runs `calibrate`
 //! or `calibrate_coll` in rounds, alternately with a tuning file of the subset and with none.
 //!
@@ -36,7 +36,7 @@ pub struct Effort {
     /// Runs of each side.
     pub rounds: usize,
     /// All comparisons begin within this time; half of it is for messages.
-    pub patience: Duration,
+    pub time_limit: Duration,
     /// Number of cores.
     pub cores: usize,
 }
@@ -48,13 +48,13 @@ impl Effort {
             true => Effort {
                 seconds: 0.02,
                 rounds: 3,
-                patience: Duration::from_secs(15),
+                time_limit: Duration::from_secs(15),
                 cores: available_cores(),
             },
             false => Effort {
                 seconds: 0.06,
                 rounds: 5,
-                patience: Duration::from_secs(90),
+                time_limit: Duration::from_secs(90),
                 cores: available_cores(),
             },
         }
@@ -131,7 +131,7 @@ pub struct ComparisonRow {
     shipped: &'static str,
     tuned: &'static str,
     trial: Option<Trial>,
-    is_kept: bool,
+    is_accepted: bool,
 }
 
 /// Lengths at which messages are compared: half octaves.
@@ -150,13 +150,13 @@ fn lengths(longest: u64) -> impl Iterator<Item = u64> {
 /// Of each sequence of neighbours that differ in the same way, selects the first, the last and
 /// every fourth sample.
 fn thinned<T: Copy, K: PartialEq>(differing: &[(usize, T, K)]) -> Vec<T> {
-    let mut kept = Vec::new();
+    let mut accepted = Vec::new();
     for run in differing.chunk_by(|a, b| b.0 == a.0 + 1 && a.2 == b.2) {
         let last = run.len() - 1;
         let at = |&(n, _): &(usize, _)| n % 4 == 0 || n == last;
-        kept.extend(run.iter().enumerate().filter(at).map(|(_, d)| d.1));
+        accepted.extend(run.iter().enumerate().filter(at).map(|(_, d)| d.1));
     }
-    kept
+    accepted
 }
 
 struct MessageProbes<'a> {
@@ -174,12 +174,12 @@ struct MessageProbes<'a> {
 impl MessageProbes<'_> {
     /// The shipped figures with a subset of the measured ones.
     fn subset(&self, parts: Parts) -> Tuning {
-        let kept = self.parts.iter().enumerate();
-        let kept = kept.filter(|(n, _)| parts & 1 << n != 0);
+        let accepted = self.parts.iter().enumerate();
+        let accepted = accepted.filter(|(n, _)| parts & 1 << n != 0);
         Tuning {
             machine: self.tuning.machine.clone(),
-            costs: kept
-                .map(|(_, &(way, cost))| (self.pair.level, way, cost))
+            costs: accepted
+                .map(|(_, &(path, cost))| (self.pair.level, path, cost))
                 .collect(),
             ..Tuning::default()
         }
@@ -187,7 +187,7 @@ impl MessageProbes<'_> {
 
     /// The path of each sample with these costs, as the library chooses it: eager by thresholds,
     /// otherwise the path of least cost.
-    fn ways(&self, costs: &PathCosts) -> Vec<MessagePath> {
+    fn paths(&self, costs: &PathCosts) -> Vec<MessagePath> {
         let thresholds = Thresholds::derive(costs, &self.situation);
         let asked = Situation {
             available: self
@@ -196,7 +196,7 @@ impl MessageProbes<'_> {
                 .intersection(MessagePaths::RENDEZVOUS),
             ..self.situation
         };
-        let way = |sample: &Sample| {
+        let path = |sample: &Sample| {
             let len = sample.len as usize;
             let message = OutgoingMessage {
                 pieces: sample.len.checked_div(sample.block).unwrap_or(1) as usize,
@@ -212,7 +212,7 @@ impl MessageProbes<'_> {
                 choose(&message, &asked, costs)
             }
         };
-        self.samples.iter().map(way).collect()
+        self.samples.iter().map(path).collect()
     }
 }
 
@@ -225,13 +225,13 @@ impl Arena for MessageProbes<'_> {
     }
 
     fn differing(&self, parts: Parts) -> Vec<(Sample, MessagePath)> {
-        let shipped = self.ways(&PathCosts::default());
-        let tuned = self.ways(&self.subset(parts).applied());
+        let shipped = self.paths(&PathCosts::default());
+        let tuned = self.paths(&self.subset(parts).applied());
         let pairs = self.samples.iter().zip(shipped.into_iter().zip(tuned));
         let differing: Vec<_> = pairs
             .enumerate()
             .filter(|(_, (_, (shipped, tuned)))| shipped != tuned)
-            .map(|(n, (&sample, ways))| (n, (sample, ways.1), ways))
+            .map(|(n, (&sample, paths))| (n, (sample, paths.1), paths))
             .collect();
         thinned(&differing)
     }
@@ -248,7 +248,7 @@ impl Arena for MessageProbes<'_> {
     }
 }
 
-/// Returns the message costs that are kept, those of each level that give a gain, and the total
+/// Returns the message costs that are accepted, those of each level that give a gain, and the total
 /// gain. Adds the comparisons to `rows`.
 pub fn messages(
     runs: &dyn ProbeRuns,
@@ -258,7 +258,7 @@ pub fn messages(
     rows: &mut Vec<ComparisonRow>,
 ) -> (Vec<(Level, MessagePath, PathCost)>, f64) {
     let begin = Instant::now();
-    let mut kept = Vec::new();
+    let mut accepted = Vec::new();
     let mut gain = 0.0;
     for (n, &pair) in pairs.iter().enumerate() {
         let of_level = tuning
@@ -266,8 +266,8 @@ pub fn messages(
             .iter()
             .filter(|(level, ..)| *level == pair.level);
         let parts: Vec<(MessagePath, PathCost)> =
-            of_level.map(|&(_, way, cost)| (way, cost)).collect();
-        let measured: MessagePaths = parts.iter().map(|(way, _)| *way).collect();
+            of_level.map(|&(_, path, cost)| (path, cost)).collect();
+        let measured: MessagePaths = parts.iter().map(|(path, _)| *path).collect();
         let blocks = [64, 256, 1 << 10, 4 << 10];
         let in_pieces = blocks.map(|block| Sample {
             len: 1 << 20,
@@ -278,7 +278,7 @@ pub fn messages(
         let mut arena = MessageProbes {
             runs,
             effort,
-            until: begin + effort.patience / 2 * share / pairs.len() as u32,
+            until: begin + effort.time_limit / 2 * share / pairs.len() as u32,
             pair,
             situation: Situation::waiting(pair.level, measured.union(MessagePaths::SHARED_MEMORY)),
             parts,
@@ -286,22 +286,22 @@ pub fn messages(
             samples: whole.chain(in_pieces).collect(),
         };
         let found = verify(&mut arena);
-        let shipped = arena.ways(&PathCosts::default());
-        let chosen = arena.differing(found.kept);
-        for (sample, way, trial) in found.trials {
+        let shipped = arena.paths(&PathCosts::default());
+        let chosen = arena.differing(found.accepted);
+        for (sample, path, trial) in found.trials {
             let at = arena.samples.iter().position(|s| *s == sample);
             rows.push(ComparisonRow {
                 what: format!("{}, {}", level_name(pair.level), words(&sample)),
                 shipped: at.map_or("", |at| shipped[at].name()),
-                tuned: way.name(),
+                tuned: path.name(),
                 trial,
-                is_kept: chosen.contains(&(sample, way)),
+                is_accepted: chosen.contains(&(sample, path)),
             });
         }
-        kept.extend(arena.subset(found.kept).costs);
+        accepted.extend(arena.subset(found.accepted).costs);
         gain += found.gain;
     }
-    (kept, gain)
+    (accepted, gain)
 }
 
 fn words(sample: &Sample) -> String {
@@ -374,7 +374,7 @@ struct CollectiveProbes<'a> {
     runs: &'a dyn ProbeRuns,
     effort: Effort,
     until: Instant,
-    /// The message costs that were kept, and their gain: the first part, unless empty.
+    /// The message costs that were accepted, and their gain: the first part, unless empty.
     messages: &'a [(Level, MessagePath, PathCost)],
     gain: f64,
     figures: Vec<StepFigure>,
@@ -473,7 +473,7 @@ fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
     found
 }
 
-/// Returns all figures that are kept, where `messages` are the kept message costs and their `gain`.
+/// Returns all figures that are accepted, where `messages` are the accepted message costs and their `gain`.
 pub fn collectives(
     runs: &dyn ProbeRuns,
     effort: Effort,
@@ -485,35 +485,37 @@ pub fn collectives(
     let mut arena = CollectiveProbes {
         runs,
         effort,
-        until: Instant::now() + effort.patience / 2,
+        until: Instant::now() + effort.time_limit / 2,
         messages,
         gain,
         figures: figures(&tuning.collective),
         tuning,
         calls: calls(pairs, effort.cores),
     };
-    let Verified { kept, trials, .. } = verify(&mut arena);
+    let Verified {
+        accepted, trials, ..
+    } = verify(&mut arena);
     let shipped = arena.algorithms(&CollectiveCosts::default());
-    let chosen = arena.differing(kept);
+    let chosen = arena.differing(accepted);
     for (at, algorithm, trial) in trials {
         rows.push(ComparisonRow {
             what: arena.calls[at].0.words(),
             shipped: shipped[at].name(),
             tuned: algorithm.name(),
             trial,
-            is_kept: chosen.contains(&(at, algorithm)),
+            is_accepted: chosen.contains(&(at, algorithm)),
         });
     }
-    let kept = arena.subset(kept);
-    if kept.costs.is_empty() {
+    let accepted = arena.subset(accepted);
+    if accepted.costs.is_empty() {
         // The message costs lost more in collectives than they gained.
         let levels = pairs.iter().map(|pair| level_name(pair.level));
         let prefixes: Vec<String> = levels.map(|name| format!("{name}, ")).collect();
         for row in rows.iter_mut() {
-            row.is_kept &= !prefixes.iter().any(|prefix| row.what.starts_with(prefix));
+            row.is_accepted &= !prefixes.iter().any(|prefix| row.what.starts_with(prefix));
         }
     }
-    kept
+    accepted
 }
 
 /// The comparisons as a table.
@@ -534,7 +536,7 @@ pub fn table(rows: &[ComparisonRow]) -> String {
             Some(trial) => (
                 super::time(median(&trial.shipped)),
                 super::time(median(&trial.tuned)),
-                outcome(trial, row.is_kept),
+                outcome(trial, row.is_accepted),
             ),
         };
         let what = format!(" {}", row.what);
@@ -544,15 +546,15 @@ pub fn table(rows: &[ComparisonRow]) -> String {
 }
 
 /// The result of a comparison as text.
-fn outcome(trial: &Trial, is_kept: bool) -> String {
+fn outcome(trial: &Trial, is_accepted: bool) -> String {
     let percent = 100.0 * (1.0 - trial.ratio()).abs();
     let verdict = match trial.verdict() {
         TrialVerdict::Better => format!("{percent:.0} % faster"),
         TrialVerdict::Worse => format!("{percent:.0} % slower"),
         TrialVerdict::Same => "no faster beyond noise".to_owned(),
     };
-    match is_kept {
-        true => format!("{verdict}: kept"),
+    match is_accepted {
+        true => format!("{verdict}: accepted"),
         false => format!("{verdict}: stays as shipped"),
     }
 }

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn rejects_invalid_values() {
         let falling = points(|len| 1e6 / (1 + len) as f64, &LENS);
         assert!(matches!(fit(&falling, 0.0), Err(FitError::Falls(slope)) if slope < 0.0));
         assert_eq!(fit(&points(|_| 5.0, &[8]), 0.0), Err(FitError::TooFew(1)));

@@ -69,7 +69,7 @@ const POOR: f64 = 0.3;
 /// The result of one series.
 struct SeriesOutcome {
     level: Level,
-    way: MessagePath,
+    path: MessagePath,
     result: Result<Measured, String>,
 }
 
@@ -110,7 +110,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     let outcomes = measure(&installation, &pairs, options.quick, &before);
     let measured = outcomes.iter().filter_map(|outcome| {
         let measured = outcome.result.as_ref().ok()?;
-        Some((outcome.level, outcome.way, measured.cost))
+        Some((outcome.level, outcome.path, measured.cost))
     });
     let mut tuning = Tuning {
         machine: identity,
@@ -129,7 +129,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     if tuning.costs.is_empty() {
         return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
     }
-    let (tuning, compared) = keep(&installation, options.quick, &pairs, &tuning)?;
+    let (tuning, compared) = accept(&installation, options.quick, &pairs, &tuning)?;
     let mut text = format!(
         "Measured in {:.0} s; before: {source}\n\n",
         start.elapsed().as_secs_f64()
@@ -138,7 +138,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     let _ = writeln!(text, "{}\n", steps::table(&figures));
     let _ = writeln!(text, "By these figures, beside the shipped ones:\n");
     let _ = writeln!(text, "{}\n", compare::table(&compared));
-    let _ = writeln!(text, "{}\n", kept_words(&tuning));
+    let _ = writeln!(text, "{}\n", accepted_text(&tuning));
     let _ = writeln!(
         text,
         "{}\n",
@@ -167,7 +167,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
 }
 
 /// The figures of `tuning` that were shown to choose better, and the comparisons.
-fn keep(
+fn accept(
     installation: &Installation,
     quick: bool,
     pairs: &[Pair],
@@ -182,8 +182,8 @@ fn keep(
     };
     let mut rows = Vec::new();
     let (costs, gain) = compare::messages(&jobs, effort, pairs, tuning, &mut rows);
-    let kept = compare::collectives(&jobs, effort, pairs, tuning, (&costs, gain), &mut rows);
-    Ok((kept, rows))
+    let accepted = compare::collectives(&jobs, effort, pairs, tuning, (&costs, gain), &mut rows);
+    Ok((accepted, rows))
 }
 
 /// A folder that is removed on drop.
@@ -208,17 +208,17 @@ impl Drop for ScratchFolder {
 }
 
 /// What the file will contain, as text.
-fn kept_words(kept: &Tuning) -> String {
-    let costs = kept.costs.iter();
+fn accepted_text(accepted: &Tuning) -> String {
+    let costs = accepted.costs.iter();
     let mut names: Vec<String> = costs
-        .map(|(level, way, _)| format!("{}.{}", level_name(*level), way.name()))
+        .map(|(level, path, _)| format!("{}.{}", level_name(*level), path.name()))
         .collect();
-    if kept.collective != CollectiveTuning::default() {
+    if accepted.collective != CollectiveTuning::default() {
         names.push("steps of collectives".to_owned());
     }
     match names.is_empty() {
-        true => "Kept: nothing, the shipped figures choose as well or better.".to_owned(),
-        false => format!("Kept: {}; all else is as shipped.", names.join(", ")),
+        true => "Accepted: nothing, the shipped figures choose as well or better.".to_owned(),
+        false => format!("Accepted: {}; all else is as shipped.", names.join(", ")),
     }
 }
 
@@ -264,7 +264,7 @@ fn measure(
     // All measurements end within two minutes, for any number of levels and any noise.
     let share = 2.0 / (1 + pairs.len()) as f64;
     let seconds = share * if quick { 0.04 } else { 0.15 };
-    let patience = Duration::from_secs(if quick { 15 } else { 45 });
+    let time_limit = Duration::from_secs(if quick { 15 } else { 45 });
     let samples: usize = all.iter().map(|series| series.samples.len()).sum();
     let bar = ProgressBar::new((samples * pairs.len()) as u64);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
@@ -273,11 +273,15 @@ fn measure(
     let mut costs = before.clone();
     for &pair in pairs {
         for series in &all {
-            bar.set_message(format!("{}, {}", level_name(pair.level), series.way.name()));
+            bar.set_message(format!(
+                "{}, {}",
+                level_name(pair.level),
+                series.path.name()
+            ));
             let done = bar.position();
             let tries = |sample: &Sample| {
                 let run = || installation.run(pair, series, sample, seconds);
-                if start.elapsed() < patience {
+                if start.elapsed() < time_limit {
                     calm(run)
                 } else {
                     run()
@@ -291,13 +295,13 @@ fn measure(
                 })
             });
             if let Ok(measured) = &result {
-                costs.set(pair.level, series.way, measured.cost);
+                costs.set(pair.level, series.path, measured.cost);
             }
             // A series that ended early counts as done.
             bar.set_position(done + series.samples.len() as u64);
             outcomes.push(SeriesOutcome {
                 level: pair.level,
-                way: series.way,
+                path: series.path,
                 result,
             });
         }
@@ -336,9 +340,9 @@ fn measure_one(
         }
     }
     let noisy = points.iter().filter(|(_, p)| p.spread > NOISY).count();
-    let before = costs.of(level, series.way);
-    let least = least_start(level, series.way, costs);
-    let (cost, error) = cost(series.way, &points, before, least)?;
+    let before = costs.of(level, series.path);
+    let least = least_start(level, series.path, costs);
+    let (cost, error) = cost(series.path, &points, before, least)?;
     Ok(Measured {
         cost,
         error,
@@ -361,8 +365,8 @@ fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, R
 }
 
 /// The least start-up time of a path: that of the path that it begins with.
-fn least_start(level: Level, way: MessagePath, costs: &PathCosts) -> f64 {
-    let beginning = match way {
+fn least_start(level: Level, path: MessagePath, costs: &PathCosts) -> f64 {
+    let beginning = match path {
         MessagePath::Inline => return 0.0,
         // The header, or the RTS, is sent like a short message.
         MessagePath::Ring
@@ -380,7 +384,7 @@ fn least_start(level: Level, way: MessagePath, costs: &PathCosts) -> f64 {
 /// The cost that fits the points of a path, with a start of at least `least`, and its greatest
 /// deviation from a point.
 fn cost(
-    way: MessagePath,
+    path: MessagePath,
     points: &[(Sample, Point)],
     before: &PathCost,
     least: f64,
@@ -390,7 +394,7 @@ fn cost(
         .filter(|(sample, _)| sample.block == 0)
         .map(|(_, point)| *point)
         .collect();
-    let fit = if way == MessagePath::Inline {
+    let fit = if path == MessagePath::Inline {
         // The slot is one cache line, full or not: only the start can be measured.
         start_only(&contiguous, before)
     } else {
@@ -445,16 +449,21 @@ fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([
-        " level", "way", "start", "(before)", "ns/byte", "(before)", "ns/piece", "(before)",
+        " level", "path", "start", "(before)", "ns/byte", "(before)", "ns/piece", "(before)",
         "off by",
     ]);
-    for SeriesOutcome { level, way, result } in outcomes {
-        let old = before.of(*level, *way);
+    for SeriesOutcome {
+        level,
+        path,
+        result,
+    } in outcomes
+    {
+        let old = before.of(*level, *path);
         let name = format!(" {}", level_name(*level));
         match result {
             Ok(Measured { cost, error, .. }) => table.add_row([
                 name,
-                way.name().to_owned(),
+                path.name().to_owned(),
                 time(cost.start_ns),
                 time(old.start_ns),
                 prices(cost),
@@ -465,7 +474,7 @@ fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
             ]),
             Err(why) => table.add_row([
                 name,
-                way.name().to_owned(),
+                path.name().to_owned(),
                 "as before".to_owned(),
                 time(old.start_ns),
                 "as before".to_owned(),
@@ -499,7 +508,7 @@ fn thresholds(outcomes: &[SeriesOutcome], before: &PathCosts, after: &PathCosts)
     for same_level in outcomes.chunk_by(|a, b| a.level == b.level) {
         let level = same_level[0].level;
         let there = same_level.iter().filter(|outcome| outcome.result.is_ok());
-        let available: MessagePaths = there.map(|outcome| outcome.way).collect();
+        let available: MessagePaths = there.map(|outcome| outcome.path).collect();
         let situation = Situation::waiting(level, available.union(MessagePaths::SHARED_MEMORY));
         let new = threshold_rows(&Thresholds::derive(after, &situation));
         let old = threshold_rows(&Thresholds::derive(before, &situation));
@@ -533,12 +542,12 @@ fn warnings(outcomes: &[SeriesOutcome]) -> Vec<String> {
             100.0 * NOISY
         ));
     }
-    for (SeriesOutcome { level, way, .. }, Measured { error, .. }) in measured() {
+    for (SeriesOutcome { level, path, .. }, Measured { error, .. }) in measured() {
         if *error > POOR {
             warnings.push(format!(
                 "{}, {}: the fit is off by {:.0} % at one size.",
                 level_name(*level),
-                way.name(),
+                path.name(),
                 100.0 * error
             ));
         }

@@ -53,7 +53,7 @@ impl Sample {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleSeries {
     /// The path.
-    pub way: MessagePath,
+    pub path: MessagePath,
     /// The variables that force this path.
     pub environment: Vec<(&'static str, &'static str)>,
     /// The rows of `MICA_STATS` that count them.
@@ -79,8 +79,8 @@ pub fn series(quick: bool) -> Vec<SampleSeries> {
         samples.push(PIECES);
         samples
     };
-    let asked = |way, word, direct, counted_as| SampleSeries {
-        way,
+    let asked = |path, word, direct, counted_as| SampleSeries {
+        path,
         environment: vec![
             ("MICA_WAY", word),
             ("MICA_DIRECT", direct),
@@ -97,19 +97,19 @@ pub fn series(quick: bool) -> Vec<SampleSeries> {
     };
     vec![
         SampleSeries {
-            way: MessagePath::Inline,
+            path: MessagePath::Inline,
             environment: Vec::new(),
             counted_as: &["inline"],
             samples: contiguous([8, 24, 40]),
         },
         SampleSeries {
-            way: MessagePath::Ring,
+            path: MessagePath::Ring,
             environment: vec![("MICA_RING_MAX", "8K")],
             counted_as: &["ring"],
             samples: contiguous([64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10]),
         },
         SampleSeries {
-            way: MessagePath::Cells,
+            path: MessagePath::Cells,
             environment: vec![
                 ("MICA_WAY", "cells"),
                 ("MICA_RING_MAX", "0"),
@@ -120,7 +120,7 @@ pub fn series(quick: bool) -> Vec<SampleSeries> {
             samples: long(),
         },
         SampleSeries {
-            way: MessagePath::Streamed,
+            path: MessagePath::Streamed,
             environment: vec![
                 ("MICA_WAY", "cells"),
                 ("MICA_RING_MAX", "0"),
@@ -177,10 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn what_forces_a_way_is_a_tunable_with_a_value_that_fits() {
+    fn forcing_tunable_has_a_valid_value() {
         let series = series(false);
-        let ways: Vec<MessagePath> = series.iter().map(|series| series.way).collect();
-        assert_eq!(ways, MessagePath::ALL[..MessagePath::Offload as usize]);
+        let paths: Vec<MessagePath> = series.iter().map(|series| series.path).collect();
+        assert_eq!(paths, MessagePath::ALL[..MessagePath::Offload as usize]);
         for (name, value) in series.iter().flat_map(|series| &series.environment) {
             let tunable = tunables::all().iter().find(|t| t.env == *name);
             let tunable = tunable.unwrap_or_else(|| panic!("{name}"));

@@ -203,7 +203,7 @@ impl Installation {
         seconds: f64,
     ) -> Result<Point, RunError> {
         let (stdout, stderr) = self.message(pair, sample, seconds, &series.environment)?;
-        match other_way(&stderr, series.counted_as) {
+        match other_path(&stderr, series.counted_as) {
             Some(other) => Err(RunError::OtherWay(other)),
             None => point(&stdout, sample),
         }
@@ -394,7 +394,7 @@ fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
 
 /// The paths that most bytes took according to the table of `MICA_STATS`, if those `wanted` have
 /// less than nine tenths of them: then the measurement is not valid.
-fn other_way(table: &str, wanted: &[&str]) -> Option<String> {
+fn other_path(table: &str, wanted: &[&str]) -> Option<String> {
     let rows: Vec<(&str, f64)> = rows(table).map(|row| (row.name, row.bytes)).collect();
     let all: f64 = rows.iter().map(|(_, bytes)| bytes).sum();
     let ours = rows.iter().filter(|(name, _)| wanted.contains(name));
@@ -405,7 +405,7 @@ fn other_way(table: &str, wanted: &[&str]) -> Option<String> {
     let others = rows.iter().filter(|(_, bytes)| *bytes > 0.1 * all);
     let names: Vec<&str> = others.map(|(name, _)| *name).collect();
     match names.is_empty() {
-        true => Some("a way that was not counted".to_owned()),
+        true => Some("a path that was not counted".to_owned()),
         false => Some(names.join(" and ")),
     }
 }
@@ -415,21 +415,21 @@ mod tests {
     use super::*;
 
     const TABLE: &str = "mpiexec: what 2 ranks sent\n\
-        mpiexec:   channel     messages           bytes   share  way\n\
+        mpiexec:   channel     messages           bytes   share  path\n\
         mpiexec:   inline           317             115    0.0%  shared memory, in the ring's slot\n\
         mpiexec:   cells             26          900000   90.0%  shared memory, through cells\n\
         mpiexec:   direct             2           99885    9.9%  single copy by the kernel\n";
 
     #[test]
-    fn only_what_went_the_way_asked_for_counts() {
-        assert_eq!(other_way(TABLE, &["cells", "streamed"]), None);
-        assert_eq!(other_way(TABLE, &["mapped"]), Some("cells".to_owned()));
-        assert_eq!(other_way(TABLE, &["direct"]), Some("cells".to_owned()));
-        assert!(other_way("nothing", &["cells"]).is_some());
+    fn counts_only_messages_on_the_requested_path() {
+        assert_eq!(other_path(TABLE, &["cells", "streamed"]), None);
+        assert_eq!(other_path(TABLE, &["mapped"]), Some("cells".to_owned()));
+        assert_eq!(other_path(TABLE, &["direct"]), Some("cells".to_owned()));
+        assert!(other_path("nothing", &["cells"]).is_some());
     }
 
     #[test]
-    fn a_line_is_the_sample_that_was_asked_for() {
+    fn line_holds_the_requested_sample() {
         let line = "{\"measure\": \"calibrate\", \"bytes\": 64, \"block\": 16, \"value\": 2.0, \"low\": 1.9, \
                     \"high\": 2.2, \"min\": 1, \"max\": 3}\n";
         let sample = Sample { len: 64, block: 16 };

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_stays() {
+    fn unmeasured_costs_stay_as_shipped() {
         let before = CollectiveCosts::default();
         let run = |_: &Calls| Err(RunError::Messages);
         let (tuning, figures) = measure(&[PAIR], true, &before, &before.messages, &run);

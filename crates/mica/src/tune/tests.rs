@@ -1,9 +1,9 @@
 use super::*;
 
-fn series(way: MessagePath) -> SampleSeries {
+fn series(path: MessagePath) -> SampleSeries {
     let mut all = plan::series(true).into_iter();
-    all.find(|series| series.way == way)
-        .expect("every way has a series")
+    all.find(|series| series.path == path)
+        .expect("every path has a series")
 }
 
 /// The measurements that `cost` would give.
@@ -22,25 +22,25 @@ fn points(series: &SampleSeries, cost: &PathCost) -> Vec<(Sample, Point)> {
 
 #[test]
 fn what_is_true_is_found() {
-    for way in MessagePath::ALL
+    for path in MessagePath::ALL
         .into_iter()
-        .filter(|&way| way != MessagePath::Offload)
+        .filter(|&path| path != MessagePath::Offload)
     {
-        let series = series(way);
-        let before = *PathCosts::default().of(Level::Package, way);
+        let series = series(path);
+        let before = *PathCosts::default().of(Level::Package, path);
         let truth = PathCost {
             start_ns: 2.0 * before.start_ns,
             ..before
         };
-        let (found, error) = cost(way, &points(&series, &truth), &before, 0.0).unwrap();
-        assert!(error < fit::GOOD, "{way:?}: {error}");
+        let (found, error) = cost(path, &points(&series, &truth), &before, 0.0).unwrap();
+        assert!(error < fit::GOOD, "{path:?}: {error}");
         assert!(
             (found.start_ns / truth.start_ns - 1.0).abs() < 0.15,
-            "{way:?}: {found:?}"
+            "{path:?}: {found:?}"
         );
         assert!(
             (found.piece_ns - truth.piece_ns).abs() < 0.01,
-            "{way:?}: {found:?}"
+            "{path:?}: {found:?}"
         );
         assert_eq!(
             (found.sender, found.receiver),
@@ -49,8 +49,8 @@ fn what_is_true_is_found() {
         for len in [8 << 10, 1 << 20, 16 << 20] {
             let ratio = found.ns(len, 1) / truth.ns(len, 1);
             assert!(
-                way.is_eager() || (ratio - 1.0).abs() < 0.12,
-                "{way:?} {len}: {ratio}"
+                path.is_eager() || (ratio - 1.0).abs() < 0.12,
+                "{path:?} {len}: {ratio}"
             );
         }
     }
@@ -90,10 +90,10 @@ fn times_that_fall_are_refused() {
     assert!(error.contains("less time"), "{error}");
 }
 
-fn outcome(way: MessagePath, noisy: usize, error: f64) -> SeriesOutcome {
+fn outcome(path: MessagePath, noisy: usize, error: f64) -> SeriesOutcome {
     SeriesOutcome {
         level: Level::SharedCache,
-        way,
+        path,
         result: Ok(Measured {
             cost: PathCost::new(1234.0, &[(0, 0.5), (4096, 0.75)]).pieces(6.0),
             error,
@@ -106,7 +106,7 @@ fn outcome(way: MessagePath, noisy: usize, error: f64) -> SeriesOutcome {
 fn tables_have_what_was_measured_and_why_not() {
     let refused = SeriesOutcome {
         level: Level::SharedCache,
-        way: MessagePath::Mapped,
+        path: MessagePath::Mapped,
         result: Err("not available here: the messages went by cells".to_owned()),
     };
     let outcomes = [outcome(MessagePath::Pull, 0, 0.05), refused];
@@ -137,7 +137,7 @@ fn tables_have_what_was_measured_and_why_not() {
 }
 
 #[test]
-fn noise_and_poor_fits_are_told() {
+fn warns_of_noise_and_poor_fits() {
     assert!(warnings(&[outcome(MessagePath::Pull, 1, 0.1)]).is_empty());
     let found = warnings(&[outcome(MessagePath::Pull, 4, 0.5)]);
     assert_eq!(found.len(), 2);
@@ -186,7 +186,7 @@ fn a_noisy_message_gets_a_second_chance() {
         ns: 100.0,
         spread,
     };
-    for (spreads, kept, asked) in [
+    for (spreads, accepted, asked) in [
         ([0.1, 0.05], 0.1, 1),
         ([0.9, 0.05], 0.05, 2),
         ([0.5, 0.9], 0.5, 2),
@@ -196,7 +196,7 @@ fn a_noisy_message_gets_a_second_chance() {
             times += 1;
             Ok(point(spreads[times - 1]))
         });
-        assert_eq!((found.unwrap().spread, times), (kept, asked));
+        assert_eq!((found.unwrap().spread, times), (accepted, asked));
     }
     assert_eq!(
         noise(&[
@@ -208,19 +208,22 @@ fn a_noisy_message_gets_a_second_chance() {
 }
 
 #[test]
-fn no_way_starts_before_what_it_begins_with() {
+fn no_path_starts_before_the_step_it_begins_with() {
     let costs = PathCosts::default();
     for level in mica_policy::costs::LEVELS {
-        for way in MessagePath::ALL {
-            let least = least_start(level, way, &costs);
-            assert!(least <= costs.of(level, way).start_ns, "{level:?} {way:?}");
-            assert_eq!(least == 0.0, way == MessagePath::Inline);
+        for path in MessagePath::ALL {
+            let least = least_start(level, path, &costs);
+            assert!(
+                least <= costs.of(level, path).start_ns,
+                "{level:?} {path:?}"
+            );
+            assert_eq!(least == 0.0, path == MessagePath::Inline);
         }
     }
 }
 
 #[test]
-fn messages_that_went_another_way_do_not_count() {
+fn ignores_messages_that_took_another_path() {
     let series = series(MessagePath::Cooperate);
     let costs = PathCosts::default();
     let truth = *costs.of(Level::Node, MessagePath::Cooperate);

@@ -1,13 +1,13 @@
-//! Decides which of the measured figures are kept: those that make choices faster, as verified by
+//! Decides which of the measured figures are accepted: those that make choices faster, as verified by
 //! measuring.
 //!
 //! A fit deviates from its points, and that can decide between two paths of nearly the same cost.
 //! So what was fitted is only a candidate. For every probe (a message of some length, a call of a
 //! collective) at which the candidate and the shipped figures choose differently, both choices are
 //! measured alternately, in several rounds, as a program would use them. Of all subsets of the
-//! candidate's parts that choose worse nowhere, the one with the greatest gain is kept; if none
+//! candidate's parts that choose worse nowhere, the one with the greatest gain is accepted; if none
 //! gains, the shipped figures stay. A choice that could not be measured in time counts as unproven:
-//! no subset with that choice is kept.
+//! no subset with that choice is accepted.
 //!
 //! Pure except for [`Arena::measure`], so that the tests run it with invented times.
 
@@ -126,9 +126,9 @@ pub trait Arena {
 /// The measurements and the result.
 #[derive(Debug)]
 pub struct Verified<P, C> {
-    /// The parts that are kept.
-    pub kept: Parts,
-    /// The gain of the kept parts.
+    /// The parts that are accepted.
+    pub accepted: Parts,
+    /// The gain of the accepted parts.
     pub gain: f64,
     /// Every choice that was measured, in the order of measuring, with its times; `None` if it
     /// could not be measured.
@@ -177,7 +177,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
         .collect();
     let mut known: Known<A::Probe, A::Choice> = HashMap::new();
     let mut order = Vec::new();
-    let (kept, gain) = loop {
+    let (accepted, gain) = loop {
         let Some(subset) = best(&subsets, &known) else {
             break (0, 0.0);
         };
@@ -192,7 +192,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
             known.insert((probe, choice), trial);
             order.push((probe, choice));
             if is_out {
-                // This subset cannot be kept, whatever its other choices give.
+                // This subset cannot be accepted, whatever its other choices give.
                 break;
             }
         }
@@ -202,7 +202,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
         (probe, choice, trial)
     });
     Verified {
-        kept,
+        accepted,
         gain,
         trials: trials.collect(),
     }
@@ -353,15 +353,15 @@ mod tests {
         };
         let mut arena = Invented::new(&[&[(65536, 1)]], times);
         let found = verify(&mut arena);
-        assert_eq!(found.kept, 0);
+        assert_eq!(found.accepted, 0);
         assert_eq!(found.trials.len(), 1);
     }
 
     #[test]
-    fn a_gain_is_kept() {
+    fn accepts_a_gain() {
         let times = |_: u32, choice: u8| vec![1000.0 - 200.0 * f64::from(choice); 3];
         let mut arena = Invented::new(&[&[(64, 1), (128, 1)]], times);
-        assert_eq!(verify(&mut arena).kept, 1);
+        assert_eq!(verify(&mut arena).accepted, 1);
         assert_eq!(arena.measured.len(), 2);
     }
 
@@ -372,11 +372,11 @@ mod tests {
             _ => vec![120.0, 95.0, 105.0, 90.0, 100.0],
         };
         let mut arena = Invented::new(&[&[(64, 1), (128, 1)], &[(256, 1)]], times);
-        assert_eq!(verify(&mut arena).kept, 0);
+        assert_eq!(verify(&mut arena).accepted, 0);
     }
 
     #[test]
-    fn what_gains_is_kept_without_what_loses() {
+    fn accepts_gains_without_losses() {
         // Path 1 gains, path 2 loses; the third part brings both.
         let times = |_: u32, choice: u8| match choice {
             0 => vec![100.0; 5],
@@ -384,17 +384,17 @@ mod tests {
             _ => vec![150.0; 5],
         };
         let mut arena = Invented::new(&[&[(64, 1)], &[(128, 2)], &[(256, 1), (512, 2)]], times);
-        assert_eq!(verify(&mut arena).kept, 0b001);
+        assert_eq!(verify(&mut arena).accepted, 0b001);
         let mut arena = Invented::new(&[&[(64, 1)], &[(64, 2)], &[(256, 1)]], times);
-        assert_eq!(verify(&mut arena).kept, 0b101);
+        assert_eq!(verify(&mut arena).accepted, 0b101);
     }
 
     #[test]
-    fn of_equal_gains_the_fewer_parts_are_kept() {
+    fn prefers_fewer_parts_among_equal_gains() {
         let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice.min(1)); 5];
         // The second part changes nothing that gains.
         let mut arena = Invented::new(&[&[(64, 1)], &[(64, 1)]], times);
-        assert_eq!(verify(&mut arena).kept.count_ones(), 1);
+        assert_eq!(verify(&mut arena).accepted.count_ones(), 1);
     }
 
     #[test]
@@ -419,21 +419,21 @@ mod tests {
         let times = |_: u32, choice: u8| vec![100.0 + 30.0 * f64::from(choice); 3];
         // Nothing differs: the bonus alone keeps the part.
         let found = verify(&mut WithBonus(Invented::new(&[&[], &[(64, 1)]], times)));
-        assert_eq!((found.kept, found.gain), (1, 0.2));
+        assert_eq!((found.accepted, found.gain), (1, 0.2));
         // It chooses worse at one probe.
         let found = verify(&mut WithBonus(Invented::new(&[&[(64, 1)], &[]], times)));
-        assert_eq!(found.kept, 0);
+        assert_eq!(found.accepted, 0);
     }
 
     #[test]
-    fn what_was_not_measured_is_not_kept() {
+    fn rejects_what_was_not_measured() {
         let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice); 3];
         let mut arena = Invented::new(&[&[(64, 1)], &[(128, 1), (256, 1)]], times);
         arena.most = 2;
-        let kept = verify(&mut arena).kept;
+        let accepted = verify(&mut arena).accepted;
         let shown: Vec<u32> = arena.measured.iter().map(|(probe, _)| *probe).collect();
-        for (probe, _) in arena.differing(kept) {
-            assert!(shown.contains(&probe), "{probe} was kept unseen");
+        for (probe, _) in arena.differing(accepted) {
+            assert!(shown.contains(&probe), "{probe} was accepted unseen");
         }
     }
 }

@@ -17,6 +17,13 @@ const _: () = assert!(ALGORITHMS < OPEN as usize);
 /// or not.
 struct ChoiceRow([AtomicU8; CLASSES]);
 
+/// Whether the ranks of a direct call have announced their buffers.
+#[derive(Clone, Copy)]
+enum ReachStage {
+    Before,
+    Announced,
+}
+
 /// Stages of the choice: each reachability before the ranks have announced their buffers, and each
 /// after that.
 const STAGES: usize = 2 * Reachability::ALL.len();
@@ -72,7 +79,7 @@ impl Choices {
         commutes: bool,
         reach: Reachability,
     ) -> Algorithm {
-        self.at_stage(false, collective, bytes, commutes, reach)
+        self.at_stage(ReachStage::Before, collective, bytes, commutes, reach)
     }
 
     /// The algorithm once the ranks of a direct call have announced their buffers and `reach` is
@@ -86,20 +93,20 @@ impl Choices {
         commutes: bool,
         reach: Reachability,
     ) -> Algorithm {
-        self.at_stage(true, collective, bytes, commutes, reach)
+        self.at_stage(ReachStage::Announced, collective, bytes, commutes, reach)
     }
 
     #[inline]
     fn at_stage(
         &self,
-        told: bool,
+        stage: ReachStage,
         collective: Collective,
         bytes: usize,
         commutes: bool,
         reach: Reachability,
     ) -> Algorithm {
-        let stage = reach as usize + if told { Reachability::ALL.len() } else { 0 };
-        let row = (collective as usize * STAGES + stage) * 2 + usize::from(commutes);
+        let column = reach as usize + stage as usize * Reachability::ALL.len();
+        let row = (collective as usize * STAGES + column) * 2 + usize::from(commutes);
         let class = class_of(bytes);
         if let Some(row) = self.rows[row].get() {
             // Relaxed: concurrent threads compute the same value, and it publishes no other data.
@@ -115,14 +122,20 @@ impl Choices {
             reach,
             setting: self.setting,
         };
-        self.find(row, class, told, &question)
+        self.find(row, class, stage, &question)
     }
 
     #[cold]
-    fn find(&self, row: usize, class: usize, told: bool, question: &CollectiveCall) -> Algorithm {
-        let algorithm = match told {
-            true => pick_once_reachable(&self.costs, question, &self.forced),
-            false => pick(&self.costs, question, &self.forced),
+    fn find(
+        &self,
+        row: usize,
+        class: usize,
+        stage: ReachStage,
+        question: &CollectiveCall,
+    ) -> Algorithm {
+        let algorithm = match stage {
+            ReachStage::Announced => pick_once_reachable(&self.costs, question, &self.forced),
+            ReachStage::Before => pick(&self.costs, question, &self.forced),
         };
         let row = self.rows[row]
             .get_or_init(|| Box::new(ChoiceRow([const { AtomicU8::new(OPEN) }; CLASSES])));

@@ -18,8 +18,10 @@ use mica_node::topology::Level;
 use super::costs::CollectiveCosts;
 use super::{Algorithm, Collective, CollectiveCall, Reachability};
 
+mod load;
 mod messages;
 
+pub use load::Load;
 use messages::MessageFormulas;
 
 /// Children of a rank in a tree of the shared area: the default of `MICA_COLL_FAN`.
@@ -31,43 +33,6 @@ const FLAT_MAX: usize = 16;
 
 /// Bytes that the kernel copies per call if they are then reduced: they stay in a cache.
 const KERNEL_BLOCK: usize = 64 << 10;
-
-/// The load of an algorithm.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Load {
-    /// How often every rank waits for another.
-    pub passes: usize,
-    /// Nanoseconds of the longest chain of dependent steps.
-    pub chain_ns: f64,
-    /// Nanoseconds of work of all cores together.
-    pub work_ns: f64,
-}
-
-impl Load {
-    const NOTHING: Load = Load {
-        passes: 0,
-        chain_ns: 0.0,
-        work_ns: 0.0,
-    };
-
-    /// Nanoseconds that `ranks` need on `cores`.
-    pub fn ns(&self, ranks: usize, cores: usize, switch_ns: f64) -> f64 {
-        let cores = cores.max(1);
-        if ranks <= cores {
-            return self.chain_ns;
-        }
-        let visits = self.passes * ranks.div_ceil(cores);
-        visits as f64 * switch_ns + self.chain_ns.max(self.work_ns / cores as f64)
-    }
-
-    fn then(self, next: Load) -> Load {
-        Load {
-            passes: self.passes + next.passes,
-            chain_ns: self.chain_ns + next.chain_ns,
-            work_ns: self.work_ns + next.work_ns,
-        }
-    }
-}
 
 /// The load of `algorithm` for this call, whether it is possible or not. It must be one of the
 /// collective's algorithms.

@@ -125,7 +125,7 @@ fn messages_change_over_where_they_did() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn rejects_impossible_questions() {
     use Algorithm::{Binomial, Bruck, Direct, Halving, Linear, Ring, ScatterRing, Shared};
     let alone = GroupSetting {
         area_cell: None,
@@ -139,12 +139,12 @@ fn what_cannot_be_is_told() {
             Some(AlgorithmExclusion::NoArea)
         );
     }
-    let far = CollectiveCall {
+    let remote = CollectiveCall {
         reach: Reachability::None,
         ..question(Collective::Bcast, 1 << 20, setting(8, 8))
     };
     assert_eq!(
-        reason(&shipped(&far), Direct),
+        reason(&shipped(&remote), Direct),
         Some(AlgorithmExclusion::NotReachable)
     );
     let empty = question(Collective::Bcast, 0, setting(8, 8));
@@ -202,11 +202,11 @@ fn an_algorithm_is_forced_before_a_family() {
         Some(AlgorithmExclusion::Forced { by })
     );
     // If that is not possible, the family's value is next, and the reason is reported.
-    let far = CollectiveCall {
+    let remote = CollectiveCall {
         reach: Reachability::None,
         ..question
     };
-    let decision = choose(&costs, &far, &forced);
+    let decision = choose(&costs, &remote, &forced);
     assert_eq!(decision.algorithm, Algorithm::Doubling);
     assert_eq!(decision.forced_by, Some("MICA_COLL"));
     let refusal = decision.refused[0];
@@ -341,15 +341,15 @@ prop_compose! {
 prop_compose! {
     /// Arbitrary costs of messages and of steps.
     fn any_costs()(
-        ways in prop::collection::vec((0.0..1e5f64, 0.0..2.0f64, 0.0..2.0f64, 1u64..1 << 30), 27),
+        paths in prop::collection::vec((0.0..1e5f64, 0.0..2.0f64, 0.0..2.0f64, 1u64..1 << 30), 27),
         steps in prop::collection::vec((0.0..1e4f64, 0.0..1e4f64), 3),
         copy in prop::option::of((0.0..1e3f64, 0.0..2.0f64)),
         plain in (0.0..1e4f64, 0.0..1.0f64, 0.0..1e4f64),
     ) -> CollectiveCosts {
         let mut messages = PathCosts::default();
-        let slots = LEVELS.into_iter().flat_map(|level| MessagePath::ALL.map(|way| (level, way)));
-        for ((level, way), (start, near, far, from)) in slots.zip(ways) {
-            messages.set(level, way, PathCost::new(start, &[(0, near), (from, far)]));
+        let slots = LEVELS.into_iter().flat_map(|level| MessagePath::ALL.map(|path| (level, path)));
+        for ((level, path), (start, near, far, from)) in slots.zip(paths) {
+            messages.set(level, path, PathCost::new(start, &[(0, near), (from, far)]));
         }
         let mut costs = CollectiveCosts::new(messages);
         (costs.switch_ns, costs.reduce_byte_ns, costs.round_ns) = plain;
@@ -416,13 +416,13 @@ proptest! {
             let question = CollectiveCall { setting, ..question };
             let CollectiveCall { collective, bytes, commutes, reach, .. } = question;
             let wanted = pick(&costs, &question, &forced);
-            let told = pick_once_reachable(&costs, &question, &forced);
-            prop_assert_ne!(told.family(), AlgorithmFamily::Messages);
+            let announced = pick_once_reachable(&costs, &question, &forced);
+            prop_assert_ne!(announced.family(), AlgorithmFamily::Messages);
             // The first answer is computed, the next one comes from the cache, where similar
             // lengths may share it.
             for _ in 0..2 {
                 prop_assert_eq!(choices.algorithm(collective, bytes, commutes, reach), wanted);
-                prop_assert_eq!(choices.once_reachable(collective, bytes, commutes, reach), told);
+                prop_assert_eq!(choices.once_reachable(collective, bytes, commutes, reach), announced);
             }
             let changes = choices.changes(collective, commutes, reach);
             let stretch = changes.iter().rfind(|(from, _)| *from <= bytes);
@@ -480,7 +480,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_forced_is_taken_or_the_reason_told(
+    fn forced_algorithm_is_taken_or_its_exclusion_reported(
         question in questions(),
         at in any::<prop::sample::Index>(),
         costs in any_costs(),

@@ -102,15 +102,15 @@ impl TuningParser {
         }
         let wanted = || {
             let levels = LEVELS.map(level_name).join(", ");
-            let ways = MessagePath::ALL.map(MessagePath::name).join(", ");
+            let paths = MessagePath::ALL.map(MessagePath::name).join(", ");
             format!(
-                "[{name}] is not [machine], [collective], [collective.LEVEL] nor [LEVEL.WAY] with a level of {levels} and \
-                 a way of {ways}"
+                "[{name}] is not [machine], [collective], [collective.LEVEL] nor [LEVEL.PATH] with a level of {levels} and \
+                 a path of {paths}"
             )
         };
-        let (level, way) = name.split_once('.').ok_or_else(wanted)?;
+        let (level, path) = name.split_once('.').ok_or_else(wanted)?;
         if level == "collective" {
-            let level = level_from_name(way).ok_or_else(wanted)?;
+            let level = level_from_name(path).ok_or_else(wanted)?;
             let mut levels = self.tuning.collective.levels.iter();
             return match levels.any(|(known, _)| *known == level) {
                 false => Ok(TuningSection::CollectiveLevel(level)),
@@ -118,11 +118,11 @@ impl TuningParser {
             };
         }
         let level = level_from_name(level).ok_or_else(wanted)?;
-        let way = MessagePath::from_name(way).ok_or_else(wanted)?;
-        let known = |(l, w, _): &(Level, MessagePath, PathCost)| (*l, *w) == (level, way);
+        let path = MessagePath::from_name(path).ok_or_else(wanted)?;
+        let known = |(l, w, _): &(Level, MessagePath, PathCost)| (*l, *w) == (level, path);
         match self.tuning.costs.iter().any(known) {
             true => Err(format!("[{name}] is given twice")),
-            false => Ok(TuningSection::Cost(level, way)),
+            false => Ok(TuningSection::Cost(level, path)),
         }
     }
 
@@ -174,8 +174,8 @@ impl TuningParser {
         let result = match self.section {
             TuningSection::Top => Ok(()),
             TuningSection::Machine => machine(&values).map(|machine| self.tuning.machine = machine),
-            TuningSection::Cost(level, way) => {
-                cost(&values).map(|cost| self.tuning.costs.push((level, way, cost)))
+            TuningSection::Cost(level, path) => {
+                cost(&values).map(|cost| self.tuning.costs.push((level, path, cost)))
             }
             TuningSection::Collective => self.tuning.collective.read(&values),
             TuningSection::CollectiveLevel(level) => {

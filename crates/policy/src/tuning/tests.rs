@@ -1,5 +1,5 @@
 use super::*;
-use crate::costs::{LEVELS, SPANS, WAYS};
+use crate::costs::{LEVELS, PATHS, SPANS};
 use proptest::prelude::*;
 
 fn machine() -> Identity {
@@ -42,7 +42,7 @@ fn a_file_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line() {
+fn names_what_is_wrong_with_its_line() {
     let sound = format!("{HEAD}{PULL}");
     parse(&sound).unwrap();
     for (from, to, line, word) in [
@@ -189,7 +189,7 @@ fn another_machine_is_refused() {
 }
 
 #[test]
-fn keys_are_names_of_files_and_tell_machines_apart() {
+fn machine_keys_are_valid_and_distinct_file_names() {
     let key = machine_key(&machine());
     assert!(key.starts_with("amd-epyc-9b14-x-"), "{key}");
     assert!(key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
@@ -307,17 +307,17 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(
+    fn written_file_reads_back_equal(
         words in prop::array::uniform4("\\PC*|[\\x00-\\x7f]{1,20}"),
-        costs in prop::collection::vec(costs(), 0..=LEVELS.len() * WAYS),
+        costs in prop::collection::vec(costs(), 0..=LEVELS.len() * PATHS),
         collective in steps(),
     ) {
         let [processor, processors, caches, kernel] = words;
         let kernel = format!("6{kernel}");
-        let pairs = LEVELS.into_iter().flat_map(|level| MessagePath::ALL.map(|way| (level, way)));
+        let pairs = LEVELS.into_iter().flat_map(|level| MessagePath::ALL.map(|path| (level, path)));
         let tuning = Tuning {
             machine: Identity { processor, processors, caches, kernel },
-            costs: pairs.zip(costs).map(|((level, way), cost)| (level, way, cost)).collect(),
+            costs: pairs.zip(costs).map(|((level, path), cost)| (level, path, cost)).collect(),
             collective,
         };
         prop_assert_eq!(parse(&tuning.to_string()).unwrap(), tuning);

@@ -127,7 +127,7 @@ fn polls_that_end_unseen_are_no_computation() {
         thread.begin();
         thread.compute(200);
     }
-    assert_eq!(thread.history.patience_ns, SPIN_LIMIT_MIN_NS);
+    assert_eq!(thread.history.spin_limit_ns, SPIN_LIMIT_MIN_NS);
 }
 
 #[test]
@@ -181,13 +181,13 @@ fn learns_that_a_program_polls_many_requests_before_it_computes() {
     thread.share(1000, round);
     let share = thread.share(10_000, round);
     assert!(share < 0.035, "{share}");
-    assert!(thread.history.patience_ns > SPIN_LIMIT_MIN_NS);
+    assert!(thread.history.spin_limit_ns > SPIN_LIMIT_MIN_NS);
     // The same program then only waits, in a ring: the spin limit decreases again.
     for _ in 0..1000 {
         thread.wait(5, 0);
         thread.compute(300);
     }
-    assert_eq!(thread.history.patience_ns, SPIN_LIMIT_MIN_NS);
+    assert_eq!(thread.history.spin_limit_ns, SPIN_LIMIT_MIN_NS);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn learns_that_a_program_sends_between_tests_that_follow_each_other_closely() {
 }
 
 #[test]
-fn a_ring_of_polling_ranks_keeps_the_least_patience() {
+fn ring_of_polling_ranks_keeps_the_lowest_spin_limit() {
     let mut thread = Thread::new();
     for _ in 0..1000 {
         // This rank's step in the ring, then the wait for the next one.
@@ -216,11 +216,11 @@ fn a_ring_of_polling_ranks_keeps_the_least_patience() {
         assert!(first.is_some_and(|polls| polls <= 6), "{first:?}");
         thread.yields_of(5);
     }
-    assert_eq!(thread.history.patience_ns, SPIN_LIMIT_MIN_NS);
+    assert_eq!(thread.history.spin_limit_ns, SPIN_LIMIT_MIN_NS);
 }
 
 #[test]
-fn who_begins_to_compute_again_stops_yielding() {
+fn stops_yielding_when_computation_resumes() {
     let mut thread = Thread::new();
     thread.yields_of(1000);
     let yields = (0..100)
@@ -233,7 +233,7 @@ fn who_begins_to_compute_again_stops_yielding() {
 }
 
 #[test]
-fn yields_seldom_when_nobody_needs_the_core() {
+fn yields_seldom_when_no_other_rank_needs_the_core() {
     let mut thread = Thread::new();
     (thread.switch, thread.cold) = (400, 0);
     assert!(thread.yields_of(1000) < 100);

@@ -72,7 +72,7 @@ fn sets_and_programs_are_selected_once_in_order() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn names_what_is_wrong() {
     let cases = [
         (
             "[[set]]\nname = \"a\"\ntitle = \"A\"\nprograms = []",

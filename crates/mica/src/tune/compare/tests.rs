@@ -13,7 +13,7 @@ const PAIR: Pair = Pair {
 const EFFORT: Effort = Effort {
     seconds: 0.0,
     rounds: 5,
-    patience: Duration::from_secs(600),
+    time_limit: Duration::from_secs(600),
     cores: 2,
 };
 
@@ -71,9 +71,9 @@ impl ProbeRuns for Machine {
     fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64> {
         let (none, shipped) = (Tuning::default(), PathCosts::default());
         let costs = tuning.map_or(shipped, Tuning::applied);
-        let way = chooser(self, &none, vec![*sample]).ways(&costs)[0];
+        let path = chooser(self, &none, vec![*sample]).paths(&costs)[0];
         let pieces = sample.len.checked_div(sample.block).unwrap_or(1) as usize;
-        let truth = self.truth.messages.of(pair.level, way);
+        let truth = self.truth.messages.of(pair.level, path);
         Some(self.noisy(truth.ns(sample.len as usize, pieces)))
     }
 
@@ -91,8 +91,8 @@ impl ProbeRuns for Machine {
     }
 }
 
-fn shipped(way: MessagePath) -> PathCost {
-    *PathCosts::default().of(PAIR.level, way)
+fn shipped(path: MessagePath) -> PathCost {
+    *PathCosts::default().of(PAIR.level, path)
 }
 
 /// The cost multiplied by `factor`.
@@ -110,24 +110,24 @@ fn tuning(costs: &[(MessagePath, PathCost)]) -> Tuning {
     Tuning {
         costs: costs
             .iter()
-            .map(|&(way, cost)| (PAIR.level, way, cost))
+            .map(|&(path, cost)| (PAIR.level, path, cost))
             .collect(),
         ..Tuning::default()
     }
 }
 
-fn kept(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<ComparisonRow>) {
+fn accepted(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<ComparisonRow>) {
     let mut rows = Vec::new();
     let (costs, gain) = messages(machine, EFFORT, &[PAIR], tuning, &mut rows);
-    let kept = collectives(machine, EFFORT, &[PAIR], tuning, (&costs, gain), &mut rows);
-    (kept, rows)
+    let accepted = collectives(machine, EFFORT, &[PAIR], tuning, (&costs, gain), &mut rows);
+    (accepted, rows)
 }
 
 /// A candidate that measured all paths at their shipped costs, except for `others`.
 fn all_but(others: &[(MessagePath, PathCost)]) -> Tuning {
-    let cost = |way| {
-        let other = others.iter().find(|(of, _)| *of == way);
-        (way, other.map_or(shipped(way), |(_, cost)| *cost))
+    let cost = |path| {
+        let other = others.iter().find(|(of, _)| *of == path);
+        (path, other.map_or(shipped(path), |(_, cost)| *cost))
     };
     tuning(&measured().iter().map(cost).collect::<Vec<_>>())
 }
@@ -136,11 +136,11 @@ fn all_but(others: &[(MessagePath, PathCost)]) -> Tuning {
 fn a_fit_whose_choices_measure_worse_is_not_written() {
     // The fit has pulling at a third of its true cost: it would always be chosen, and is slower.
     let candidate = all_but(&[(MessagePath::Pull, times(shipped(MessagePath::Pull), 0.33))]);
-    let (found, rows) = kept(&Machine::new(CollectiveCosts::default()), &candidate);
+    let (found, rows) = accepted(&Machine::new(CollectiveCosts::default()), &candidate);
     assert_eq!(found, Tuning::default());
     let text = table(&rows);
     assert!(text.contains("slower: stays as shipped"), "{text}");
-    assert!(!text.contains("kept"), "{text}");
+    assert!(!text.contains("accepted"), "{text}");
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn a_real_gain_is_written_and_nothing_else() {
     let mut truth = CollectiveCosts::default();
     truth.messages.set(PAIR.level, MessagePath::Pull, fast);
     let candidate = all_but(&[(MessagePath::Pull, fast)]);
-    let (found, rows) = kept(&Machine::new(truth), &candidate);
+    let (found, rows) = accepted(&Machine::new(truth), &candidate);
     assert_eq!(found.costs, [(PAIR.level, MessagePath::Pull, fast)]);
     let text = table(&rows);
-    assert!(text.contains("faster: kept"), "{text}");
+    assert!(text.contains("faster: accepted"), "{text}");
     let written = found.to_string();
     assert_eq!(written.matches("[shared-cache.").count(), 1, "{written}");
 }
@@ -165,7 +165,7 @@ fn a_gain_is_written_without_the_loss_beside_it() {
     // Cells would be chosen where they are slower than the shipped choice.
     let wrong = times(shipped(MessagePath::Cells), 0.2);
     let candidate = all_but(&[(MessagePath::Pull, fast), (MessagePath::Cells, wrong)]);
-    let (found, _) = kept(&Machine::new(truth), &candidate);
+    let (found, _) = accepted(&Machine::new(truth), &candidate);
     assert_eq!(found.costs, [(PAIR.level, MessagePath::Pull, fast)]);
 }
 
@@ -180,7 +180,7 @@ fn noise_writes_nothing() {
         noise: 0.15,
         ..Machine::new(truth)
     };
-    let (found, rows) = kept(&machine, &candidate);
+    let (found, rows) = accepted(&machine, &candidate);
     assert_eq!(found, Tuning::default(), "{}", table(&rows));
 }
 
@@ -194,21 +194,21 @@ fn steps_of_collectives_are_held_to_the_same() {
     };
     let mut candidate = Tuning::default();
     candidate.collective.levels = vec![(PAIR.level, wrong)];
-    let (found, _) = kept(&Machine::new(CollectiveCosts::default()), &candidate);
+    let (found, _) = accepted(&Machine::new(CollectiveCosts::default()), &candidate);
     assert_eq!(found, Tuning::default());
-    // Where the fit is right it is kept.
+    // Where the fit is right it is accepted.
     let mut truth = CollectiveCosts::default();
     let level = LevelCosts {
         expose_ns: 1.0,
         ..*truth.of(PAIR.level)
     };
     truth.set(PAIR.level, level);
-    let (found, rows) = kept(&Machine::new(truth), &candidate);
+    let (found, rows) = accepted(&Machine::new(truth), &candidate);
     assert_eq!(found.collective, candidate.collective, "{}", table(&rows));
 }
 
 #[test]
-fn what_fails_to_run_is_not_written() {
+fn failed_runs_are_not_written() {
     struct Broken;
     impl ProbeRuns for Broken {
         fn message(&self, _: Pair, _: &Sample, _: Option<&Tuning>) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! Costs of algorithms of messages: rounds, each of which costs its messages as in point-to-point
 //! communication.
 
-use super::Load;
+use super::load::Load;
 use crate::collective::costs::CollectiveCosts;
 use crate::collective::{Algorithm, Collective, CollectiveCall, Reachability};
 use crate::costs::{MessagePath, MessagePaths};
@@ -29,7 +29,7 @@ impl<'a> MessageFormulas<'a> {
         let kernel = MessagePaths::SHARED_MEMORY
             .with(MessagePath::Pull)
             .with(MessagePath::Cooperate);
-        let ways = match question.reach {
+        let paths = match question.reach {
             Reachability::None => MessagePaths::SHARED_MEMORY,
             Reachability::Windows => kernel
                 .with(MessagePath::Mapped)
@@ -41,7 +41,7 @@ impl<'a> MessageFormulas<'a> {
             costs,
             situation: Situation {
                 oversubscribed: setting.ranks > setting.cores,
-                ..Situation::waiting(setting.level, ways)
+                ..Situation::waiting(setting.level, paths)
             },
             ranks: setting.ranks,
         }
@@ -60,11 +60,11 @@ impl<'a> MessageFormulas<'a> {
             &self.costs.messages,
         );
         let mut least = (MessagePath::Streamed, f64::INFINITY);
-        for (way, verdict) in decision.considered() {
+        for (path, verdict) in decision.considered() {
             if let PathVerdict::Possible(estimate) = verdict {
-                let ns = measure(way, estimate.elapsed_ns, estimate.busy_ns);
+                let ns = measure(path, estimate.elapsed_ns, estimate.busy_ns);
                 if ns < least.1 {
-                    least = (way, ns);
+                    least = (path, ns);
                 }
             }
         }
@@ -72,22 +72,22 @@ impl<'a> MessageFormulas<'a> {
     }
 
     /// A round in which some ranks send `len` bytes and others receive them, in `pairs` pairs.
-    fn one_way(&self, len: usize, pairs: usize) -> Load {
+    fn transfer(&self, len: usize, pairs: usize) -> Load {
         let elapsed = self.least(len, |_, elapsed, _| elapsed);
-        self.round(elapsed, self.both_ways_ns(len).1, pairs)
+        self.round(elapsed, self.exchange_ns(len).1, pairs)
     }
 
     /// A round in which every rank sends `len` bytes and receives as many.
-    fn both_ways(&self, len: usize) -> Load {
-        let (way, ns) = self.both_ways_ns(len);
-        self.round((way, ns), ns, self.ranks)
+    fn exchange(&self, len: usize) -> Load {
+        let (path, ns) = self.exchange_ns(len);
+        self.round((path, ns), ns, self.ranks)
     }
 
     /// Path and time for a rank to send one message and to receive another of the same length. The
     /// ring and its slots are not pipelined: their time is that of both sides. Cooperative copies
     /// are excluded, because each rank is busy with its own messages.
-    fn both_ways_ns(&self, len: usize) -> (MessagePath, f64) {
-        self.least(len, |way, elapsed, busy| match way {
+    fn exchange_ns(&self, len: usize) -> (MessagePath, f64) {
+        self.least(len, |path, elapsed, busy| match path {
             MessagePath::Inline | MessagePath::Ring if !self.situation.oversubscribed => elapsed,
             MessagePath::Cooperate | MessagePath::MappedCooperate => f64::INFINITY,
             _ => busy,
@@ -96,10 +96,15 @@ impl<'a> MessageFormulas<'a> {
 
     /// A round whose longest chain is `chain_ns` of messages, and whose messages take `message_ns`
     /// of both cores each.
-    fn round(&self, (way, chain_ns): (MessagePath, f64), message_ns: f64, messages: usize) -> Load {
+    fn round(
+        &self,
+        (path, chain_ns): (MessagePath, f64),
+        message_ns: f64,
+        messages: usize,
+    ) -> Load {
         Load {
             // A rendezvous also waits for a reply.
-            passes: if way.is_eager() { 1 } else { 2 },
+            passes: if path.is_eager() { 1 } else { 2 },
             chain_ns: self.costs.round_ns + chain_ns,
             work_ns: self.costs.round_ns * self.ranks as f64 + message_ns * messages as f64,
         }
@@ -129,6 +134,7 @@ impl<'a> MessageFormulas<'a> {
         loads.into_iter().fold(Load::NOTHING, Load::then)
     }
 
+    // One arm per algorithm, each a few lines: longer than a screen, but a table to be read row by row.
     pub fn load(&self, question: &CollectiveCall, algorithm: Algorithm) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let rounds = log2(ranks);
@@ -139,37 +145,39 @@ impl<'a> MessageFormulas<'a> {
         };
         let part = |k: usize| all >> k.min(63);
         match (question.collective, algorithm) {
-            (_, Algorithm::Dissemination) => Self::sum((0..rounds).map(|_| self.both_ways(0))),
+            (_, Algorithm::Dissemination) => Self::sum((0..rounds).map(|_| self.exchange(0))),
             (Collective::Reduce, Algorithm::Binomial) => {
                 let step = |k: usize| {
                     let pairs = (ranks >> (k + 1)).max(1);
-                    let message = self.one_way(bytes, pairs);
+                    let message = self.transfer(bytes, pairs);
                     message.then(self.combine_by(bytes, pairs))
                 };
                 // If the root is not the first rank, the result is sent once more.
                 let last = if question.commutes { 0 } else { 1 };
                 Self::sum((0..rounds).map(step))
-                    .then(Self::sum((0..last).map(|_| self.one_way(bytes, 1))))
+                    .then(Self::sum((0..last).map(|_| self.transfer(bytes, 1))))
             }
             (Collective::Bcast, Algorithm::Binomial) => {
-                Self::sum((0..rounds).map(|k| self.one_way(bytes, ranks.min(1 << k))))
+                Self::sum((0..rounds).map(|k| self.transfer(bytes, ranks.min(1 << k))))
             }
             // Gather, and scatter in reverse: subtrees double.
             (_, Algorithm::Binomial) => Self::sum((0..rounds).map(|k| {
                 let subtree = (1usize << k).min(ranks - (1 << k));
-                self.one_way(bytes.saturating_mul(subtree), (ranks >> (k + 1)).max(1))
+                self.transfer(bytes.saturating_mul(subtree), (ranks >> (k + 1)).max(1))
             })),
             (_, Algorithm::ScatterRing) => {
-                let scatter = (1..=rounds).map(|k| self.one_way(part(k), ranks.min(1 << (k - 1))));
-                let ring = (1..ranks).map(|_| self.both_ways(bytes / ranks));
+                let scatter = (1..=rounds).map(|k| self.transfer(part(k), ranks.min(1 << (k - 1))));
+                let ring = (1..ranks).map(|_| self.exchange(bytes / ranks));
                 Self::sum(scatter).then(Self::sum(ring))
             }
             (_, Algorithm::Linear) => {
                 // The first like any message; each further one takes the root's side only.
-                let first = self.one_way(bytes, ranks - 1);
-                let (_, each) = self.least(bytes, |way, elapsed, _| match way {
-                    MessagePath::Inline | MessagePath::Ring => (elapsed + self.start_ns(way)) / 2.0,
-                    _ => elapsed - self.start_ns(way) / 2.0,
+                let first = self.transfer(bytes, ranks - 1);
+                let (_, each) = self.least(bytes, |path, elapsed, _| match path {
+                    MessagePath::Inline | MessagePath::Ring => {
+                        (elapsed + self.start_ns(path)) / 2.0
+                    }
+                    _ => elapsed - self.start_ns(path) / 2.0,
                 });
                 Load {
                     chain_ns: first.chain_ns + each * (ranks - 2) as f64,
@@ -179,25 +187,25 @@ impl<'a> MessageFormulas<'a> {
             (Collective::Allgather, Algorithm::Bruck) => {
                 let steps = (0..rounds).map(|k| {
                     let blocks = (1usize << k).min(ranks - (1 << k));
-                    self.both_ways(bytes.saturating_mul(blocks))
+                    self.exchange(bytes.saturating_mul(blocks))
                 });
                 // Recursive doubling needs no staging buffer.
                 let staged = if ranks.is_power_of_two() { 0 } else { 1 };
                 let staging = bytes.saturating_mul(ranks).saturating_mul(staged);
                 Self::sum(steps).then(self.pack(staging))
             }
-            (_, Algorithm::Ring) => Self::sum((1..ranks).map(|_| self.both_ways(bytes))),
+            (_, Algorithm::Ring) => Self::sum((1..ranks).map(|_| self.exchange(bytes))),
             (_, Algorithm::Bruck) => {
                 // Packed and unpacked in each round, rotated before and after.
                 let half = bytes.saturating_mul(ranks / 2);
                 let staged = half.saturating_mul(2 * rounds + 4);
-                Self::sum((0..rounds).map(|_| self.both_ways(half))).then(self.pack(staged))
+                Self::sum((0..rounds).map(|_| self.exchange(half))).then(self.pack(staged))
             }
             (_, Algorithm::Exchange) => {
                 let peers = ranks - 1;
-                let (way, one) = self.both_ways_ns(bytes);
+                let (path, one) = self.exchange_ns(bytes);
                 let ns = one * peers as f64;
-                self.round((way, ns), ns, ranks)
+                self.round((path, ns), ns, ranks)
             }
             (_, Algorithm::Doubling) => {
                 let folds = match question.collective {
@@ -206,7 +214,7 @@ impl<'a> MessageFormulas<'a> {
                     _ => 1,
                 };
                 let step = self
-                    .both_ways(bytes)
+                    .exchange(bytes)
                     .then(self.combine(bytes.saturating_mul(folds)));
                 let steps = match question.collective {
                     Collective::Scan => rounds,
@@ -220,10 +228,10 @@ impl<'a> MessageFormulas<'a> {
             }
             (collective, Algorithm::Halving) => {
                 let steps = log2(power_below(ranks));
-                let down = (1..=steps).map(|k| self.both_ways(part(k)).then(self.combine(part(k))));
+                let down = (1..=steps).map(|k| self.exchange(part(k)).then(self.combine(part(k))));
                 let back = (1..=steps).map(|k| match collective {
-                    Collective::Reduce => self.one_way(part(k), ranks.min(1 << (k - 1))),
-                    Collective::Allreduce => self.both_ways(part(k)),
+                    Collective::Reduce => self.transfer(part(k), ranks.min(1 << (k - 1))),
+                    Collective::Allreduce => self.exchange(part(k)),
                     _ => Load::NOTHING,
                 });
                 let returned = if collective == Collective::Allreduce {
@@ -237,7 +245,7 @@ impl<'a> MessageFormulas<'a> {
                     .then(self.surplus(all, returned))
             }
             (_, Algorithm::Pairwise) => {
-                let step = self.both_ways(bytes).then(self.combine(bytes));
+                let step = self.exchange(bytes).then(self.combine(bytes));
                 Self::sum((1..ranks).map(|_| step))
             }
             (_, Algorithm::Shared | Algorithm::Direct) => {
@@ -247,8 +255,8 @@ impl<'a> MessageFormulas<'a> {
     }
 
     /// The start of a path, in nanoseconds.
-    fn start_ns(&self, way: MessagePath) -> f64 {
-        self.costs.messages.of(self.situation.level, way).start_ns
+    fn start_ns(&self, path: MessagePath) -> f64 {
+        self.costs.messages.of(self.situation.level, path).start_ns
     }
 
     /// `busy` ranks combine `bytes` each.
@@ -267,9 +275,9 @@ impl<'a> MessageFormulas<'a> {
         match self.ranks - power_below(self.ranks) {
             0 => Load::NOTHING,
             more => self
-                .one_way(given, more)
+                .transfer(given, more)
                 .then(self.combine_by(given, more))
-                .then(self.one_way(returned, more)),
+                .then(self.transfer(returned, more)),
         }
     }
 }
