@@ -109,6 +109,12 @@ counters! {
         "Times that this rank notified a sender that it lags behind.";
     Parks: "parks", Count,
         "Times that a thread of this rank slept in a call of MPI.";
+    ForeignArrivals: "foreign_arrivals", Count,
+        "Arrivals from the network that were dropped because they carry another job's cookie.";
+    MalformedArrivals: "malformed_arrivals", Count,
+        "Arrivals from the network that were dropped because of their length, sender or number.";
+    FailedArrivals: "failed_arrivals", Count,
+        "Arrivals from the network that the provider completed with an error.";
     LateCalls: "late_calls", Count,
         "Collective calls observed for late arrivals (`MICA_LATE`); known when the rank ends, as the next two.";
     LateWaits: "late_waits", Count,

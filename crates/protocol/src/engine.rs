@@ -363,6 +363,9 @@ impl Engine {
             state.matching.unexpected.entered(),
         );
         self.collectives.traffic.add_to(&mut counters);
+        if let Some(net) = &state.channels.net {
+            counters.merge(&net.counters());
+        }
         counters
     }
 

@@ -11,6 +11,7 @@ use crate::memory::View;
 use crate::shm::Packet;
 use crate::transport::NetError;
 use crate::{ChannelError, PacketSource};
+use mica_node::counters::Counter;
 
 /// Longest message, in bytes, that is assembled on the stack for the provider to copy.
 pub(super) const INJECT: usize = 256;
@@ -230,9 +231,9 @@ impl Net {
         match unsafe { OperationContexts::work(failure.context) } {
             Some(OperationPurpose::Receive(buffer)) => {
                 if failure.code == fi::FI_ETRUNC {
-                    self.dropped.malformed += 1;
+                    self.counters.count(Counter::MalformedArrivals);
                 } else {
-                    self.dropped.failed += 1;
+                    self.counters.count(Counter::FailedArrivals);
                 }
                 self.unposted.push(buffer);
             }
@@ -245,7 +246,7 @@ impl Net {
                 self.lose(peer, format!("sending to it failed: {words}"));
             }
             Some(OperationPurpose::Part(part)) => self.part_has_ended(part, Err(failure)),
-            None => self.dropped.failed += 1,
+            None => self.counters.count(Counter::FailedArrivals),
         }
     }
 
@@ -257,11 +258,11 @@ impl Net {
         let message = match wire::read(bytes, self.cookie) {
             Ok(message) if self.peers.reaches(message.source) => message,
             Err(WireError::Cookie) => {
-                self.dropped.foreign += 1;
+                self.counters.count(Counter::ForeignArrivals);
                 return self.unposted.push(buffer);
             }
             _ => {
-                self.dropped.malformed += 1;
+                self.counters.count(Counter::MalformedArrivals);
                 return self.unposted.push(buffer);
             }
         };
@@ -282,7 +283,7 @@ impl Net {
                 }
             });
         if let Err(arrival) = refused {
-            self.dropped.malformed += 1;
+            self.counters.count(Counter::MalformedArrivals);
             if arrival.packet.is_some() {
                 self.unposted.push(buffer);
             }

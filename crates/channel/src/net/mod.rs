@@ -59,6 +59,7 @@ use buffers::{OperationPurpose, RegisteredBuffers, SendPools};
 use choice::{OfferVerdict, ProviderOffer};
 use endpoint::Endpoint;
 use library::Libfabric;
+use mica_node::counters::Counters;
 use offers::ProviderSurvey;
 use order::Order;
 use peers::NetPeers;
@@ -107,7 +108,8 @@ pub struct Net {
     next_key: u64,
     /// Polls of the completion queue so far.
     looks: u64,
-    dropped: DroppedCounts,
+    /// Counts dropped arrivals.
+    counters: Counters,
 }
 
 // SAFETY: the raw pointers are to registrations of the endpoint, which may be moved between threads
@@ -121,18 +123,6 @@ struct ArrivedPacket {
     /// `None`: a blank message, with nothing to deliver; its buffer has been posted again.
     packet: Option<Packet>,
     buffer: u32,
-}
-
-/// Counts of dropped arrivals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DroppedCounts {
-    /// Messages with another job's cookie.
-    pub foreign: u64,
-    /// Malformed messages: too short, too long, from no rank of this job, or with an unexpected
-    /// number.
-    pub malformed: u64,
-    /// Receives that the provider completed with an error.
-    pub failed: u64,
 }
 
 /// What the library offers on this machine, for display.
@@ -216,7 +206,7 @@ impl Net {
             registrations: RegistrationCache::new(if pins { 0 } else { REGISTRATIONS }),
             next_key: FIRST_KEY,
             looks: 0,
-            dropped: DroppedCounts::default(),
+            counters: Counters::default(),
             endpoint,
         };
         net.post_receives();
@@ -298,9 +288,9 @@ impl Net {
         self.endpoint.library.version()
     }
 
-    /// Counts of dropped arrivals so far.
-    pub fn dropped(&self) -> DroppedCounts {
-        self.dropped
+    /// What this transport counts: dropped arrivals.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// How to wait until there is something to do. The caller must have taken all packets and

@@ -7,6 +7,7 @@ use crate::memory::View;
 use crate::shm::Packet;
 use crate::transport::{LostPeer, ReadableRegion, Transport, TransportCompletion, WaitMode};
 use crate::{ChannelError, RemoteRegion};
+use mica_node::counters::Counters;
 
 impl Transport for Net {
     fn reaches(&self, peer: u32) -> bool {
@@ -80,6 +81,10 @@ impl Transport for Net {
 
     fn next_completion(&mut self) -> Option<TransportCompletion> {
         Net::next_completion(self)
+    }
+
+    fn counters(&self) -> Counters {
+        *Net::counters(self)
     }
 
     fn take_loss(&mut self) -> Option<LostPeer> {

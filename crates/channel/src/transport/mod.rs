@@ -40,6 +40,7 @@ use std::time::Duration;
 use crate::memory::View;
 use crate::shm::Packet;
 use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
+use mica_node::counters::Counters;
 
 /// How a rank may wait for a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +184,12 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
 
     /// The next operation that has completed. Does not poll.
     fn next_completion(&mut self) -> Option<TransportCompletion>;
+
+    /// What the transport has counted since it was opened, in those [counters](mica_node::counters)
+    /// that only a transport counts.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
 
     /// The next peer that was found to be lost; each is returned once.
     fn take_loss(&mut self) -> Option<LostPeer>;

@@ -8,6 +8,7 @@ use super::kit::*;
 use mica_channel::net::Net;
 use mica_channel::transport::NetError;
 use mica_channel::transport::WaitMode;
+use mica_node::counters::Counter;
 
 /// Set for the child of a test: what it is to do.
 const ROLE: &str = "MICA_TEST_NET_ROLE";
@@ -383,7 +384,7 @@ fn packets_of_another_job_are_dropped() {
     }
     until(&mut nets, "the strangers' packets", |nets| {
         assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
-        (nets[0].dropped().foreign == 100).then_some(())
+        (nets[0].counters().get(Counter::ForeignArrivals) == 100).then_some(())
     });
 }
 
@@ -394,7 +395,7 @@ fn packets_of_no_rank_of_the_job_are_dropped() {
     send(&mut nets, 2, 0, &packet(0, 0), None);
     until(&mut nets, "the stranger's packet", |nets| {
         assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
-        (nets[0].dropped().malformed == 1).then_some(())
+        (nets[0].counters().get(Counter::MalformedArrivals) == 1).then_some(())
     });
 }
 
@@ -425,7 +426,7 @@ fn packets_that_are_longer_than_any_are_dropped() {
     }
     until(&mut nets, "the long packets", |nets| {
         assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
-        (nets[0].dropped().malformed == 100).then_some(())
+        (nets[0].counters().get(Counter::MalformedArrivals) == 100).then_some(())
     });
 }
 

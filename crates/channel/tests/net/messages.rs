@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::kit::*;
 use mica_channel::net::Net;
 use mica_channel::{Capabilities, Channel, PacketSource};
+use mica_node::counters::Counters;
 
 /// Sizes around every limit that there is: of inline areas, of what the provider copies, of its own
 /// buffers, of ours.
@@ -47,7 +48,7 @@ fn ten_thousand(provider: &str) {
         }
         dog.check("ten thousand packets");
     }
-    assert_eq!(nets[1].dropped(), Default::default());
+    assert_eq!(*nets[1].counters(), Counters::default());
     assert!(nets[1].take_loss().is_none() && nets[0].take_loss().is_none());
 }
 
@@ -166,7 +167,7 @@ fn what_was_sent_leaves_without_the_receiver_taking_it() {
         // What asked whether the others have left is no packet.
         nets[at].look();
         assert_eq!(nets[at].peek(), None);
-        assert_eq!(nets[at].dropped(), Default::default());
+        assert_eq!(*nets[at].counters(), Counters::default());
     }
 }
 
@@ -224,7 +225,7 @@ fn what_comes_before_a_rank_knows_the_others_is_not_lost() {
         for number in 0..10 {
             assert_eq!(receive(&mut nets, 1).1, packet(number, 0));
         }
-        assert_eq!(nets[1].dropped(), Default::default());
+        assert_eq!(*nets[1].counters(), Counters::default());
     }
 }
 

@@ -8,6 +8,7 @@
 use mica_channel::direct::DirectOptions;
 use mica_node::tunables::SegmentShape;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 use super::program::{Call, Run, call};
 use super::rig::{SHAPE, over_shared_memory};
@@ -38,7 +39,6 @@ const MIXED: SegmentShape = SegmentShape {
 };
 
 proptest! {
-    // Each case leaves a segment behind, and with it a descriptor.
     #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -50,8 +50,11 @@ proptest! {
     ) {
         let direct = if copies { DirectOptions::CMA } else { DirectOptions::OFF };
         let engines = over_shared_memory(3, shape, &direct);
+        let segment = Arc::downgrade(&engines[0].segment);
         let calls: Vec<_> = calls.into_iter().filter(is_deterministic).collect();
         Run::new(&engines, None, seed).run(&calls);
+        drop(engines);
+        prop_assert!(segment.upgrade().is_none(), "the last engine unmaps the segment");
     }
 }
 
