@@ -5,7 +5,8 @@
 use mica_node::segment::{RANK_VARIABLE, SEGMENT_FD_VARIABLE, SIZE_VARIABLE};
 use mica_node::tunables;
 
-use crate::choose::{self, DetectedLauncher, choose};
+use crate::choose::{DetectedLauncher, choose};
+use crate::environment;
 
 /// What the launcher has put into the environment of this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +19,10 @@ pub struct Announced {
 
 /// Reads the environment.
 pub fn announced() -> Announced {
-    read(&choose::text, tunables::PMI.choice().unwrap_or_default())
+    read(
+        &environment::text,
+        tunables::PMI.choice().unwrap_or_default(),
+    )
 }
 
 fn read(get: &dyn Fn(&str) -> Option<String>, forced: &str) -> Announced {

@@ -3,12 +3,10 @@
 use mica_node::handover::LauncherSocket;
 
 use crate::BootstrapError;
+use crate::environment::{PMI_FD, required, text};
 use crate::pmi1::Pmi1;
 use crate::pmi2::Pmi2;
 use crate::{ProcessManager, pmix};
-
-/// The number of the socket to the launcher, under PMI-1 and PMI-2.
-pub(crate) const PMI_FD: &str = "PMI_FD";
 
 /// What the environment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,35 +139,6 @@ fn wire() -> Result<LauncherSocket, BootstrapError> {
         variable: PMI_FD,
         value: number.to_string(),
         source,
-    })
-}
-
-/// A variable's value as text.
-pub(crate) fn text(variable: &str) -> Option<String> {
-    let value = std::env::var_os(variable)?;
-    Some(value.to_string_lossy().into_owned())
-}
-
-/// A variable's value as a number; `None` if it is not set.
-pub(crate) fn number<T: std::str::FromStr>(
-    variable: &'static str,
-) -> Result<Option<T>, BootstrapError> {
-    let Some(value) = text(variable) else {
-        return Ok(None);
-    };
-    let number = value.parse().ok();
-    number.map(Some).ok_or(BootstrapError::BadEnvironment {
-        variable,
-        value,
-        reason: "expected a number, as the launcher sets it",
-    })
-}
-
-fn required<T: std::str::FromStr>(variable: &'static str) -> Result<T, BootstrapError> {
-    number(variable)?.ok_or_else(|| BootstrapError::BadEnvironment {
-        variable,
-        value: String::new(),
-        reason: "is not set, but the launcher's other variables, or MICA_PMI, say that it should be",
     })
 }
 

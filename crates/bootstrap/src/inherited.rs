@@ -23,7 +23,7 @@ use mica_node::segment::{
 };
 
 use crate::BootstrapError;
-use crate::choose::{PMI_FD, text};
+use crate::environment::{PMI_FD, text};
 
 /// Environment variable: what tells the socket of PMI_FD from others
 /// ([`mica_node::handover::identity`]).

@@ -18,6 +18,7 @@ use mica_node::tunables;
 
 use crate::choose;
 use crate::endpoint_record::EndpointRecord;
+use crate::environment;
 use crate::exchange::{ExchangeError, JoiningProcess, fetch, hand_out, name};
 use crate::inherited;
 use crate::nodes::NodeMap;
@@ -58,11 +59,11 @@ pub struct Joined {
 /// wrong, when a process of the node does not come within a minute after all have called this, or
 /// when memory cannot be had.
 pub fn join() -> Result<Joined, BootstrapError> {
-    match choose::number(SEGMENT_FD_VARIABLE)? {
+    match environment::number(SEGMENT_FD_VARIABLE)? {
         Some(descriptor) => inherited(descriptor),
         None => {
             let forced = tunables::PMI.choice()?;
-            let launcher = choose::choose(&choose::text, forced)?;
+            let launcher = choose::choose(&environment::text, forced)?;
             match choose::connect(launcher)? {
                 Some(manager) => launched(manager, &ForeignLauncherNeeds::in_force()?),
                 None => alone(),
@@ -72,7 +73,7 @@ pub fn join() -> Result<Joined, BootstrapError> {
 }
 
 fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
-    let rank: u32 = choose::number(RANK_VARIABLE)?.ok_or(BootstrapError::BadEnvironment {
+    let rank: u32 = environment::number(RANK_VARIABLE)?.ok_or(BootstrapError::BadEnvironment {
         variable: RANK_VARIABLE,
         value: String::new(),
         reason: "is not set, but the job segment is",
@@ -80,12 +81,12 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
     let segment = inherited::segment(descriptor, rank)?;
     let size = segment.job_size();
     let spans = size > segment.ranks();
-    let told = [choose::text("PMI_RANK"), choose::text("PMI_SIZE")];
+    let told = [environment::text("PMI_RANK"), environment::text("PMI_SIZE")];
     // A launcher of another MPI around mpiexec leaves its own variables in the environment.
     let is_ours = told == [rank, size].map(|n| Some(n.to_string()));
-    let host = choose::text("PMI_HOSTNAME").filter(|_| is_ours);
+    let host = environment::text("PMI_HOSTNAME").filter(|_| is_ours);
     // mpiexec serves PMI-1 to programs of other libraries in any job.
-    let is_served = is_ours && choose::text(EXCHANGE_VARIABLE).is_some();
+    let is_served = is_ours && environment::text(EXCHANGE_VARIABLE).is_some();
     if !spans && !is_served {
         inherited::close_manager();
         let card = EndpointRecord::own("", None, 0)?;

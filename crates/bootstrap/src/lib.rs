@@ -11,6 +11,7 @@ mod announced;
 mod choose;
 #[doc(hidden)]
 pub mod endpoint_record;
+mod environment;
 mod error;
 mod exchange;
 #[cfg(test)]

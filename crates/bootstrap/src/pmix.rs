@@ -13,7 +13,7 @@ use mica_node::handover::{HandoverListener, own_uid};
 use mica_node::pmix::{PmixClient, PmixFailure, PmixLibrary};
 use mica_node::tunables;
 
-use crate::choose::text;
+use crate::environment::text;
 use crate::{BootstrapError, ProcessManager, parts};
 
 const MANAGER: &str = "PMIx";
