@@ -1,18 +1,17 @@
 //! The engine of a process: its state behind a lock, and the operations that threads call on it.
 //! `wait.rs` implements waiting.
 
+use crate::fault::Fault;
+use crate::matching::MatchPattern;
+use crate::operation::{FastReceive, ReceiveCompletion, SendId, StartedReceive};
+use crate::pending::{HangReporter, Pending, WaitList};
+use crate::progress_wakeup::ProgressWakeup;
+use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
+use crate::traffic::CollectiveTraffic;
+use crate::wait_policy::{WaitPolicy, yield_core};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::hang::{HangReporter, Pending, WaitList};
-use crate::matching::MatchPattern;
-use crate::offloading::Offload;
-use crate::progress_thread::ProgressThread;
-use crate::receive::{ReceiveCompletion, StartedReceive};
-use crate::send::SendId;
-use crate::state::{EngineState, NOTIFY_WAITERS, WAKE_PROGRESS_THREAD};
-use crate::wait::{self, WaitPolicy};
-use crate::{CollectiveTraffic, Fault};
 use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
@@ -53,7 +52,7 @@ pub struct Engine {
     /// A copy engine is in use, which must know whether the program waits.
     pub(crate) offloads: bool,
     /// Makes progress for the program, where that was requested.
-    pub(crate) progress_thread: Option<ProgressThread>,
+    pub(crate) progress_thread: Option<ProgressWakeup>,
     pub(crate) collectives: CollectiveMeans,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
@@ -68,14 +67,6 @@ pub(crate) struct CollectiveMeans {
     pub costs: Arc<CollectiveCosts>,
     /// What they have moved without messages.
     pub traffic: Arc<CollectiveTraffic>,
-}
-
-/// What [`EngineState::try_receive`] saw.
-pub(crate) enum FastReceive {
-    Received(ReceiveCompletion),
-    Nothing,
-    /// Something that needs full progress.
-    Busy,
 }
 
 impl Engine {
@@ -235,7 +226,7 @@ impl Engine {
         if notifications & WAKE_PROGRESS_THREAD != 0
             && let Some(thread) = &self.progress_thread
         {
-            thread.call();
+            thread.wake();
         }
     }
 
@@ -282,7 +273,7 @@ impl Engine {
                     FastReceive::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's run queue.
                     FastReceive::Nothing if self.wait.shares_core => {
-                        if wait::yield_core() {
+                        if yield_core() {
                             break;
                         }
                     }

@@ -18,41 +18,14 @@
 //!
 //! Memory is returned to the system when most of a large backlog has been received.
 
-use crate::Fault;
+use crate::fault::Fault;
 use crate::packet;
 use crate::state::EngineState;
 use mica_channel::memory;
 use mica_node::counters::Counter;
-use mica_policy::HoldPolicy;
 
 /// Minimum size in bytes of a backlog whose memory is returned to the system afterwards.
 const LARGE: u64 = 8 << 20;
-
-/// The senders that this rank holds back, and the policy.
-#[derive(Debug)]
-pub(crate) struct Holds {
-    policy: HoldPolicy,
-    /// Senders whose messages are held back.
-    held: Vec<u32>,
-    /// Maximum of bytes kept since memory was last returned.
-    peak: u64,
-}
-
-impl Holds {
-    pub fn new(policy: HoldPolicy) -> Holds {
-        Holds {
-            policy,
-            held: Vec::new(),
-            peak: 0,
-        }
-    }
-
-    /// Whether no sender is held back.
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-}
 
 impl EngineState {
     /// To be called when a message of `source` is kept that has no receive.

@@ -10,13 +10,13 @@
 //! How long a rank has polled is derived from a count of failed polls, which a successful poll
 //! resets: the clock is read once, at poll number [`POLLS`].
 
-use std::borrow::Cow;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use crate::engine::Engine;
+use crate::pending::{Describe, HangAnswer, IdleScene, Pending, WaitList, WaitSpell};
+use crate::state::EngineState;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::engine::Engine;
-use crate::state::EngineState;
 use mica_node::segment::{WaitKind, Waiting, monotonic_ns};
 
 /// Maximum number of operations that a report lists; the others are counted.
@@ -28,149 +28,6 @@ const POLLS: u32 = 64;
 /// Polls that are examined more closely per question: enough for a loop over some requests, few
 /// enough to cost little if a rank keeps polling while the question is open.
 const POLLS_ANSWERED: u32 = 256;
-
-/// One pending operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    /// Kind of operation.
-    pub kind: WaitKind,
-    /// Job-wide rank of the peer; `None`: any, or several.
-    pub peer: Option<u32>,
-    /// Its tag; `None`: any, or none.
-    pub tag: Option<i32>,
-    /// Context of its communicator, with the plane in bit 0. `None`: it has none that the program
-    /// knows.
-    pub context: Option<u64>,
-    /// Bytes of the message, or of the buffer.
-    pub bytes: Option<usize>,
-    /// What it is, if `kind` does not say.
-    pub name: Option<Cow<'static, str>>,
-}
-
-impl Pending {
-    /// An operation of which only the kind is known.
-    pub fn of(kind: WaitKind) -> Pending {
-        Pending {
-            kind,
-            peer: None,
-            tag: None,
-            context: None,
-            bytes: None,
-            name: None,
-        }
-    }
-
-    /// The short record of it, for the segment.
-    fn record(&self, unexpected: usize) -> Waiting {
-        Waiting {
-            kind: self.kind,
-            peer: self.peer.map_or(-1, |peer| peer as i32),
-            tag: self.tag.unwrap_or(-1),
-            context: self.context.unwrap_or(0),
-            unexpected: unexpected as u32,
-        }
-    }
-}
-
-/// The pending operations that a thread waits for, up to a limit.
-#[derive(Debug, PartialEq, Eq)]
-pub struct WaitList {
-    limit: usize,
-    /// The first of them.
-    pub items: Vec<Pending>,
-    /// Number of all of them.
-    pub total: usize,
-}
-
-impl WaitList {
-    fn new(limit: usize) -> WaitList {
-        WaitList {
-            limit,
-            items: Vec::new(),
-            total: 0,
-        }
-    }
-
-    /// Adds an operation.
-    pub fn add(&mut self, pending: Pending) {
-        self.total += 1;
-        if self.items.len() < self.limit {
-            self.items.push(pending);
-        }
-    }
-
-    /// True when further operations need not be added: a shortcut for callers with long lists.
-    pub fn is_complete(&self) -> bool {
-        self.limit == 1 && self.total >= 1
-    }
-}
-
-/// The situation of a thread that has found nothing to do.
-#[derive(Debug)]
-pub struct IdleScene<'a> {
-    /// What it waits for, or polls for.
-    pub list: &'a WaitList,
-    /// Number of its failed polls, if it polls and does not wait.
-    pub polls: Option<u32>,
-    /// For how long.
-    pub time: Duration,
-    /// Messages that have arrived and are not matched yet.
-    pub unexpected: usize,
-}
-
-/// Describes a scene in words; called by the thread in question, outside the engine.
-pub type Describe = fn(&IdleScene<'_>) -> String;
-
-/// One wait of one thread.
-#[derive(Debug, Default)]
-pub(crate) struct WaitSpell {
-    /// Start of the wait; 0: it has just begun.
-    since_ns: u64,
-    /// When it last checked that its peers exist; 0: not yet.
-    checked_alive_ns: u64,
-    /// The last question that the thread has answered.
-    answered: u32,
-}
-
-impl WaitSpell {
-    /// True once in each `period` of the wait, however often the thread wakes meanwhile.
-    pub fn is_due(&mut self, period: Duration) -> bool {
-        let (last, now) = (self.since().max(self.checked_alive_ns), monotonic_ns());
-        let due = u128::from(now.saturating_sub(last)) >= period.as_nanos();
-        if due {
-            self.checked_alive_ns = now;
-        }
-        due
-    }
-
-    pub fn since(&mut self) -> u64 {
-        if self.since_ns == 0 {
-            self.since_ns = monotonic_ns();
-        }
-        self.since_ns
-    }
-}
-
-/// An engine's state for hang reports.
-#[derive(Debug, Default)]
-pub(crate) struct HangReporter {
-    describe: OnceLock<Describe>,
-    answer: Mutex<HangAnswer>,
-    /// Failed polls since the last successful one.
-    polls: AtomicU32,
-    /// When the count reached [`POLLS`].
-    since_ns: AtomicU64,
-}
-
-/// The answer to one question.
-#[derive(Debug, Default)]
-struct HangAnswer {
-    question: u32,
-    /// The scenes that it contains: polls or not, and which operations.
-    scenes: Vec<(bool, WaitList)>,
-    text: String,
-    polls_examined: u32,
-}
 
 impl Engine {
     /// Sets how scenes are described. Before that, reports contain only the short record.

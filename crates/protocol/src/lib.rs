@@ -15,20 +15,26 @@
 #![forbid(unsafe_code)]
 
 mod channels;
+mod cooperative;
 mod engine;
+mod fault;
+mod flow_control;
 mod hang;
-mod hold;
 pub mod matching;
 mod offloading;
+mod operation;
 #[doc(hidden)]
 pub mod packet;
+mod pending;
 mod poll;
+mod polling;
 mod progress;
 mod progress_thread;
-mod reaction;
+mod progress_wakeup;
 mod receive;
 mod remote;
 mod rendezvous;
+mod run_schedule;
 mod schedule;
 pub mod select;
 mod send;
@@ -39,76 +45,21 @@ mod state;
 mod tests;
 mod traffic;
 mod wait;
-
-use mica_channel::ChannelError;
-use mica_channel::transport::NetError;
+mod wait_policy;
 
 pub use engine::Engine;
-pub use hang::{Describe, IdleScene, Pending, WaitList};
+pub use fault::Fault;
 pub use matching::{MatchEnvelope, MatchPattern};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
+pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};
+pub use pending::{Describe, IdleScene, Pending, WaitList};
 pub use poll::Poll;
-pub use reaction::Reaction;
-pub use receive::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, StartedReceive};
 pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,
 };
-pub use send::SendId;
 pub use start::StartError;
-pub use state::EngineState;
+pub use state::{EngineState, Reaction};
 pub use traffic::CollectiveTraffic;
 pub use wait::MIN_POLLS_BEFORE_PARKING;
-
-/// Progress failed: memory cannot be allocated, or a peer or the launcher is lost.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// A channel failed.
-    #[error("{detail}")]
-    Channel {
-        /// What happened, with the number of bytes requested.
-        detail: String,
-    },
-    /// A peer cannot be reached any more.
-    #[error("lost rank {rank}: {detail}")]
-    Lost {
-        /// The peer.
-        rank: u32,
-        /// Details of the loss.
-        detail: String,
-    },
-    /// The job's launcher does not answer.
-    #[error("{detail}")]
-    Launcher {
-        /// What happened.
-        detail: String,
-    },
-    /// No memory for an unexpected message.
-    #[error("cannot allocate {bytes} bytes to keep an unexpected message")]
-    OutOfMemory {
-        /// Length of the message.
-        bytes: usize,
-    },
-}
-
-impl From<ChannelError> for Fault {
-    fn from(e: ChannelError) -> Fault {
-        match e {
-            ChannelError::Net(NetError::Lost(lost)) => Fault::Lost {
-                rank: lost.peer,
-                detail: lost.detail,
-            },
-            e => Fault::Channel {
-                detail: e.to_string(),
-            },
-        }
-    }
-}
-
-impl From<mica_channel::memory::OutOfMemory> for Fault {
-    fn from(e: mica_channel::memory::OutOfMemory) -> Fault {
-        Fault::OutOfMemory { bytes: e.bytes }
-    }
-}

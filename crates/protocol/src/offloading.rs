@@ -1,47 +1,13 @@
 //! Long messages whose bytes a copy engine moves while the program computes (chai-2009, 5.2).
 
-use crate::Fault;
+use crate::fault::Fault;
+use crate::operation::{Copying, RecvId};
 use crate::packet::RtsPacket;
-use crate::receive::RecvId;
 use crate::state::{EngineState, NOTIFY_WAITERS};
 use mica_channel::direct::{SenderBuffer, Window};
 use mica_channel::memory::View;
-use mica_channel::offload::{Cookie, CopyEngine, CopyJob, JobProgress, PeerMemory};
+use mica_channel::offload::{CopyJob, JobProgress, PeerMemory};
 use mica_node::counters::TrafficClass;
-
-/// This rank's copy engine and the jobs that it works on.
-#[derive(Debug)]
-pub(crate) struct Offload {
-    engine: Box<dyn CopyEngine>,
-    /// Minimum length in bytes of a message that is worth offloading.
-    pub min: usize,
-    active: Vec<RecvId>,
-}
-
-/// A message that a copy engine copies.
-#[derive(Debug)]
-pub(crate) struct Copying {
-    cookie: Cookie,
-    peer: u32,
-    sender_op: u32,
-    class: TrafficClass,
-    /// Stays mapped until the cookie, which is dropped first, is gone.
-    _window: Option<Window>,
-}
-
-impl Offload {
-    pub fn new(engine: Box<dyn CopyEngine>, min: usize) -> Offload {
-        Offload {
-            engine,
-            min,
-            active: Vec::new(),
-        }
-    }
-
-    pub fn close(&mut self) {
-        self.engine.close();
-    }
-}
 
 impl EngineState {
     /// True if a message of `len` bytes is long enough for the copy engine.

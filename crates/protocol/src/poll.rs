@@ -6,12 +6,12 @@
 //! clock is read where the program's call begins and where a poll fails: the time between two such
 //! pairs is the program's own.
 
+use crate::engine::Engine;
+use crate::fault::Fault;
+use crate::pending::WaitList;
+use crate::state::EngineState;
 use std::cell::RefCell;
 
-use crate::Fault;
-use crate::engine::Engine;
-use crate::hang::WaitList;
-use crate::state::EngineState;
 use mica_node::ticks;
 use mica_policy::PollYield;
 

@@ -9,82 +9,14 @@
 //! parks, it handles in its next iteration, whatever the schedule says; otherwise it could find the
 //! same packet before every attempt to park and never handle it.
 
+use crate::fault::Fault;
 use crate::packet;
-use crate::{EngineState, Fault};
+use crate::polling::PacketChannel;
+use crate::state::EngineState;
 use mica_channel::PacketSource;
-use mica_policy::{PollPolicy, PollSchedule};
 
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.
 const MAX_PACKETS: usize = 32;
-
-/// Index of the rings in the schedule; the further channels follow.
-const RINGS: usize = 0;
-
-/// A channel that delivers packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PacketChannel {
-    Rings,
-    Fifos,
-    Net,
-}
-
-/// The channels that are polled besides the rings, and when.
-#[derive(Debug)]
-pub(crate) struct Polling {
-    further: Vec<PacketChannel>,
-    /// `None`: all are polled in every iteration.
-    schedule: Option<PollSchedule>,
-    /// The next iteration polls all: something has arrived, or the rank has nothing else to do.
-    polls_all_next: bool,
-}
-
-impl Polling {
-    /// For these channels besides the rings. `None` if there are none.
-    pub fn new(
-        further: Vec<PacketChannel>,
-        rings_deliver: bool,
-        policy: PollPolicy,
-    ) -> Option<Polling> {
-        let channels = further.len() + 1;
-        (!further.is_empty()).then(|| Polling {
-            further,
-            schedule: rings_deliver.then(|| PollSchedule::new(policy, channels)),
-            polls_all_next: false,
-        })
-    }
-
-    /// Makes the next iteration poll all channels.
-    pub fn poll_all_next(&mut self) {
-        self.polls_all_next = true;
-    }
-
-    /// Begins an iteration in which `taken` packets came through the rings. Returns the further
-    /// channels to poll in it, as a bit mask by position.
-    fn begin_iteration(&mut self, taken: usize) -> u32 {
-        let all = (1 << self.further.len()) - 1;
-        let Some(schedule) = &mut self.schedule else {
-            return all;
-        };
-        let due = schedule
-            .begin_round()
-            .iter()
-            .fold(0, |due, channel| due | 1 << (channel - 1));
-        self.note(RINGS, taken);
-        if std::mem::take(&mut self.polls_all_next) {
-            all
-        } else {
-            due
-        }
-    }
-
-    fn note(&mut self, channel: usize, taken: usize) {
-        if let Some(schedule) = &mut self.schedule {
-            for _ in 0..taken {
-                schedule.arrived(channel);
-            }
-        }
-    }
-}
 
 impl EngineState {
     /// One progress iteration. True when something arrived.
@@ -175,12 +107,23 @@ impl EngineState {
             self.advance_backlog()?;
         }
         if (self.threads.completed || self.schedules.with_tasks > 0)
-            && !(self.schedules.active.is_empty() && self.schedules.reactions.is_empty())
+            && !(self.schedules.active.is_empty() && self.reactions.is_empty())
         {
             self.run_reactions();
             arrived |= self.threads.completed;
         }
         Ok(arrived)
+    }
+
+    /// Runs the reactions and schedules that wait for completions.
+    #[cold]
+    pub(crate) fn run_reactions(&mut self) {
+        self.threads.completed = false;
+        let mut reactions = std::mem::take(&mut self.reactions);
+        reactions.retain(|reaction| !reaction.react(self));
+        reactions.append(&mut self.reactions); // those that the others have added
+        self.reactions = reactions;
+        self.advance_schedules();
     }
 
     /// Handles packets of `source` for receives that were posted before, so that the next receive
@@ -249,77 +192,5 @@ impl EngineState {
         };
         self.channels.consume(source, packet);
         result
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn polling(policy: PollPolicy) -> Polling {
-        Polling::new(vec![PacketChannel::Net], true, policy).expect("a further channel")
-    }
-
-    /// Iterations until the network is due, with `taken` packets through the rings in each.
-    fn iterations(polling: &mut Polling, taken: usize) -> u32 {
-        let mut iterations = 1;
-        while polling.begin_iteration(taken) == 0 {
-            iterations += 1;
-        }
-        iterations
-    }
-
-    #[test]
-    fn static_ratio_sets_the_polling_interval() {
-        for ratio in [1, 50, 1000] {
-            let mut polling = polling(PollPolicy::Static { ratio });
-            for taken in [0, 1, MAX_PACKETS] {
-                assert_eq!(iterations(&mut polling, taken), ratio);
-            }
-        }
-    }
-
-    #[test]
-    fn polls_all_channels_without_rings() {
-        let policy = PollPolicy::Static { ratio: 50 };
-        let mut polling = Polling::new(
-            vec![PacketChannel::Fifos, PacketChannel::Net],
-            false,
-            policy,
-        )
-        .expect("further channels");
-        assert!(polling.schedule.is_none());
-        for _ in 0..3 {
-            assert_eq!(polling.begin_iteration(0), 0b11);
-        }
-        assert!(Polling::new(Vec::new(), true, policy).is_none());
-    }
-
-    #[test]
-    fn dynamic_ratio_follows_arrivals() {
-        let mut polling = polling(PollPolicy::Dynamic { history: 10 });
-        let ratio = |polling: &Polling| polling.schedule.as_ref().expect("scheduled").ratio(1);
-        assert_eq!(iterations(&mut polling, 0), 2, "it begins as if even");
-        polling.note(RINGS, 8);
-        polling.note(1, 2);
-        assert_eq!(ratio(&polling), 5);
-        iterations(&mut polling, 0);
-        assert_eq!(iterations(&mut polling, 0), 5);
-        polling.note(1, 10);
-        iterations(&mut polling, 0);
-        assert_eq!(iterations(&mut polling, 0), 1);
-    }
-
-    #[test]
-    fn polls_all_channels_before_parking() {
-        let mut polling = polling(PollPolicy::Static { ratio: 1000 });
-        assert_eq!(polling.begin_iteration(0), 0);
-        polling.poll_all_next();
-        assert_eq!(polling.begin_iteration(0), 1);
-        assert_eq!(
-            iterations(&mut polling, 0),
-            998,
-            "its turn stays where it was"
-        );
     }
 }

@@ -9,45 +9,12 @@
 //! which it needs.
 
 use crate::engine::Engine;
+use crate::progress_wakeup::ProgressWakeup;
 use crate::state::EngineState;
 use mica_channel::offload;
-use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Failed polls before the thread parks while a long message is in progress: about 100 us.
 const IDLE_POLLS: u32 = 2000;
-
-/// The thread's wait queue.
-#[derive(Debug, Default)]
-pub(crate) struct ProgressThread {
-    is_called: Mutex<bool>,
-    call: Condvar,
-}
-
-impl ProgressThread {
-    /// Wakes the thread if it sleeps, or is about to sleep.
-    pub fn call(&self) {
-        *self
-            .is_called
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = true;
-        self.call.notify_one();
-    }
-
-    /// Sleeps until it is called.
-    fn wait_for_call(&self) {
-        let mut is_called = self
-            .is_called
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        while !*is_called {
-            is_called = self
-                .call
-                .wait(is_called)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        *is_called = false;
-    }
-}
 
 impl Engine {
     /// Starts the progress thread, if one was requested. To be called once.
@@ -61,9 +28,9 @@ impl Engine {
         }
     }
 
-    fn serve(&self, thread: &ProgressThread) {
+    fn serve(&self, thread: &ProgressWakeup) {
         loop {
-            thread.wait_for_call();
+            thread.sleep();
             let mut idle = 0;
             while self.enter(|state| state.has_long_messages()) {
                 match self.enter_as_progress_thread(EngineState::progress) {

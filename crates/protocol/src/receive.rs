@@ -1,92 +1,18 @@
 //! Receives and probes: the receiver's half of every protocol.
 
-use crate::Fault;
-use crate::engine::FastReceive;
-use crate::hang::Pending;
+use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::offloading::Copying;
+use crate::operation::{
+    FastReceive, MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp,
+    SendPhase,
+};
 use crate::packet;
-use crate::send::SendPhase;
+use crate::pending::Pending;
 use crate::state::{EngineState, Inbound, InboundTarget, UnexpectedMessage};
-use mica_channel::direct::Exposed;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
-
-/// A receive that is in progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RecvId(pub(crate) u32);
-
-/// A message that a matched probe has taken (MPI 5.0, 3.8.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct MessageId(pub(crate) u32);
-
-/// A message that a probe has found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProbedMessage {
-    /// Who sent it, with what tag.
-    pub envelope: MatchEnvelope,
-    /// Its length in bytes.
-    pub bytes: usize,
-}
-
-/// The outcome of the start of a receive.
-#[derive(Debug, Clone, Copy)]
-pub enum StartedReceive {
-    /// Complete: its message had arrived, and fits the buffer.
-    Received(ReceiveCompletion),
-    /// It is in progress.
-    Posted(RecvId),
-}
-
-/// The result of a receive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReceiveCompletion {
-    /// Who sent the message, with what tag.
-    pub envelope: MatchEnvelope,
-    /// Length of the message in bytes; a shorter buffer holds only its beginning.
-    pub sent: usize,
-    /// Length of the buffer in bytes.
-    pub capacity: usize,
-    /// It was cancelled; nothing was received.
-    pub cancelled: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct RecvOp {
-    pattern: MatchPattern,
-    pub view: View,
-    pub stage: ReceiveStage,
-    /// The exposed buffer, as long as the sender may copy to it.
-    pub exposed: Option<Exposed>,
-    /// The copy engine's job, as long as it is in progress.
-    pub copying: Option<Box<Copying>>,
-    /// It is counted as a long message in progress.
-    pub long: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ReceiveStage {
-    Posted {
-        ticket: u32,
-    },
-    /// Matched with this message, of which `position` bytes are here.
-    Incoming {
-        envelope: MatchEnvelope,
-        total: usize,
-        position: usize,
-    },
-    /// Matched with this message, which both sides copy; this side has done its part.
-    Cooperative {
-        envelope: MatchEnvelope,
-        total: usize,
-        sender_op: u32,
-        /// This side failed to copy the pieces that it took.
-        failed: bool,
-    },
-    Complete(ReceiveCompletion),
-}
 
 impl EngineState {
     /// Starts a receive.

@@ -7,12 +7,11 @@
 //!
 //! A message is readable if it is contiguous on both sides and the provider reads remote memory.
 
-use crate::Fault;
+use crate::fault::Fault;
+use crate::operation::{RecvId, SendPhase};
 use crate::packet::{self, RtsPacket};
-use crate::receive::RecvId;
-use crate::send::SendPhase;
-use crate::state::EngineState;
-use crate::wait::LIVENESS_INTERVAL;
+use crate::state::{EngineState, RemoteRead};
+use crate::wait_policy::LIVENESS_INTERVAL;
 use mica_channel::RemoteRegion;
 use mica_channel::memory::View;
 use mica_channel::transport::WaitMode;
@@ -20,36 +19,10 @@ use mica_node::counters::TrafficClass;
 use mica_node::park::WakeEvents;
 use mica_node::segment::JobSegment;
 use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_path};
-use slab::Slab;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Time between two polls of a network that cannot be waited for.
 const POLL_SLEEP: Duration = Duration::from_micros(500);
-
-/// The messages that this rank reads from their senders.
-#[derive(Debug, Default)]
-pub(crate) struct RemoteReads {
-    all: Slab<RemoteRead>,
-    /// Those for which there was no room yet.
-    waiting: VecDeque<usize>,
-}
-
-#[cfg(test)]
-impl RemoteReads {
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.waiting.is_empty()
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct RemoteRead {
-    recv: RecvId,
-    peer: u32,
-    sender_op: u32,
-    region: RemoteRegion,
-    len: usize,
-}
 
 impl EngineState {
     /// Sends the RTS of send `id` to its receiver, which is reached over the network. False when

@@ -19,224 +19,19 @@
 //! the remaining pieces without copying them, so that the sender stops, and asks for cells. A
 //! sender that fails reports it, remains pending, and ignores a `FIN`.
 
-use crate::Fault;
+use crate::cooperative::{PeerRange, await_answer};
+use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
+use crate::operation::{ReceiveStage, RecvId, SendPhase};
 use crate::packet::{self, JoinPacket, RtsPacket};
-use crate::receive::{ReceiveStage, RecvId};
 use crate::select::BufferFacts;
-use crate::send::SendPhase;
 use crate::state::EngineState;
-use mica_channel::ChannelError;
-use mica_channel::direct::{
-    Backend, CopyRefusal, Direct, Exposed, Exposure, RemoteRun, SenderBuffer, Window,
-};
+use mica_channel::direct::{CopyRefusal, Exposed, RemoteRun, SenderBuffer};
 use mica_channel::memory::View;
 use mica_channel::shm::Packet;
-use mica_channel::transport;
-use mica_node::cooperative::{CooperativeCopy, CopyEnd};
+use mica_node::cooperative::CopyEnd;
 use mica_node::counters::TrafficClass;
-use mica_node::segment::{JobSegment, SPLITS, SegmentRef};
-use mica_node::ticks;
 use mica_policy as policy;
-use std::ops::Range;
-use std::sync::Arc;
-
-/// What a sender keeps for the receiver of a long message.
-#[derive(Debug, Default)]
-pub(crate) struct RtsState {
-    /// The message's memory, if it is contiguous.
-    exposed: Option<Exposed>,
-    /// `exposed` is cached, and is confirmed when the RTS has left.
-    unverified: bool,
-    /// The message's pieces if it is not contiguous, for the receiver to read while it pulls.
-    pieces: Vec<RemoteRun>,
-    copy_index: Option<u8>,
-    /// This side failed to copy pieces that it had taken: the receiver will ask for cells.
-    push_failed: bool,
-    /// It is counted as a long message in progress.
-    long: bool,
-    /// The message's memory, as registered with the network.
-    pub(crate) registered: Option<transport::ReadableRegion>,
-}
-
-impl RtsState {
-    /// The state of a message whose memory is open to the receiver.
-    pub fn of(exposed: Option<Exposed>, unverified: bool) -> RtsState {
-        RtsState {
-            exposed,
-            unverified,
-            ..RtsState::default()
-        }
-    }
-}
-
-/// The cooperative copies of this rank's messages, which packets name by index (`copy_index`).
-#[derive(Debug)]
-pub(crate) struct CooperativeCopies {
-    segment: Arc<JobSegment>,
-    me: u32,
-    /// Those not in use; `None` until the first is requested.
-    free: Option<Vec<u8>>,
-}
-
-impl CooperativeCopies {
-    pub fn new(segment: &Arc<JobSegment>, me: u32) -> CooperativeCopies {
-        CooperativeCopies {
-            segment: Arc::clone(segment),
-            me,
-            free: None,
-        }
-    }
-
-    /// A cooperative copy of which nothing is taken; `None` when all are in use.
-    fn take(&mut self) -> Result<Option<u8>, ChannelError> {
-        if self.free.is_none() {
-            let bytes = SPLITS * size_of::<CooperativeCopy>();
-            self.segment
-                .allocate(self.segment.splits_offset(self.me), bytes)?;
-            self.free = Some((0..SPLITS as u8).collect());
-        }
-        let index = self.free.as_mut().and_then(Vec::pop);
-        if let Some(index) = index {
-            self.of(self.me, index).reset();
-        }
-        Ok(index)
-    }
-
-    fn give_back(&mut self, index: u8) {
-        if let Some(free) = &mut self.free {
-            free.push(index);
-        }
-    }
-
-    fn of(&self, rank: u32, index: u8) -> SegmentRef<CooperativeCopy> {
-        self.segment
-            .project(|segment| &segment.splits(rank)[usize::from(index)])
-    }
-}
-
-/// A contiguous buffer of a peer that this rank copies from or to: through a window if there is
-/// one, the rest through the kernel.
-struct PeerRange {
-    peer: u32,
-    address: u64,
-    window: Option<Window>,
-    /// Where the peer answers whether the window shows its buffer. What is copied before the answer
-    /// is valid only if the answer is yes.
-    answer: Option<SegmentRef<CooperativeCopy>>,
-}
-
-impl PeerRange {
-    fn open(
-        direct: &mut Direct,
-        peer: u32,
-        address: u64,
-        exposure: Option<Exposure>,
-        len: usize,
-    ) -> PeerRange {
-        let window = exposure
-            .filter(|e| e.backend() != Backend::Cma)
-            .and_then(|e| direct.window(peer, &e, len));
-        PeerRange {
-            peer,
-            address,
-            window,
-            answer: None,
-        }
-    }
-
-    /// False if the window shows something other than the peer's buffer.
-    fn is_confirmed(&self, peers_side: CopyEnd) -> bool {
-        self.answer
-            .as_ref()
-            .is_none_or(|copy| await_answer(copy, peers_side))
-    }
-
-    /// Whether all `len` bytes can be reached without the kernel.
-    fn is_mapped(&self, len: usize) -> bool {
-        self.window
-            .as_ref()
-            .is_some_and(|w| w.reachable() == (0..len))
-    }
-
-    /// The traffic class of bytes that are copied here.
-    fn traffic_class(&self) -> TrafficClass {
-        if self.window.is_some() {
-            TrafficClass::Mapped
-        } else {
-            TrafficClass::Direct
-        }
-    }
-
-    /// Copies from the peer to `view`.
-    fn load(
-        &self,
-        direct: &mut Direct,
-        view: &View,
-        range: Range<usize>,
-    ) -> Result<(), CopyRefusal> {
-        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
-        if let Some(window) = &self.window
-            && !mapped.is_empty()
-        {
-            window.load(mapped.start, view, mapped.start, mapped.len());
-        }
-        for rest in [before, behind] {
-            if !rest.is_empty() {
-                direct.pull_range(self.peer, self.address, view, rest.start, rest.len())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies from `view` to the peer.
-    fn store(
-        &self,
-        direct: &mut Direct,
-        view: &View,
-        range: Range<usize>,
-    ) -> Result<(), CopyRefusal> {
-        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
-        if let Some(window) = &self.window
-            && !mapped.is_empty()
-        {
-            window.store(mapped.start, view, mapped.start, mapped.len());
-        }
-        for rest in [before, behind] {
-            if !rest.is_empty() {
-                direct.push_range(self.peer, self.address, view, rest.start, rest.len())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Polls for an answer before its side is assumed not to be running.
-const ANSWER_POLLS: u32 = 2000;
-
-/// How long to wait for an answer: several time slices, for ranks that share a core. A peer that is
-/// stopped or gone is not detected here: the caller's wait parks, and reports it.
-const ANSWER_TIME_NS: u64 = 20_000_000;
-
-/// Waits for the answer of `side`, which needs only one system call. A side that does not answer in
-/// time has answered no: the message then goes through cells.
-fn await_answer(copy: &CooperativeCopy, side: CopyEnd) -> bool {
-    for _ in 0..ANSWER_POLLS {
-        if let Some(answer) = copy.confirmed(side) {
-            return answer;
-        }
-        std::hint::spin_loop();
-    }
-    let began = ticks::now_ns();
-    loop {
-        std::thread::yield_now();
-        match copy.confirmed(side) {
-            Some(answer) => return answer,
-            None if ticks::now_ns() - began < ANSWER_TIME_NS => {}
-            None => return copy.give_up(side),
-        }
-    }
-}
 
 /// A receive buffer that is open to the sender.
 struct OpenedBuffer {
@@ -696,21 +491,5 @@ impl EngineState {
         if let (Some(exposed), Some(net)) = (rts_state.registered, &mut self.channels.net) {
             net.conceal(exposed);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As if the peer were stopped before it answers.
-    #[test]
-    fn missing_answer_counts_as_refusal() {
-        let copy = CooperativeCopy::new();
-        assert!(!await_answer(&copy, CopyEnd::Front));
-        copy.confirm(CopyEnd::Front, true);
-        assert!(!await_answer(&copy, CopyEnd::Front));
-        copy.confirm(CopyEnd::Back, true);
-        assert!(await_answer(&copy, CopyEnd::Back));
     }
 }

@@ -4,6 +4,8 @@
 //! to completion at once; the nonblocking and persistent forms pass it to the engine. Any number
 //! may be in progress on one communicator; their tags distinguish them.
 
+use crate::fault::Fault;
+use crate::operation::{ReceiveCompletion, RecvId, SendId};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,16 +13,9 @@ use std::sync::Arc;
 use mica_channel::memory::View;
 use slab::Slab;
 
-use crate::Fault;
-use crate::matching::MatchPattern;
-use crate::reaction::Reaction;
-use crate::receive::{ReceiveCompletion, RecvId};
-use crate::send::SendId;
-use crate::state::EngineState;
-
 /// A schedule that is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ScheduleId(u32);
+pub struct ScheduleId(pub(crate) u32);
 
 /// One message of a stage. Peers are job-wide ranks.
 #[derive(Debug, Clone)]
@@ -99,7 +94,7 @@ pub enum ScheduleFailure {
     Fault(Fault),
 }
 
-/// The schedules of this rank, and what reacts to completions.
+/// The schedules of this rank.
 #[derive(Debug, Default)]
 pub(crate) struct Schedules {
     pub running: Slab<RunningSchedule>,
@@ -107,210 +102,20 @@ pub(crate) struct Schedules {
     pub active: Vec<u32>,
     /// How many of these poll shared memory: they are advanced in every progress iteration.
     pub with_tasks: usize,
-    pub reactions: Vec<Arc<dyn Reaction>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct RunningSchedule {
-    context: u64,
-    tag: i32,
-    stages: Arc<[ScheduleStage]>,
+    pub context: u64,
+    pub tag: i32,
+    pub stages: Arc<[ScheduleStage]>,
     /// The stage that is in progress.
-    at: usize,
-    sends: Vec<SendId>,
-    receives: Vec<RecvId>,
+    pub at: usize,
+    pub sends: Vec<SendId>,
+    pub receives: Vec<RecvId>,
     /// The tasks of this stage, unless it is complete, and of later ones.
-    tasks: VecDeque<Box<dyn StageTask>>,
-    end: Option<Result<(), ScheduleFailure>>,
+    pub tasks: VecDeque<Box<dyn StageTask>>,
+    pub end: Option<Result<(), ScheduleFailure>>,
     /// Its completion is never asked for.
-    abandoned: bool,
-}
-
-impl EngineState {
-    /// Starts a schedule. All its messages carry `context` and `tag`.
-    pub fn start_schedule(
-        &mut self,
-        context: u64,
-        tag: i32,
-        stages: Arc<[ScheduleStage]>,
-    ) -> ScheduleId {
-        let tasks: VecDeque<_> = stages
-            .iter()
-            .filter_map(|stage| stage.task.as_ref().map(|task| task.prepare()))
-            .collect();
-        let has_tasks = !tasks.is_empty();
-        let running = RunningSchedule {
-            context,
-            tag,
-            stages,
-            tasks,
-            at: 0,
-            sends: Vec::new(),
-            receives: Vec::new(),
-            end: None,
-            abandoned: false,
-        };
-        let index = self.schedules.running.insert(running);
-        self.begin_stage(index);
-        self.advance_schedule(index);
-        if self.schedules.running[index].end.is_none() {
-            self.schedules.active.push(index as u32);
-            self.schedules.with_tasks += usize::from(has_tasks);
-        }
-        ScheduleId(index as u32)
-    }
-
-    /// The result of a schedule, if it is complete; the schedule is kept.
-    pub fn schedule_result(&self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
-        self.schedules.running[id.0 as usize].end.clone()
-    }
-
-    /// The result of a schedule, if it is complete; the schedule is then removed.
-    pub fn take_schedule(&mut self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
-        self.schedules.running[id.0 as usize].end.as_ref()?;
-        self.schedules.running.remove(id.0 as usize).end
-    }
-
-    /// Lets a schedule continue; its completion is never asked for.
-    pub fn abandon_schedule(&mut self, id: ScheduleId) {
-        let running = &mut self.schedules.running[id.0 as usize];
-        running.abandoned = true;
-        if running.end.is_some() {
-            self.schedules.running.remove(id.0 as usize);
-        }
-    }
-
-    /// Advances the schedules that poll shared memory, before this rank parks. True when something
-    /// has completed.
-    pub(crate) fn advance_tasks(&mut self) -> bool {
-        self.schedules.with_tasks > 0 && {
-            self.advance_schedules();
-            self.threads.completed
-        }
-    }
-
-    /// True when no abandoned schedule is in progress.
-    pub(crate) fn no_abandoned_schedule(&self) -> bool {
-        self.schedules
-            .active
-            .iter()
-            .all(|&index| !self.schedules.running[index as usize].abandoned)
-    }
-
-    /// Advances all schedules after something has completed.
-    #[cold]
-    pub(crate) fn advance_schedules(&mut self) {
-        let mut at = 0;
-        while at < self.schedules.active.len() {
-            let index = self.schedules.active[at] as usize;
-            self.advance_schedule(index);
-            if self.schedules.running[index].end.is_some() {
-                self.schedules.active.swap_remove(at);
-                let has_tasks = self.schedules.running[index]
-                    .stages
-                    .iter()
-                    .any(|s| s.task.is_some());
-                self.schedules.with_tasks -= usize::from(has_tasks);
-                if self.schedules.running[index].abandoned {
-                    self.schedules.running.remove(index);
-                }
-            } else {
-                at += 1;
-            }
-        }
-    }
-
-    /// Starts the messages of a schedule's current stage.
-    fn begin_stage(&mut self, index: usize) {
-        let RunningSchedule {
-            context, tag, at, ..
-        } = self.schedules.running[index];
-        let stages = self.schedules.running[index].stages.clone();
-        let Some(stage) = stages.get(at) else { return };
-        // Receives first: a message of a rank that is ahead then finds its receive posted.
-        for step in &stage.steps {
-            if let ScheduleStep::Receive { peer, view } = step {
-                let pattern = MatchPattern {
-                    context,
-                    source: Some(*peer),
-                    tag: Some(tag),
-                };
-                match self.receive(pattern, view) {
-                    Ok(id) => self.schedules.running[index].receives.push(id),
-                    Err(fault) => {
-                        return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
-                    }
-                }
-            }
-        }
-        for step in &stage.steps {
-            if let ScheduleStep::Send { peer, view } = step {
-                match self.send(*peer, context, tag, view, false) {
-                    Ok(None) => {}
-                    Ok(Some(id)) => self.schedules.running[index].sends.push(id),
-                    Err(fault) => {
-                        return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Advances a schedule as far as possible.
-    fn advance_schedule(&mut self, index: usize) {
-        while self.schedules.running[index].end.is_none() {
-            let mut sends = std::mem::take(&mut self.schedules.running[index].sends);
-            sends.retain(|&id| !self.take_send(id));
-            let mut receives = std::mem::take(&mut self.schedules.running[index].receives);
-            let mut truncated = None;
-            receives.retain(|&id| match self.take_received(id) {
-                None => true,
-                Some(done) => {
-                    if done.sent > done.capacity {
-                        truncated = Some(done);
-                    }
-                    false
-                }
-            });
-            let waits = !(sends.is_empty() && receives.is_empty());
-            self.schedules.running[index].sends = sends;
-            self.schedules.running[index].receives = receives;
-            if let Some(done) = truncated {
-                return self.complete_schedule(index, Err(ScheduleFailure::Truncated(done)));
-            }
-            if waits {
-                return;
-            }
-            let (stages, at) = (
-                self.schedules.running[index].stages.clone(),
-                self.schedules.running[index].at,
-            );
-            let Some(stage) = stages.get(at) else {
-                return self.complete_schedule(index, Ok(()));
-            };
-            if stage.task.is_some()
-                && let Some(task) = self.schedules.running[index].tasks.front_mut()
-            {
-                match task.advance() {
-                    None => return,
-                    Some(Err(error)) => {
-                        return self.complete_schedule(index, Err(ScheduleFailure::Task(error)));
-                    }
-                    Some(Ok(())) => drop(self.schedules.running[index].tasks.pop_front()),
-                }
-            }
-            for local in &stage.local {
-                if let Err(code) = local.run() {
-                    return self.complete_schedule(index, Err(ScheduleFailure::Local(code)));
-                }
-            }
-            self.schedules.running[index].at = at + 1;
-            self.begin_stage(index);
-        }
-    }
-
-    fn complete_schedule(&mut self, index: usize, end: Result<(), ScheduleFailure>) {
-        self.schedules.running[index].end = Some(end);
-        self.note_completion();
-    }
+    pub abandoned: bool,
 }

@@ -1,10 +1,10 @@
 //! Sends: the sender's half of every protocol.
 
-use crate::Fault;
-use crate::hang::Pending;
+use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
+use crate::operation::{RtsState, SendId, SendOp, SendPhase};
 use crate::packet::{self, CELLS_MAX};
-use crate::rendezvous::RtsState;
+use crate::pending::Pending;
 use crate::select::SendPlan;
 use crate::state::{EngineState, Operations, Outbox, PeerState, UnexpectedMessage};
 use mica_channel::direct::Backend;
@@ -12,37 +12,6 @@ use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
-
-/// A send that is in progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SendId(pub(crate) u32);
-
-#[derive(Debug)]
-pub(crate) struct SendOp {
-    pub peer: u32,
-    pub context: u64,
-    pub tag: i32,
-    pub view: View,
-    pub phase: SendPhase,
-    /// What the receiver needs to get the message from this rank.
-    pub rts_state: RtsState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SendPhase {
-    /// In the outbox; is sent by this plan when it is first in order.
-    Queued(SendPlan, Sync),
-    /// In the outbox; `position` bytes have left through cells or in chunks. `target`: see
-    /// `MORE_CELLS`.
-    Streaming { position: usize, target: u64 },
-    /// Waits for FIN or CTS.
-    AwaitingReply,
-    /// Complete.
-    Complete,
-}
-
-/// Whether the sender waits for the match.
-pub(crate) type Sync = bool;
 
 impl EngineState {
     /// Starts a send. `None`: it is already complete, and the buffer may be reused.
@@ -94,7 +63,7 @@ impl EngineState {
             return Ok(None);
         }
         let (plan, rts_state) = self.prepare(peer, view, plan);
-        let phase = SendPhase::Queued(plan, sync);
+        let phase = SendPhase::Queued { plan, sync };
         let op = SendOp {
             peer,
             context,
@@ -261,13 +230,29 @@ impl EngineState {
             // A message that its receiver holds back is only announced.
             let is_held = head.is_some() && channels.is_held(peer);
             let (payload, needs_cell) = match head.map(|op| (op.phase, op.view.len())) {
-                Some((SendPhase::Queued(SendPlan::Inline | SendPlan::Ring, _), _))
-                    if !is_held && channels.lacks_credit(peer) =>
-                {
+                Some((
+                    SendPhase::Queued {
+                        plan: SendPlan::Inline | SendPlan::Ring,
+                        ..
+                    },
+                    _,
+                )) if !is_held && channels.lacks_credit(peer) => {
                     return false;
                 }
-                Some((SendPhase::Queued(SendPlan::Ring, _), len)) if !is_held => (len, false),
-                Some((SendPhase::Queued(SendPlan::Cells, _), _)) => (0, !is_held),
+                Some((
+                    SendPhase::Queued {
+                        plan: SendPlan::Ring,
+                        ..
+                    },
+                    len,
+                )) if !is_held => (len, false),
+                Some((
+                    SendPhase::Queued {
+                        plan: SendPlan::Cells,
+                        ..
+                    },
+                    _,
+                )) => (0, !is_held),
                 Some((SendPhase::Streaming { .. }, _)) => (0, true),
                 _ => (0, false),
             };
@@ -313,12 +298,15 @@ impl EngineState {
         let op = &self.operations.sends[id as usize];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
         match op.phase {
-            SendPhase::Queued(plan, _)
+            SendPhase::Queued { plan, .. }
                 if plan != SendPlan::Rendezvous && self.channels.is_held(peer) =>
             {
                 self.send_rts(id)
             }
-            SendPhase::Queued(SendPlan::Inline | SendPlan::Ring, sync) => {
+            SendPhase::Queued {
+                plan: SendPlan::Inline | SendPlan::Ring,
+                sync,
+            } => {
                 let view = op.view.clone();
                 let sent = if sync {
                     self.send_sync(peer, context, tag, &view, id)?
@@ -335,8 +323,14 @@ impl EngineState {
                 }
                 Ok(sent)
             }
-            SendPhase::Queued(SendPlan::Rendezvous, _) => self.send_rts(id),
-            SendPhase::Queued(SendPlan::Cells, _) => self.stream(id, 0, None),
+            SendPhase::Queued {
+                plan: SendPlan::Rendezvous,
+                ..
+            } => self.send_rts(id),
+            SendPhase::Queued {
+                plan: SendPlan::Cells,
+                ..
+            } => self.stream(id, 0, None),
             SendPhase::Streaming { position, target } => match self.channels.chunk_bytes(peer) {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),

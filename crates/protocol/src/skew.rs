@@ -5,7 +5,7 @@
 //! When the connection becomes skewed, or even again, the receiver sends `SKEW`, and the sender's
 //! thresholds follow.
 
-use crate::Fault;
+use crate::fault::Fault;
 use crate::packet;
 use crate::state::EngineState;
 use mica_channel::shm::Packet;

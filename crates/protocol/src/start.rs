@@ -1,21 +1,18 @@
 //! Joining the job: which ranks are in it, and which channels reach them.
 
+use crate::channels::Channels;
+use crate::cooperative::CooperativeCopies;
+use crate::engine::{CollectiveMeans, Engine};
+use crate::pending::HangReporter;
+use crate::polling::{PacketChannel, Polling};
+use crate::progress_wakeup::ProgressWakeup;
+use crate::select::Selection;
+use crate::state::{EngineState, Holds, Offload};
+use crate::wait_policy::WaitPolicy;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
-use crate::Engine;
-use crate::channels::Channels;
-use crate::engine::CollectiveMeans;
-use crate::hang::HangReporter;
-use crate::hold::Holds;
-use crate::offloading::Offload;
-use crate::progress::{PacketChannel, Polling};
-use crate::progress_thread::ProgressThread;
-use crate::rendezvous::CooperativeCopies;
-use crate::select::Selection;
-use crate::state::EngineState;
-use crate::wait::WaitPolicy;
 use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
 use mica_channel::direct::{self, Direct};
@@ -241,7 +238,7 @@ impl Engine {
             waiters: AtomicU32::new(0),
             reporter: HangReporter::default(),
             offloads,
-            progress_thread: has_progress_thread.then(ProgressThread::default),
+            progress_thread: has_progress_thread.then(ProgressWakeup::default),
             collectives: CollectiveMeans {
                 access,
                 costs: collective_costs,

@@ -1,26 +1,26 @@
 //! The whole state of a rank's engine, behind its lock.
 
-use crate::Fault;
 use crate::channels::Channels;
-use crate::hold::Holds;
+use crate::cooperative::CooperativeCopies;
+use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
-use crate::offloading::Offload;
+use crate::operation::{RecvId, RecvOp, SendId, SendOp};
 use crate::packet::RtsPacket;
-use crate::progress::Polling;
-use crate::receive::{RecvId, RecvOp};
-use crate::remote::RemoteReads;
-use crate::rendezvous::CooperativeCopies;
+use crate::polling::Polling;
 use crate::schedule::Schedules;
 use crate::select::Selection;
-use crate::send::{SendId, SendOp};
+use mica_channel::RemoteRegion;
 use mica_channel::direct::Direct;
 use mica_channel::memory::View;
+use mica_channel::offload::CopyEngine;
 use mica_channel::shm::Packet;
 use mica_node::counters::Counters;
 use mica_node::peer_table::PeerTable;
-use mica_policy::{SkewMonitor, SkewPolicy};
+use mica_policy::{HoldPolicy, SkewMonitor, SkewPolicy};
 use slab::Slab;
 use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::sync::Arc;
 
 /// The state of a rank's sends and receives. The functions of the `mpi` layer access it inside
 /// [`Engine::drive`].
@@ -43,6 +43,8 @@ pub struct EngineState {
     pub(crate) backlog: Vec<u32>,
     pub(crate) remote_reads: RemoteReads,
     pub(crate) schedules: Schedules,
+    /// Called after completions.
+    pub(crate) reactions: Vec<Arc<dyn Reaction>>,
     pub(crate) threads: ThreadActivity,
     pub(crate) offload: Option<Offload>,
     /// When to poll the FIFOs, where there are rings as well.
@@ -158,6 +160,88 @@ pub(crate) enum InboundTarget {
     Probed(usize),
 }
 
+/// An operation that must continue when something else completes, whichever call makes the
+/// progress: a rank that waits for something else must not delay its peers (MPI 5.0, 2.9).
+/// Schedules ensure that by themselves; a reaction is for an operation whose next step is known
+/// only when a message has arrived.
+pub trait Reaction: Send + Sync + Debug {
+    /// Checks whether it is due, and acts. True when it need not be called again.
+    fn react(&self, state: &mut EngineState) -> bool;
+}
+
+/// The senders that this rank holds back, and the policy.
+#[derive(Debug)]
+pub(crate) struct Holds {
+    pub policy: HoldPolicy,
+    /// Senders whose messages are held back.
+    pub held: Vec<u32>,
+    /// Maximum of bytes kept since memory was last returned.
+    pub peak: u64,
+}
+
+impl Holds {
+    pub fn new(policy: HoldPolicy) -> Holds {
+        Holds {
+            policy,
+            held: Vec::new(),
+            peak: 0,
+        }
+    }
+
+    /// Whether no sender is held back.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+}
+
+/// The messages that this rank reads from their senders.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteReads {
+    pub all: Slab<RemoteRead>,
+    /// Those for which there was no room yet.
+    pub waiting: VecDeque<usize>,
+}
+
+#[cfg(test)]
+impl RemoteReads {
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.waiting.is_empty()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RemoteRead {
+    pub recv: RecvId,
+    pub peer: u32,
+    pub sender_op: u32,
+    pub region: RemoteRegion,
+    pub len: usize,
+}
+
+/// This rank's copy engine and the jobs that it works on.
+#[derive(Debug)]
+pub(crate) struct Offload {
+    pub engine: Box<dyn CopyEngine>,
+    /// Minimum length in bytes of a message that is worth offloading.
+    pub min: usize,
+    pub active: Vec<RecvId>,
+}
+
+impl Offload {
+    pub fn new(engine: Box<dyn CopyEngine>, min: usize) -> Offload {
+        Offload {
+            engine,
+            min,
+            active: Vec::new(),
+        }
+    }
+
+    pub fn close(&mut self) {
+        self.engine.close();
+    }
+}
+
 impl EngineState {
     pub(crate) fn new(
         me: u32,
@@ -181,6 +265,7 @@ impl EngineState {
             backlog: Vec::new(),
             remote_reads: RemoteReads::default(),
             schedules: Schedules::default(),
+            reactions: Vec::new(),
             threads: ThreadActivity::default(),
             offload: None,
             polling: None,
@@ -232,6 +317,11 @@ impl EngineState {
     /// True while long messages are in progress.
     pub(crate) fn has_long_messages(&self) -> bool {
         self.threads.long_messages.is_some_and(|count| count > 0)
+    }
+
+    /// Calls `reaction` after completions until it is done.
+    pub fn add_reaction(&mut self, reaction: Arc<dyn Reaction>) {
+        self.reactions.push(reaction);
     }
 
     /// Lets a send continue; its completion is never asked for.

@@ -1,24 +1,16 @@
 //! How a thread waits in the engine: it polls, then yields, then parks.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-
-use crate::Fault;
 use crate::engine::Engine;
-use crate::hang::{WaitList, WaitSpell};
+use crate::fault::Fault;
+use crate::pending::{WaitList, WaitSpell};
 use crate::state::EngineState;
+use crate::wait_policy::{LIVENESS_INTERVAL, WaitLimits, yield_core};
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use mica_node::counters::Counter;
-use mica_node::ticks;
-use mica_node::tunables::{self, BadValue, Tunable};
 
 /// Polls between two yields of the core, even if every rank appears to have a core of its own.
 const YIELD_EVERY: u32 = 512;
-
-/// Nanoseconds. A yield that takes longer has given the core to a thread that computes, for at
-/// least one time slice of the scheduler; ranks that poll pass the core on within microseconds. It
-/// is then better to sleep until woken: a woken thread soon gets a core, a thread that yields waits
-/// for the time slices of all others before each poll.
-const LONG_YIELD_NS: u64 = 1_000_000;
 
 /// Minimum number of failed polls before a thread parks, whatever the settings, and even if a yield
 /// took long. Collectives on a node rely on it: a rank announces what it waits in, and checks the
@@ -26,85 +18,8 @@ const LONG_YIELD_NS: u64 = 1_000_000;
 /// rank that slept earlier would never do it.
 pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
 
-/// A rank that waits this long checks whether the ranks that it waits for still exist, and again
-/// after each further interval. Not a bound on one sleep: other traffic, or a network with
-/// something in progress, may end each sleep sooner.
-pub(crate) const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Polls between two checks for an open question of the launcher (hang reports).
 const QUESTION_EVERY: u32 = 64;
-
-/// Polls of its sender's ring alone that a blocking receive makes before it is posted and polls
-/// everything.
-const DIRECT_POLLS: u32 = 200;
-
-/// The same where ranks share cores.
-const DIRECT_POLLS_SHARED: u32 = 4;
-
-/// How a thread polls, yields and parks while it waits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WaitPolicy {
-    /// Polls of a blocking receive of its sender alone; none where polling follows a schedule.
-    pub direct_polls: u32,
-    /// Ranks outnumber cores: between two direct polls the core is yielded.
-    pub shares_core: bool,
-    /// For a thread that waits alone.
-    pub alone: WaitLimits,
-    /// While several threads wait: they share this rank's core.
-    pub crowded: WaitLimits,
-}
-
-/// How long a thread waits awake.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WaitLimits {
-    /// Polls before it yields.
-    pub polls: u32,
-    /// Yields before it parks.
-    pub yields: u32,
-}
-
-impl WaitPolicy {
-    /// The policy from the environment, for a rank that shares its core with others if
-    /// `shares_core`, and whose receives may poll one peer alone if `direct`.
-    ///
-    /// # Errors
-    /// When a tunable's value is wrong.
-    pub fn from_environment(shares_core: bool, direct: bool) -> Result<WaitPolicy, BadValue> {
-        let crowded = WaitLimits::new(&tunables::SPIN_SHARED, &tunables::YIELDS_SHARED)?;
-        let alone = match shares_core {
-            true => crowded,
-            false => WaitLimits::new(&tunables::SPIN, &tunables::YIELDS)?,
-        };
-        let direct_polls = match (direct, shares_core) {
-            (false, _) => 0,
-            (true, true) => DIRECT_POLLS_SHARED,
-            (true, false) => DIRECT_POLLS.min(alone.polls.max(DIRECT_POLLS_SHARED)),
-        };
-        Ok(WaitPolicy {
-            direct_polls,
-            shares_core,
-            alone,
-            crowded,
-        })
-    }
-}
-
-impl WaitLimits {
-    fn new(polls: &Tunable, yields: &Tunable) -> Result<WaitLimits, BadValue> {
-        let times = |tunable: &Tunable| Ok::<_, BadValue>(tunable.number()?.min(1 << 30) as u32);
-        Ok(WaitLimits {
-            polls: times(polls)?,
-            yields: times(yields)?,
-        })
-    }
-}
-
-/// Yields the core. True if that took so long that the next wait had better be asleep.
-pub(crate) fn yield_core() -> bool {
-    let began = ticks::now_ns();
-    std::thread::yield_now();
-    ticks::now_ns().saturating_sub(began) >= LONG_YIELD_NS
-}
 
 /// Counts a waiting thread while it exists.
 struct Waiter<'a>(&'a AtomicU32);

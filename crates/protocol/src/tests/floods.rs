@@ -1,5 +1,5 @@
 //! What a rank keeps of unexpected messages is bounded, in whatever order packets arrive
-//! (`crate::hold`).
+//! (`crate::flow_control`).
 //!
 //! Each rank sends to all others, many messages at a time, and no rank receives. When nothing makes
 //! progress any more, everything is received. Without `HOLD`, all messages would be kept; without
@@ -14,8 +14,8 @@ use super::rig::{assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
 use crate::matching::MatchPattern;
+use crate::operation::SendId;
 use crate::packet;
-use crate::send::SendId;
 use mica_policy::HoldPolicy;
 
 /// Messages of each pair.

@@ -7,8 +7,9 @@ use super::buffers::Buffer;
 use super::rig::{HOLD, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
+use crate::fault::Fault;
 use crate::matching::MatchPattern;
-use crate::{Fault, packet};
+use crate::packet;
 
 /// More polls than any of these tests needs; they take a few seconds.
 const POLLS_MAX: u64 = 20_000;

@@ -16,8 +16,8 @@ use super::rig::assert_idle;
 use super::scripted::{Fabric, Head};
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::receive::{MessageId, ReceiveCompletion, RecvId};
-use crate::send::SendId;
+use crate::operation::SendId;
+use crate::operation::{MessageId, ReceiveCompletion, RecvId};
 
 /// One call of a rank's program.
 #[derive(Debug, Clone)]

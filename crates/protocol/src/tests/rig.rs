@@ -19,7 +19,7 @@ use mica_policy::{HoldPolicy, PollPolicy};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
 use crate::start::{EngineParts, Policies};
-use crate::wait::WaitLimits;
+use crate::wait_policy::WaitLimits;
 
 /// The default of `MICA_UNEXPECTED_MAX`.
 pub const HOLD: HoldPolicy = HoldPolicy { max: 64 << 20 };

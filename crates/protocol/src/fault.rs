@@ -1,0 +1,57 @@
+//! Why progress fails.
+
+use mica_channel::ChannelError;
+use mica_channel::memory::OutOfMemory;
+use mica_channel::transport::NetError;
+
+/// Progress failed: memory cannot be allocated, or a peer or the launcher is lost.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A channel failed.
+    #[error("{detail}")]
+    Channel {
+        /// What happened, with the number of bytes requested.
+        detail: String,
+    },
+    /// A peer cannot be reached any more.
+    #[error("lost rank {rank}: {detail}")]
+    Lost {
+        /// The peer.
+        rank: u32,
+        /// Details of the loss.
+        detail: String,
+    },
+    /// The job's launcher does not answer.
+    #[error("{detail}")]
+    Launcher {
+        /// What happened.
+        detail: String,
+    },
+    /// No memory for an unexpected message.
+    #[error("cannot allocate {bytes} bytes to keep an unexpected message")]
+    OutOfMemory {
+        /// Length of the message.
+        bytes: usize,
+    },
+}
+
+impl From<ChannelError> for Fault {
+    fn from(e: ChannelError) -> Fault {
+        match e {
+            ChannelError::Net(NetError::Lost(lost)) => Fault::Lost {
+                rank: lost.peer,
+                detail: lost.detail,
+            },
+            e => Fault::Channel {
+                detail: e.to_string(),
+            },
+        }
+    }
+}
+
+impl From<OutOfMemory> for Fault {
+    fn from(e: OutOfMemory) -> Fault {
+        Fault::OutOfMemory { bytes: e.bytes }
+    }
+}

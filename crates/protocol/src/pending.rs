@@ -1,0 +1,151 @@
+//! What a thread of this rank waits for: pending operations, listed for hang reports.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use mica_node::segment::{WaitKind, Waiting, monotonic_ns};
+
+/// One pending operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Kind of operation.
+    pub kind: WaitKind,
+    /// Job-wide rank of the peer; `None`: any, or several.
+    pub peer: Option<u32>,
+    /// Its tag; `None`: any, or none.
+    pub tag: Option<i32>,
+    /// Context of its communicator, with the plane in bit 0. `None`: it has none that the program
+    /// knows.
+    pub context: Option<u64>,
+    /// Bytes of the message, or of the buffer.
+    pub bytes: Option<usize>,
+    /// What it is, if `kind` does not say.
+    pub name: Option<Cow<'static, str>>,
+}
+
+impl Pending {
+    /// An operation of which only the kind is known.
+    pub fn of(kind: WaitKind) -> Pending {
+        Pending {
+            kind,
+            peer: None,
+            tag: None,
+            context: None,
+            bytes: None,
+            name: None,
+        }
+    }
+
+    /// The short record of it, for the segment.
+    pub(crate) fn record(&self, unexpected: usize) -> Waiting {
+        Waiting {
+            kind: self.kind,
+            peer: self.peer.map_or(-1, |peer| peer as i32),
+            tag: self.tag.unwrap_or(-1),
+            context: self.context.unwrap_or(0),
+            unexpected: unexpected as u32,
+        }
+    }
+}
+
+/// The pending operations that a thread waits for, up to a limit.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WaitList {
+    limit: usize,
+    /// The first of them.
+    pub items: Vec<Pending>,
+    /// Number of all of them.
+    pub total: usize,
+}
+
+impl WaitList {
+    pub(crate) fn new(limit: usize) -> WaitList {
+        WaitList {
+            limit,
+            items: Vec::new(),
+            total: 0,
+        }
+    }
+
+    /// Adds an operation.
+    pub fn add(&mut self, pending: Pending) {
+        self.total += 1;
+        if self.items.len() < self.limit {
+            self.items.push(pending);
+        }
+    }
+
+    /// True when further operations need not be added: a shortcut for callers with long lists.
+    pub fn is_complete(&self) -> bool {
+        self.limit == 1 && self.total >= 1
+    }
+}
+
+/// The situation of a thread that has found nothing to do.
+#[derive(Debug)]
+pub struct IdleScene<'a> {
+    /// What it waits for, or polls for.
+    pub list: &'a WaitList,
+    /// Number of its failed polls, if it polls and does not wait.
+    pub polls: Option<u32>,
+    /// For how long.
+    pub time: Duration,
+    /// Messages that have arrived and are not matched yet.
+    pub unexpected: usize,
+}
+
+/// Describes a scene in words; called by the thread in question, outside the engine.
+pub type Describe = fn(&IdleScene<'_>) -> String;
+
+/// One wait of one thread.
+#[derive(Debug, Default)]
+pub(crate) struct WaitSpell {
+    /// Start of the wait; 0: it has just begun.
+    since_ns: u64,
+    /// When it last checked that its peers exist; 0: not yet.
+    checked_alive_ns: u64,
+    /// The last question that the thread has answered.
+    pub answered: u32,
+}
+
+impl WaitSpell {
+    /// True once in each `period` of the wait, however often the thread wakes meanwhile.
+    pub fn is_due(&mut self, period: Duration) -> bool {
+        let (last, now) = (self.since().max(self.checked_alive_ns), monotonic_ns());
+        let due = u128::from(now.saturating_sub(last)) >= period.as_nanos();
+        if due {
+            self.checked_alive_ns = now;
+        }
+        due
+    }
+
+    pub fn since(&mut self) -> u64 {
+        if self.since_ns == 0 {
+            self.since_ns = monotonic_ns();
+        }
+        self.since_ns
+    }
+}
+
+/// An engine's state for hang reports.
+#[derive(Debug, Default)]
+pub(crate) struct HangReporter {
+    pub describe: OnceLock<Describe>,
+    pub answer: Mutex<HangAnswer>,
+    /// Failed polls since the last successful one.
+    pub polls: AtomicU32,
+    /// When the count reached the number from which on a rank counts as polling.
+    pub since_ns: AtomicU64,
+}
+
+/// The answer to one question.
+#[derive(Debug, Default)]
+pub(crate) struct HangAnswer {
+    pub question: u32,
+    /// The scenes that it contains: polls or not, and which operations.
+    pub scenes: Vec<(bool, WaitList)>,
+    pub text: String,
+    pub polls_examined: u32,
+}

@@ -1,0 +1,89 @@
+//! How long a thread polls, yields and sleeps before it does the next of them.
+
+use std::time::Duration;
+
+use mica_node::ticks;
+use mica_node::tunables::{self, BadValue, Tunable};
+
+/// Nanoseconds. A yield that takes longer has given the core to a thread that computes, for at
+/// least one time slice of the scheduler; ranks that poll pass the core on within microseconds. It
+/// is then better to sleep until woken: a woken thread soon gets a core, a thread that yields waits
+/// for the time slices of all others before each poll.
+const LONG_YIELD_NS: u64 = 1_000_000;
+
+/// A rank that waits this long checks whether the ranks that it waits for still exist, and again
+/// after each further interval. Not a bound on one sleep: other traffic, or a network with
+/// something in progress, may end each sleep sooner.
+pub(crate) const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Polls of its sender's ring alone that a blocking receive makes before it is posted and polls
+/// everything.
+const DIRECT_POLLS: u32 = 200;
+
+/// The same where ranks share cores.
+const DIRECT_POLLS_SHARED: u32 = 4;
+
+/// How a thread polls, yields and parks while it waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitPolicy {
+    /// Polls of a blocking receive of its sender alone; none where polling follows a schedule.
+    pub direct_polls: u32,
+    /// Ranks outnumber cores: between two direct polls the core is yielded.
+    pub shares_core: bool,
+    /// For a thread that waits alone.
+    pub alone: WaitLimits,
+    /// While several threads wait: they share this rank's core.
+    pub crowded: WaitLimits,
+}
+
+/// How long a thread waits awake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitLimits {
+    /// Polls before it yields.
+    pub polls: u32,
+    /// Yields before it parks.
+    pub yields: u32,
+}
+
+impl WaitPolicy {
+    /// The policy from the environment, for a rank that shares its core with others if
+    /// `shares_core`, and whose receives may poll one peer alone if `direct`.
+    ///
+    /// # Errors
+    /// When a tunable's value is wrong.
+    pub fn from_environment(shares_core: bool, direct: bool) -> Result<WaitPolicy, BadValue> {
+        let crowded = WaitLimits::new(&tunables::SPIN_SHARED, &tunables::YIELDS_SHARED)?;
+        let alone = match shares_core {
+            true => crowded,
+            false => WaitLimits::new(&tunables::SPIN, &tunables::YIELDS)?,
+        };
+        let direct_polls = match (direct, shares_core) {
+            (false, _) => 0,
+            (true, true) => DIRECT_POLLS_SHARED,
+            (true, false) => DIRECT_POLLS.min(alone.polls.max(DIRECT_POLLS_SHARED)),
+        };
+        Ok(WaitPolicy {
+            direct_polls,
+            shares_core,
+            alone,
+            crowded,
+        })
+    }
+}
+
+impl WaitLimits {
+    fn new(polls: &Tunable, yields: &Tunable) -> Result<WaitLimits, BadValue> {
+        let times = |tunable: &Tunable| Ok::<_, BadValue>(tunable.number()?.min(1 << 30) as u32);
+        Ok(WaitLimits {
+            polls: times(polls)?,
+            yields: times(yields)?,
+        })
+    }
+}
+
+/// Yields the core. True if that took so long that the next wait had better be asleep.
+pub(crate) fn yield_core() -> bool {
+    let began = ticks::now_ns();
+    std::thread::yield_now();
+    ticks::now_ns().saturating_sub(began) >= LONG_YIELD_NS
+}
