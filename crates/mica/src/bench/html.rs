@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::plot::escape;
-use super::report::BenchReport;
+use super::report::{BenchReport, TableDetail};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #111; background: #fff; margin: 2rem auto;
@@ -40,7 +40,7 @@ pub fn page(report: &BenchReport) -> String {
         }
         html += "</ul>\n";
     }
-    let tables = report.tables(false);
+    let tables = report.tables(TableDetail::Medians);
     let (bars, others): (Vec<_>, Vec<_>) = tables.iter().partition(|cells| cells.title == "Bars");
     for cells in bars {
         table(&mut html, cells);

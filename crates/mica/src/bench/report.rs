@@ -42,20 +42,29 @@ pub struct TableCells {
     pub rows: Vec<Vec<String>>,
 }
 
+/// What a table shows of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableDetail {
+    /// The median.
+    Medians,
+    /// The median, with minimum, quartiles and maximum.
+    Spread,
+}
+
 impl BenchReport {
-    /// The tables that are not empty. `spread` adds minimum, quartiles and maximum to the medians.
-    pub fn tables(&self, spread: bool) -> Vec<TableCells> {
+    /// The tables that are not empty.
+    pub fn tables(&self, detail: TableDetail) -> Vec<TableCells> {
         let mut programs: Vec<&str> = Vec::new();
         for row in &self.rows {
             if !programs.contains(&row.key.program.as_str()) {
                 programs.push(&row.key.program);
             }
         }
-        let figures = programs.iter().map(|program| self.figures(program, spread));
+        let figures = programs.iter().map(|program| self.figures(program, detail));
         let mut tables = vec![self.bars()];
         tables.extend(figures);
         tables.extend([self.guidelines(), self.violations()]);
-        tables.extend([self.cache(), self.floor(spread)]);
+        tables.extend([self.cache(), self.floor(detail)]);
         tables.retain(|cells| !cells.rows.is_empty());
         tables
     }
@@ -97,7 +106,7 @@ impl BenchReport {
     }
 
     /// The figures of one program, with a column for each contestant that has any.
-    fn figures(&self, program: &str, spread: bool) -> TableCells {
+    fn figures(&self, program: &str, detail: TableDetail) -> TableCells {
         let rows = || self.rows.iter().filter(|row| row.key.program == program);
         let failed = |name: &String, ranks: u32| {
             let mut failures = self.failures.iter();
@@ -119,7 +128,7 @@ impl BenchReport {
             let mut cells = vec![row.key.measure.clone(), row.key.place(), row.unit.clone()];
             for name in &contestants {
                 cells.push(match row.contestants.get(*name) {
-                    Some(stats) => shown(stats, spread),
+                    Some(stats) => shown(stats, detail),
                     None if failed(name, row.key.ranks) => "failed".to_owned(),
                     None => "-".to_owned(),
                 });
@@ -132,7 +141,7 @@ impl BenchReport {
             cells.push(row.best_peer.clone().unwrap_or_else(|| "-".to_owned()));
             let by_round = row
                 .ratio_by_round
-                .filter(|stats| spread && stats.rounds > 1);
+                .filter(|stats| detail == TableDetail::Spread && stats.rounds > 1);
             let by_round = by_round.map_or_else(String::new, |stats| {
                 format!(" [{}, {}]", three_digits(stats.q1), three_digits(stats.q3))
             });
@@ -140,11 +149,11 @@ impl BenchReport {
             cells.push(ratio + &by_round);
             cells
         };
-        let of = match spread {
-            true => {
+        let of = match detail {
+            TableDetail::Spread => {
                 "Medians [minimum, quartiles, maximum] of the rounds; the ratio's quartiles are those of the rounds' own ratios."
             }
-            false => "Medians of the rounds.",
+            TableDetail::Medians => "Medians of the rounds.",
         };
         TableCells {
             title: program.to_owned(),
@@ -230,9 +239,9 @@ impl BenchReport {
         }
     }
 
-    fn floor(&self, spread: bool) -> TableCells {
+    fn floor(&self, detail: TableDetail) -> TableCells {
         let row = |(name, unit, stats): &(String, String, Stats)| {
-            vec![name.clone(), unit.clone(), shown(stats, spread)]
+            vec![name.clone(), unit.clone(), shown(stats, detail)]
         };
         TableCells {
             title: "The hardware's floor".to_owned(),
@@ -245,7 +254,7 @@ impl BenchReport {
     /// The report for a terminal.
     pub fn terminal(&self) -> String {
         let mut text = format!("{}\n{}\n", self.title, self.host.line());
-        for cells in self.tables(false) {
+        for cells in self.tables(TableDetail::Medians) {
             let mut table = Table::new();
             table.load_preset(presets::NOTHING);
             table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -281,7 +290,7 @@ impl BenchReport {
         for (name, version) in &self.host.versions {
             let _ = writeln!(text, "- {name}: {version}");
         }
-        for cells in self.tables(true) {
+        for cells in self.tables(TableDetail::Spread) {
             let _ = write!(text, "\n## {}\n\n{}\n\n", cells.title, cells.note);
             let _ = writeln!(text, "| {} |", cells.header.join(" | "));
             let _ = writeln!(text, "|{}", "---|".repeat(cells.header.len()));
@@ -334,9 +343,9 @@ fn value(value: Option<f64>, unit: &str) -> String {
     )
 }
 
-fn shown(stats: &Stats, spread: bool) -> String {
+fn shown(stats: &Stats, detail: TableDetail) -> String {
     let median = three_digits(stats.median);
-    if !spread || stats.rounds == 1 {
+    if detail == TableDetail::Medians || stats.rounds == 1 {
         return median;
     }
     let rest = [stats.min, stats.q1, stats.q3, stats.max].map(three_digits);

@@ -37,108 +37,312 @@ pub fn run(
     suite: &Suite,
     mut executor: Executor,
 ) -> Result<ExitCode, String> {
-    let say = |line: &str| eprintln!("{line}");
     let programs = match options.cache_misses {
         true => Vec::new(),
         false => suite.select(&options.what)?,
     };
-    let (mut contestants, mut left_out) =
+    let (mut contestants, left_out) =
         contestant::find(&options.with, &places.peers, &mut executor, &say)?;
     add_variants(&mut contestants, options, suite, &programs);
     let peers = places.peers.display().to_string();
     for setting in contestants.iter_mut().flat_map(|c| c.settings.values_mut()) {
         *setting = setting.replace("{peers}", &peers);
     }
-    let builder = Builder {
-        work: &places.work,
-        sources: &suite.sources,
+    let mut session = BenchSession {
+        options,
+        suite,
+        builder: Builder {
+            work: &places.work,
+            sources: &suite.sources,
+        },
+        executor,
+        host: HostFacts::gather(places.tree.as_deref()),
+        left_out,
     };
-    let mut host = HostFacts::gather(places.tree.as_deref());
-    contestants.retain(|contestant| {
-        let version = match contestant::refused(contestant, &mut executor) {
-            Some(complaint) => Err(complaint),
-            None => builder.version(&mut executor, contestant),
-        };
-        match version {
-            Ok(version) => {
-                host.versions.insert(contestant.name.clone(), version);
-                true
-            }
-            Err(error) => {
-                left_out.push(format!("{} is left out: {error}", contestant.name));
-                false
-            }
-        }
-    });
-    for line in &left_out {
+    session.drop_unusable(&mut contestants);
+    for line in &session.left_out {
         say(line);
     }
     if contestants.is_empty() {
         return Err("no library to run".to_owned());
     }
+    let measured = session.measure(&programs, &contestants)?;
+    session.host.load_after = host::load();
+    let interrupted = measured.interrupted;
+    let names = contestants.iter().map(|c| c.name.clone()).collect();
+    let (report, runs) = session.report(names, measured)?;
+    publish(options, places, &report, &runs)?;
+    Ok(match (interrupted, report.complaints().is_empty()) {
+        (true, _) => ExitCode::from(130),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+    })
+}
 
-    let (runs, misses, interrupted) = if options.cache_misses {
-        let misses = misses(
-            &mut executor,
-            &builder,
-            &contestants,
-            (suite, &options.what),
-            &mut left_out,
-        )?;
-        (Vec::new(), misses, false)
-    } else {
-        let rounds = prepare(
-            options,
-            suite,
-            &programs,
-            &contestants,
-            &builder,
-            &mut executor,
-            &mut left_out,
-        )?;
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+/// What a session measured.
+struct Measured {
+    runs: Vec<BenchRun>,
+    misses: Vec<Misses>,
+    /// The user stopped the rounds.
+    interrupted: bool,
+}
+
+/// One run of the command.
+struct BenchSession<'a> {
+    options: &'a BenchOptions,
+    suite: &'a Suite,
+    builder: Builder<'a>,
+    executor: Executor,
+    host: HostFacts,
+    /// What does not take part, with the reason.
+    left_out: Vec<String>,
+}
+
+impl<'a> BenchSession<'a> {
+    /// Drops the contestants that cannot run, and notes the versions of the others.
+    fn drop_unusable(&mut self, contestants: &mut Vec<Contestant>) {
+        contestants.retain(|contestant| {
+            let version = match contestant::refused(contestant, &mut self.executor) {
+                Some(complaint) => Err(complaint),
+                None => self.builder.version(&mut self.executor, contestant),
+            };
+            match version {
+                Ok(version) => {
+                    let versions = &mut self.host.versions;
+                    versions.insert(contestant.name.clone(), version);
+                    true
+                }
+                Err(error) => {
+                    let line = format!("{} is left out: {error}", contestant.name);
+                    self.left_out.push(line);
+                    false
+                }
+            }
+        });
+    }
+
+    /// Runs all rounds, or counts cache misses.
+    fn measure(
+        &mut self,
+        programs: &[&'a Program],
+        contestants: &[Contestant],
+    ) -> Result<Measured, String> {
+        if self.options.cache_misses {
+            return Ok(Measured {
+                runs: Vec::new(),
+                misses: self.misses(contestants)?,
+                interrupted: false,
+            });
+        }
+        let rounds = self.prepare(programs, contestants)?;
         say(&format!(
             "{} runs; load average {}: figures want an idle machine",
             rounds.steps(),
-            host.load_before
+            self.host.load_before
         ));
         let mut progress = BenchProgress::new(rounds.steps());
-        let (runs, interrupted) = rounds.run(&mut executor, &mut progress);
+        let (runs, interrupted) = rounds.run(&mut self.executor, &mut progress);
         progress.finish();
-        (runs, Vec::new(), interrupted)
-    };
-    host.load_after = host::load();
-
-    let names: Vec<String> = contestants.iter().map(|c| c.name.clone()).collect();
-    let data = FigureTable::of(&runs, suite);
-    let rows = results::rows(&data, suite, &names);
-    let bars = match options.cache_misses {
-        true => Vec::new(),
-        false => suite.bars_of(&options.what)?,
-    };
-    if interrupted {
-        left_out.push("interrupted: the rounds are not complete".to_owned());
+        Ok(Measured {
+            runs,
+            misses: Vec::new(),
+            interrupted,
+        })
     }
-    let report = BenchReport {
-        command: std::env::args()
-            .skip(1)
-            .fold("mica".to_owned(), |line, word| line + " " + &word),
-        title: title(options, suite),
-        rounds: rounds(options),
-        bars: bars::judge(&bars, suite, &data, &rows),
-        guidelines: guidelines::judge(suite, &rows, &names),
-        plots: if options.no_plots {
-            Vec::new()
-        } else {
-            plot::plots(&rows, suite)
-        },
-        hardware: results::hardware(&data, &runs, suite),
-        failures: results::failures(&runs),
-        contestants: names,
-        host,
-        rows,
-        misses,
-        left_out,
-    };
+
+    /// The report, and the runs that it is computed from.
+    fn report(
+        mut self,
+        contestants: Vec<String>,
+        measured: Measured,
+    ) -> Result<(BenchReport, Vec<BenchRun>), String> {
+        let Measured {
+            runs,
+            misses,
+            interrupted,
+        } = measured;
+        let (options, suite) = (self.options, self.suite);
+        let data = FigureTable::of(&runs, suite);
+        let rows = results::rows(&data, suite, &contestants);
+        let bars = match options.cache_misses {
+            true => Vec::new(),
+            false => suite.bars_of(&options.what)?,
+        };
+        if interrupted {
+            let line = "interrupted: the rounds are not complete";
+            self.left_out.push(line.to_owned());
+        }
+        let report = BenchReport {
+            command: std::env::args()
+                .skip(1)
+                .fold("mica".to_owned(), |line, word| line + " " + &word),
+            title: title(options, suite),
+            rounds: rounds(options),
+            bars: bars::judge(&bars, suite, &data, &rows),
+            guidelines: guidelines::judge(suite, &rows, &contestants),
+            plots: match options.no_plots {
+                true => Vec::new(),
+                false => plot::plots(&rows, suite),
+            },
+            hardware: results::hardware(&data, &runs, suite),
+            failures: results::failures(&runs),
+            contestants,
+            host: self.host,
+            rows,
+            misses,
+            left_out: self.left_out,
+        };
+        Ok((report, runs))
+    }
+
+    /// Compiles everything. A program that does not compile for a contestant is left out for that
+    /// contestant.
+    fn prepare<'c>(
+        &mut self,
+        programs: &[&'c Program],
+        contestants: &'c [Contestant],
+    ) -> Result<Rounds<'c>, String>
+    where
+        'a: 'c,
+    {
+        let mut programs = programs.to_vec();
+        let here = programs.iter().any(|program| !program.on_hosts());
+        // Make the hosts first: without them, their programs need not be compiled.
+        let hosts = self.make_hosts(&mut programs)?;
+        let suite = self.suite;
+        let mut floors = Vec::new();
+        let wanted = |program: &&Program| match program.on_hosts() {
+            true => hosts.is_some(),
+            false => here,
+        };
+        let all = suite.programs.iter().filter(|program| program.floor);
+        for program in all.filter(wanted) {
+            match self.builder.floor(&mut self.executor, program) {
+                Ok(binary) => floors.push((program, binary.display().to_string())),
+                Err(error) => {
+                    let line = format!("{} is left out: {error}", program.name);
+                    self.left_out.push(line);
+                }
+            }
+        }
+        let mut entries = Vec::new();
+        for program in programs {
+            let binaries = self.build(program, contestants);
+            let values: Vec<Option<i64>> = match &program.sweep {
+                Some(sweep) => sweep.values.iter().copied().map(Some).collect(),
+                None => vec![None],
+            };
+            for ranks in program.counts() {
+                entries.extend(values.iter().map(|&swept| RoundEntry {
+                    program,
+                    ranks,
+                    swept,
+                    binaries: binaries.clone(),
+                }));
+            }
+        }
+        let allowed =
+            topology::affinity().map_err(|error| format!("the affinity mask: {error}"))?;
+        Ok(Rounds {
+            hosts,
+            floors,
+            entries,
+            contestants,
+            allowed,
+            cores: topology::available_cores(),
+            rounds: rounds(self.options),
+            quick: self.options.quick,
+        })
+    }
+
+    /// Makes the hosts if programs need them. If that fails, their programs are left out; it is an
+    /// error if there are no others.
+    fn make_hosts(&mut self, programs: &mut Vec<&Program>) -> Result<Option<Hosts>, String> {
+        if !programs.iter().any(|program| program.on_hosts()) {
+            return Ok(None);
+        }
+        let here = programs.iter().any(|program| !program.on_hosts());
+        match Hosts::make(self.executor.scratch()) {
+            Ok(hosts) => Ok(Some(hosts)),
+            Err(error) if !here => Err(error),
+            Err(error) => {
+                for program in programs.iter().filter(|program| program.on_hosts()) {
+                    let line = format!("{} is left out: {error}", program.name);
+                    self.left_out.push(line);
+                }
+                programs.retain(|program| !program.on_hosts());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Compiles a program for the contestants that run it: the binaries by contestant's index.
+    fn build(&mut self, program: &Program, contestants: &[Contestant]) -> BTreeMap<usize, String> {
+        let mut binaries = BTreeMap::new();
+        for (index, contestant) in contestants.iter().enumerate() {
+            if !contestant.runs(program) {
+                continue;
+            }
+            match self
+                .builder
+                .program(&mut self.executor, contestant, program)
+            {
+                Ok(binary) => drop(binaries.insert(index, binary.display().to_string())),
+                Err(error) => {
+                    let name = &contestant.name;
+                    self.leave_out(format!("{name} does not run {}: {error}", program.name));
+                }
+            }
+        }
+        binaries
+    }
+
+    /// Reports at once that something does not take part.
+    fn leave_out(&mut self, line: String) {
+        say(&line);
+        self.left_out.push(line);
+    }
+
+    /// Counts cache misses: for all programs that the suite declares, or those that were named.
+    fn misses(&mut self, contestants: &[Contestant]) -> Result<Vec<Misses>, String> {
+        let (suite, names) = (self.suite, &self.options.what);
+        let known = |name: &String| suite.caches.iter().any(|walk| walk.name == *name);
+        if let Some(name) = names.iter().find(|name| !known(name)) {
+            let all: Vec<&str> = suite.caches.iter().map(|walk| walk.name.as_str()).collect();
+            let all = all.join(", ");
+            return Err(format!("--cache-misses has no '{name}'; there are: {all}"));
+        }
+        let counter = MissCounter::find(&mut self.executor)?;
+        let mut found = Vec::new();
+        let cores = topology::available_cores();
+        let walks = suite.caches.iter();
+        for walk in walks.filter(|walk| names.is_empty() || names.contains(&walk.name)) {
+            for contestant in contestants {
+                say(&format!("{} {}", contestant.name, walk.name));
+                let (executor, builder) = (&mut self.executor, &self.builder);
+                match counter.measure(executor, builder, contestant, walk, cores) {
+                    Ok(misses) => found.push(misses),
+                    Err(error) => {
+                        self.leave_out(format!("{} {}: {error}", contestant.name, walk.name));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Writes the results and prints them.
+fn publish(
+    options: &BenchOptions,
+    places: &Places,
+    report: &BenchReport,
+    runs: &[BenchRun],
+) -> Result<(), String> {
     let out = options.out.clone().unwrap_or_else(|| {
         let name = match options.cache_misses {
             true => "cache-misses".to_owned(),
@@ -146,21 +350,17 @@ pub fn run(
         };
         unused(&places.results, &format!("{}-{name}", report.host.day()))
     });
-    write(&out, &report, &runs)?;
+    write(&out, report, runs)?;
     if options.json {
         println!(
             "{}",
-            serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?
+            serde_json::to_string_pretty(report).map_err(|error| error.to_string())?
         );
     } else {
         print!("{}", report.terminal());
     }
     say(&format!("written to {}", out.display()));
-    Ok(match (interrupted, report.complaints().is_empty()) {
-        (true, _) => ExitCode::from(130),
-        (false, true) => ExitCode::SUCCESS,
-        (false, false) => ExitCode::FAILURE,
-    })
+    Ok(())
 }
 
 /// Adds the variants of the command line, and those of the suite that these programs need.
@@ -190,131 +390,6 @@ fn add_variants(
         .position(|c| c.name == MICA)
         .map_or(0, |place| place + 1);
     contestants.splice(place..place, variants);
-}
-
-/// Compiles everything. A program that does not compile for a contestant is left out for that
-/// contestant.
-fn prepare<'a>(
-    options: &BenchOptions,
-    suite: &'a Suite,
-    programs: &[&'a Program],
-    contestants: &'a [Contestant],
-    builder: &Builder<'_>,
-    executor: &mut Executor,
-    left_out: &mut Vec<String>,
-) -> Result<Rounds<'a>, String> {
-    // Make the hosts first: without them, their programs need not be compiled.
-    let mut programs = programs.to_vec();
-    let on_hosts = programs.iter().any(|program| program.on_hosts());
-    let here = programs.iter().any(|program| !program.on_hosts());
-    let hosts = match on_hosts.then(|| Hosts::make(executor.scratch())) {
-        Some(Err(error)) if !here => return Err(error),
-        Some(Err(error)) => {
-            programs.retain(|program| {
-                if program.on_hosts() {
-                    left_out.push(format!("{} is left out: {error}", program.name));
-                }
-                !program.on_hosts()
-            });
-            None
-        }
-        Some(Ok(hosts)) => Some(hosts),
-        None => None,
-    };
-    let mut floors = Vec::new();
-    let wanted = |program: &&Program| match program.on_hosts() {
-        true => hosts.is_some(),
-        false => here,
-    };
-    let all = suite.programs.iter().filter(|program| program.floor);
-    for program in all.filter(wanted) {
-        match builder.floor(executor, program) {
-            Ok(binary) => floors.push((program, binary.display().to_string())),
-            Err(error) => left_out.push(format!("{} is left out: {error}", program.name)),
-        }
-    }
-    let mut entries = Vec::new();
-    for program in programs {
-        let mut binaries = BTreeMap::new();
-        for (index, contestant) in contestants.iter().enumerate() {
-            if !contestant.runs(program) {
-                continue;
-            }
-            match builder.program(executor, contestant, program) {
-                Ok(binary) => drop(binaries.insert(index, binary.display().to_string())),
-                Err(error) => {
-                    let line =
-                        format!("{} does not run {}: {error}", contestant.name, program.name);
-                    eprintln!("{line}");
-                    left_out.push(line);
-                }
-            }
-        }
-        let values = program.sweep.as_ref().map(|sweep| &sweep.values[..]);
-        let values: Vec<Option<i64>> = match values {
-            Some(values) => values.iter().copied().map(Some).collect(),
-            None => vec![None],
-        };
-        for ranks in program.counts() {
-            for &swept in &values {
-                let binaries = binaries.clone();
-                entries.push(RoundEntry {
-                    program,
-                    ranks,
-                    swept,
-                    binaries,
-                });
-            }
-        }
-    }
-    let allowed = topology::affinity().map_err(|error| format!("the affinity mask: {error}"))?;
-    Ok(Rounds {
-        hosts,
-        floors,
-        entries,
-        contestants,
-        allowed,
-        cores: topology::available_cores(),
-        rounds: rounds(options),
-        quick: options.quick,
-    })
-}
-
-/// Counts cache misses: for all programs that the suite declares, or those that were named.
-fn misses(
-    executor: &mut Executor,
-    builder: &Builder<'_>,
-    contestants: &[Contestant],
-    (suite, names): (&Suite, &[String]),
-    left_out: &mut Vec<String>,
-) -> Result<Vec<Misses>, String> {
-    let known = |name: &String| suite.caches.iter().any(|walk| walk.name == *name);
-    if let Some(name) = names.iter().find(|name| !known(name)) {
-        let all: Vec<&str> = suite.caches.iter().map(|walk| walk.name.as_str()).collect();
-        let all = all.join(", ");
-        return Err(format!("--cache-misses has no '{name}'; there are: {all}"));
-    }
-    let counter = MissCounter::find(executor)?;
-    let mut found = Vec::new();
-    let cores = topology::available_cores();
-    for walk in suite
-        .caches
-        .iter()
-        .filter(|walk| names.is_empty() || names.contains(&walk.name))
-    {
-        for contestant in contestants {
-            eprintln!("{} {}", contestant.name, walk.name);
-            match counter.measure(executor, builder, contestant, walk, cores) {
-                Ok(misses) => found.push(misses),
-                Err(error) => {
-                    let line = format!("{} {}: {error}", contestant.name, walk.name);
-                    eprintln!("{line}");
-                    left_out.push(line);
-                }
-            }
-        }
-    }
-    Ok(found)
 }
 
 fn rounds(options: &BenchOptions) -> usize {
