@@ -23,7 +23,7 @@ use mica_policy::{
     MessagePath, MessagePaths, OutgoingMessage, PathCost, PathCosts, Situation, Thresholds, choose,
 };
 
-use super::plan::{Pair, Sample};
+use super::plan::{Pace, Pair, Sample};
 use super::run::{Calls, Installation};
 use super::steps;
 use super::verify::{Arena, Parts, Trial, TrialVerdict, Verified, median, verify};
@@ -42,16 +42,16 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// The quick or the thorough effort.
-    pub fn new(quick: bool) -> Effort {
-        match quick {
-            true => Effort {
+    /// The effort at this pace.
+    pub fn new(pace: Pace) -> Effort {
+        match pace {
+            Pace::Quick => Effort {
                 seconds: 0.02,
                 rounds: 3,
                 time_limit: Duration::from_secs(15),
                 cores: available_cores(),
             },
-            false => Effort {
+            Pace::Thorough => Effort {
                 seconds: 0.06,
                 rounds: 5,
                 time_limit: Duration::from_secs(90),

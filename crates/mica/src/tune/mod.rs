@@ -37,7 +37,7 @@ use mica_policy::{MessagePath, MessagePaths, PathCost, PathCosts, Situation, Thr
 
 use crate::explain::{prefix, threshold_rows, time};
 use fit::{Fit, Point};
-use plan::{Pair, Sample, SampleSeries};
+use plan::{Pace, Pair, Sample, SampleSeries};
 use run::{Installation, RunError};
 
 /// The options of `mica tune`.
@@ -102,52 +102,22 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     };
     // If the file in force cannot be used, it is about to be replaced; the library would have used
     // the shipped figures.
-    let (steps_before, source) = tuning::collective_in_force(prefix.as_deref())
+    let (before, source) = tuning::collective_in_force(prefix.as_deref())
         .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::Source::Shipped));
-    let before = steps_before.messages.clone();
+    let pace = match options.quick {
+        true => Pace::Quick,
+        false => Pace::Thorough,
+    };
 
     let start = Instant::now();
-    let outcomes = measure(&installation, &pairs, options.quick, &before);
-    let measured = outcomes.iter().filter_map(|outcome| {
-        let measured = outcome.result.as_ref().ok()?;
-        Some((outcome.level, outcome.path, measured.cost))
-    });
-    let mut tuning = Tuning {
-        machine: identity,
-        costs: measured.collect(),
-        ..Tuning::default()
-    };
-    let seconds = if options.quick { 0.04 } else { 0.15 };
-    let (collective, figures) = steps::measure(
-        &pairs,
-        options.quick,
-        &steps_before,
-        &tuning.applied(),
-        &steps::runner(&installation, seconds),
-    );
-    tuning.collective = collective;
-    if tuning.costs.is_empty() {
-        return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
-    }
-    let (tuning, compared) = accept(&installation, options.quick, &pairs, &tuning)?;
+    let (candidate, measurements) = measure_all(&installation, &pairs, pace, identity, before)?;
+    let (tuning, compared) = accept(&installation, pace, &pairs, &candidate)?;
     let mut text = format!(
         "Measured in {:.0} s; before: {source}\n\n",
         start.elapsed().as_secs_f64()
     );
-    let _ = writeln!(text, "{}\n", table(&outcomes, &before));
-    let _ = writeln!(text, "{}\n", steps::table(&figures));
-    let _ = writeln!(text, "By these figures, beside the shipped ones:\n");
-    let _ = writeln!(text, "{}\n", compare::table(&compared));
-    let _ = writeln!(text, "{}\n", accepted_text(&tuning));
-    let _ = writeln!(
-        text,
-        "{}\n",
-        thresholds(&outcomes, &before, &tuning.applied())
-    );
-    for warning in warnings(&outcomes) {
-        let _ = writeln!(text, "Warning: {warning}");
-    }
-    let (noisy, all) = noise(&outcomes);
+    text += &measurements.report(&tuning, &compared);
+    let (noisy, all) = noise(&measurements.outcomes);
     if noisy * 2 > all && !options.dry_run && !options.force {
         let refusal =
             "nothing written: most of what was measured is noise (--force writes it all the same)";
@@ -166,15 +136,93 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
+/// What was measured, before any of it is accepted.
+struct Measurements {
+    /// The costs in force before.
+    before: PathCosts,
+    outcomes: Vec<SeriesOutcome>,
+    figures: Vec<steps::StepOutcome>,
+}
+
+/// Measures all paths and all steps of collectives. Returns the candidate for the tuning file, and
+/// what it comes from.
+fn measure_all(
+    installation: &Installation,
+    pairs: &[Pair],
+    pace: Pace,
+    machine: Identity,
+    steps_before: CollectiveCosts,
+) -> Result<(Tuning, Measurements), Box<dyn Error>> {
+    let before = steps_before.messages.clone();
+    let outcomes = measure(installation, pairs, pace, &before);
+    let measured = outcomes.iter().filter_map(|outcome| {
+        let measured = outcome.result.as_ref().ok()?;
+        Some((outcome.level, outcome.path, measured.cost))
+    });
+    let mut tuning = Tuning {
+        machine,
+        costs: measured.collect(),
+        ..Tuning::default()
+    };
+    let (collective, figures) = steps::measure(
+        pairs,
+        pace,
+        &steps_before,
+        &tuning.applied(),
+        &steps::runner(installation, seconds_per_sample(pace)),
+    );
+    tuning.collective = collective;
+    if tuning.costs.is_empty() {
+        return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
+    }
+    let measurements = Measurements {
+        before,
+        outcomes,
+        figures,
+    };
+    Ok((tuning, measurements))
+}
+
+/// How long one sample is measured.
+fn seconds_per_sample(pace: Pace) -> f64 {
+    match pace {
+        Pace::Quick => 0.04,
+        Pace::Thorough => 0.15,
+    }
+}
+
+impl Measurements {
+    /// The measurements, the comparisons and what was accepted, as text.
+    fn report(&self, accepted: &Tuning, compared: &[compare::ComparisonRow]) -> String {
+        let Measurements {
+            before,
+            outcomes,
+            figures,
+        } = self;
+        let mut text = String::new();
+        let _ = writeln!(text, "{}\n", table(outcomes, before));
+        let _ = writeln!(text, "{}\n", steps::table(figures));
+        let _ = writeln!(text, "By these figures, beside the shipped ones:\n");
+        let _ = writeln!(text, "{}\n", compare::table(compared));
+        let _ = writeln!(text, "{}\n", accepted_text(accepted));
+        let thresholds = thresholds(outcomes, before, &accepted.applied());
+        let _ = writeln!(text, "{thresholds}\n");
+        for warning in warnings(outcomes) {
+            let _ = writeln!(text, "Warning: {warning}");
+        }
+        text
+    }
+}
+
 /// The figures of `tuning` that were shown to choose better, and the comparisons.
 fn accept(
     installation: &Installation,
-    quick: bool,
+    pace: Pace,
     pairs: &[Pair],
     tuning: &Tuning,
 ) -> Result<(Tuning, Vec<compare::ComparisonRow>), Box<dyn Error>> {
     let folder = ScratchFolder::new()?;
-    let effort = compare::Effort::new(quick);
+    let effort = compare::Effort::new(pace);
     let jobs = compare::Jobs {
         installation,
         folder: &folder.0,
@@ -256,15 +304,18 @@ fn write(file: &Path, tuning: &Tuning) -> Result<(), Box<dyn Error>> {
 fn measure(
     installation: &Installation,
     pairs: &[Pair],
-    quick: bool,
+    pace: Pace,
     before: &PathCosts,
 ) -> Vec<SeriesOutcome> {
-    let all = plan::series(quick);
+    let all = plan::series(pace);
     let start = Instant::now();
     // All measurements end within two minutes, for any number of levels and any noise.
     let share = 2.0 / (1 + pairs.len()) as f64;
-    let seconds = share * if quick { 0.04 } else { 0.15 };
-    let time_limit = Duration::from_secs(if quick { 15 } else { 45 });
+    let seconds = share * seconds_per_sample(pace);
+    let time_limit = Duration::from_secs(match pace {
+        Pace::Quick => 15,
+        Pace::Thorough => 45,
+    });
     let samples: usize = all.iter().map(|series| series.samples.len()).sum();
     let bar = ProgressBar::new((samples * pairs.len()) as u64);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");

@@ -69,10 +69,22 @@ const PIECES: Sample = Sample {
     block: 256,
 };
 
-/// The series of the paths, `quick` or thorough. A copy engine has none: it copies while the ranks
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// Few and short messages: seconds.
+    Quick,
+    /// A minute or so.
+    Thorough,
+}
+
+/// The series of the paths. A copy engine has none: it copies while the ranks
 /// compute, and in a ping-pong they wait.
-pub fn series(quick: bool) -> Vec<SampleSeries> {
-    let longest = if quick { 16 << 20 } else { 64 << 20 };
+pub fn series(pace: Pace) -> Vec<SampleSeries> {
+    let longest = match pace {
+        Pace::Quick => 16 << 20,
+        Pace::Thorough => 64 << 20,
+    };
     let long = || {
         let lens = (10..=26).step_by(2).map(|bits| 1u64 << bits);
         let mut samples = contiguous(lens.filter(|&len| len <= longest));
@@ -178,7 +190,7 @@ mod tests {
 
     #[test]
     fn forcing_tunable_has_a_valid_value() {
-        let series = series(false);
+        let series = series(Pace::Thorough);
         let paths: Vec<MessagePath> = series.iter().map(|series| series.path).collect();
         assert_eq!(paths, MessagePath::ALL[..MessagePath::Offload as usize]);
         for (name, value) in series.iter().flat_map(|series| &series.environment) {
@@ -194,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_message_in_pieces_has_a_contiguous_one_beside_it() {
-        for quick in [false, true] {
-            for series in series(quick) {
+        for pace in [Pace::Thorough, Pace::Quick] {
+            for series in series(pace) {
                 let (pieces, whole): (Vec<Sample>, Vec<Sample>) =
                     series.samples.iter().partition(|sample| sample.block > 0);
                 assert!(pieces.len() <= 1 && whole.is_sorted_by_key(|sample| sample.len));

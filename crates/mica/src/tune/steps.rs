@@ -23,7 +23,7 @@ use mica_policy::tuning::{CollectiveTuning, LevelTuning};
 use mica_policy::{PathCost, PathCosts};
 
 use super::fit::{self, Point};
-use super::plan::Pair;
+use super::plan::{Pace, Pair};
 use super::run::{Calls, Installation, RunError};
 use super::{NOISY, rounded};
 
@@ -44,7 +44,7 @@ pub struct StepOutcome {
 /// returns the time of one; `messages` are the costs of messages as now known.
 pub fn measure(
     pairs: &[Pair],
-    quick: bool,
+    pace: Pace,
     before: &CollectiveCosts,
     messages: &PathCosts,
     run: &dyn Fn(&Calls) -> Result<Point, RunError>,
@@ -58,7 +58,7 @@ pub fn measure(
     };
     let mut tuning = CollectiveTuning::default();
     for &pair in pairs {
-        let measured = steps.level(pair, quick);
+        let measured = steps.level(pair, pace);
         if measured != LevelTuning::default() {
             tuning.levels.push((pair.level, measured));
         }
@@ -114,7 +114,7 @@ pub fn question(
 
 impl Steps<'_> {
     /// Measures the figures of a level.
-    fn level(&mut self, pair: Pair, quick: bool) -> LevelTuning {
+    fn level(&mut self, pair: Pair, pace: Pace) -> LevelTuning {
         let level = pair.level;
         let mut now = *self.costs.of(level);
         let mut measured = LevelTuning::default();
@@ -126,7 +126,7 @@ impl Steps<'_> {
         now.sync_ns = measured.sync_ns.unwrap_or(now.sync_ns);
         self.costs.set(level, now);
 
-        let found = self.copy(pair, quick);
+        let found = self.copy(pair, pace);
         let words = |copy: &PathCost| format!("{} a byte", super::prices(copy));
         let was = match &now.copy {
             Some(copy) => words(copy),
@@ -171,8 +171,11 @@ impl Steps<'_> {
     }
 
     /// Measures the cost of a byte copied into the area or out of it.
-    fn copy(&self, pair: Pair, quick: bool) -> Result<(PathCost, bool), String> {
-        let longest = if quick { 4 << 20 } else { 64 << 20 };
+    fn copy(&self, pair: Pair, pace: Pace) -> Result<(PathCost, bool), String> {
+        let longest = match pace {
+            Pace::Quick => 4 << 20,
+            Pace::Thorough => 64 << 20,
+        };
         let piece = cell_bytes(2).ok_or("no area has cells")? / 2;
         let sync_ns = self.costs.of(pair.level).sync_ns;
         let mut points = Vec::new();
@@ -352,10 +355,10 @@ mod tests {
                 copy: Some(PathCost::new(0.0, &[(0, 0.05), (4 << 20, 0.08)])),
             },
         );
-        for quick in [true, false] {
+        for pace in [Pace::Quick, Pace::Thorough] {
             let before = CollectiveCosts::default();
             let run = |calls: &Calls| Ok(time(&truth, calls));
-            let (tuning, figures) = measure(&[PAIR], quick, &before, &truth.messages, &run);
+            let (tuning, figures) = measure(&[PAIR], pace, &before, &truth.messages, &run);
             let near = |found: Option<f64>, truth: f64| {
                 let found = found.expect("was measured");
                 assert!((found / truth - 1.0).abs() < 0.05, "{found} for {truth}");
@@ -385,7 +388,7 @@ mod tests {
                 "as through cells",
                 "1.90 us",
             ] {
-                assert!(quick || text.contains(part), "{part}: {text}");
+                assert!(pace == Pace::Quick || text.contains(part), "{part}: {text}");
             }
         }
     }
@@ -394,7 +397,7 @@ mod tests {
     fn unmeasured_costs_stay_as_shipped() {
         let before = CollectiveCosts::default();
         let run = |_: &Calls| Err(RunError::Messages);
-        let (tuning, figures) = measure(&[PAIR], true, &before, &before.messages, &run);
+        let (tuning, figures) = measure(&[PAIR], Pace::Quick, &before, &before.messages, &run);
         assert_eq!(tuning, CollectiveTuning::default());
         assert_eq!(figures.len(), 6);
         let text = table(&figures);
