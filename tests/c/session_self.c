@@ -14,7 +14,7 @@ int main(void)
     MPI_Group_from_session_pset(session, "mpi://SELF", &group);
     MPI_Comm_create_from_group(group, "self", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
     MPI_Group_free(&group);
-    sleep(2);
+    sleep(2); /* long enough for the launcher to see that the other rank never comes */
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
     MPI_Comm_free(&comm);
     MPI_Session_finalize(&session);

@@ -179,7 +179,7 @@ fn expect_difference(outcome: Outcome, variable: &str, values: [&str; 2]) {
 }
 
 #[test]
-fn settings_that_must_be_alike_are_refused_by_name() {
+fn refuses_differing_settings_by_name() {
     let install = Install::find();
     let program = install.program("init_basic");
     for (variable, value, default) in [

@@ -105,7 +105,7 @@ const MESSAGES: [&str; 8] = [
 ];
 
 #[test]
-fn ranks_that_wait_and_ranks_that_poll_say_what_for() {
+fn hang_report_names_what_waiting_and_polling_ranks_need() {
     let polled = [
         "polls with MPI_Test for a message from rank 0, tag 5, up to 8 bytes, \
          on a communicator without a name (6 ranks: 0-5), for # s (# times in vain); 0 unexpected messages queued",
@@ -137,7 +137,7 @@ fn collectives_have_the_name_that_they_were_called_by() {
 }
 
 #[test]
-fn all_threads_of_a_rank_say_what_for() {
+fn hang_report_lists_all_threads_of_a_rank() {
     let lines = [8, 9].map(|tag| {
         format!(
             "waits in MPI_Recv for a message from rank 1, tag {tag}, up to 4 bytes, \

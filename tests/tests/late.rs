@@ -118,7 +118,7 @@ fn find<'a>(rows: &'a [Row], comment: &str, outcome: &Outcome) -> &'a Row {
 }
 
 #[test]
-fn the_table_names_call_sites_and_who_came_late() {
+fn late_table_names_call_sites_and_late_ranks() {
     let _turn = one_at_a_time();
     let install = Install::find();
     // Every rank polls every other; announcements go through a tree; buffers are read directly.
@@ -190,7 +190,7 @@ fn messages_carry_no_arrival_times() {
 }
 
 #[test]
-fn unasked_nothing_is_printed() {
+fn prints_nothing_unless_asked() {
     let _turn = one_at_a_time();
     let install = Install::find();
     assert_eq!(run(&install, &[]).stderr, "");

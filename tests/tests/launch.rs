@@ -332,7 +332,7 @@ fn programs_without_mpi() {
 }
 
 #[test]
-fn no_slot_limit() {
+fn starts_more_ranks_than_cores() {
     let _turn = one_at_a_time();
     let out = mpiexec(&["-n", "24", "JOB", "hello"])
         .run()
@@ -381,7 +381,7 @@ fn foreign_launchers_are_named() {
 }
 
 #[test]
-fn mistakes_on_the_command_line() {
+fn command_line_errors_name_the_mistake() {
     let _turn = one_at_a_time();
     for (args, word) in [
         (&["-n", "0", "JOB"][..], "0"),

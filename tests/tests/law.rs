@@ -188,7 +188,7 @@ fn dependencies_point_downwards() {
 
 /// Checks that the test above can fail.
 #[test]
-fn the_law_notices_violations() {
+fn law_detects_violations() {
     let uses = |name: &str| {
         vec![serde_json::json!({
             "name": name, "kind": null, "optional": false, "features": []
@@ -217,7 +217,7 @@ fn the_law_notices_violations() {
 /// Crates outside `node`, `channel` and `abi` forbid unsafe code in their root file, and the
 /// compiler enforces that. Only the root file can forbid it, so only that file is read.
 #[test]
-fn unsafe_is_where_it_may_be() {
+fn unsafe_is_only_in_permitted_crates() {
     for (name, (folder, _)) in crates() {
         if UNSAFE.contains(&name.as_str()) || name == "mica-tests" {
             continue;

@@ -25,7 +25,7 @@ fn said(outcome: &Outcome, text: &str) -> usize {
 }
 
 #[test]
-fn ranks_may_end_without_finalize_if_nobody_needs_them() {
+fn rank_may_exit_without_finalize_if_no_rank_needs_it() {
     let _turn = one_at_a_time();
     for (ranks, how) in [
         (1, "all"),

@@ -18,7 +18,7 @@ fn python(options: &[&str], arguments: &[&str], file: &str) -> Job {
 }
 
 #[test]
-fn workers_that_are_there_do_the_work() {
+fn existing_workers_do_the_work() {
     let _turn = one_at_a_time();
     let out = python(&["-n", "3"], &["-m", "mpi4py.futures"], "futures_spawn.py").run();
     assert_eq!(out.expect_success().stdout, "[0, 1, 4, 9, 16]\n");

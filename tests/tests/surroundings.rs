@@ -106,7 +106,7 @@ fn is_root() -> bool {
 /// A program that has become another user cannot be killed by the user who started it: mpiexec
 /// names it and ends.
 #[test]
-fn what_cannot_be_killed_is_named() {
+fn names_processes_that_cannot_be_killed() {
     let _turn = one_at_a_time();
     if !is_root() {
         return eprintln!("skipped: a setuid program can be made by root only");
@@ -213,7 +213,7 @@ fn with_an_empty_dev() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files() {
+fn file_size_limit_is_named() {
     let _turn = one_at_a_time();
     let (mpiexec, job) = words();
     let hard = shell(&format!("ulimit -f 0; exec {mpiexec} -n 2 {job} hello"));
@@ -357,7 +357,7 @@ fn a_lost_segment_without_a_launcher_is_an_error() {
 }
 
 #[test]
-fn a_program_inside_a_rank_is_told_how_to_be_a_job_of_its_own() {
+fn program_started_inside_a_rank_learns_how_to_start_its_own_job() {
     let _turn = one_at_a_time();
     let (mpiexec, job) = words();
     let run = |inner: &[&str]| {

@@ -70,7 +70,7 @@ fn mica() -> Option<Install> {
 }
 
 #[test]
-fn the_status_says_whether_something_hinders() {
+fn exit_status_reports_findings() {
     let Some(install) = mica() else { return };
     let (status, text) = run(doctor(&install, &[], &["--all"]));
     let healthy = text.contains("Nothing hinders MPI here");
@@ -130,7 +130,7 @@ fn limits_are_found() {
 }
 
 #[test]
-fn the_environment_is_looked_at() {
+fn doctor_checks_environment_variables() {
     let Some(install) = mica() else { return };
     let with = |name: &str, value: &str| {
         let mut command = doctor(&install, &[], &[]);
@@ -173,7 +173,7 @@ fn the_environment_is_looked_at() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn version_prints_library_and_build() {
     let Some(install) = mica() else { return };
     let output = Command::new(install.bin("mica"))
         .arg("version")

@@ -25,7 +25,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_choice_is_explained() {
+fn info_explains_the_choice_of_a_path() {
     let out = mica(&[
         "info",
         "--explain",
@@ -55,7 +55,7 @@ fn a_choice_is_explained() {
 }
 
 #[test]
-fn the_choice_of_a_collective_is_explained() {
+fn info_explains_the_choice_of_an_algorithm() {
     let explain = |words: &[&str]| {
         let words = [&["info", "--explain"], words].concat();
         mica(&words).env("MICA_TUNING", "off")
@@ -106,7 +106,7 @@ fn the_choice_of_a_collective_is_explained() {
 /// Measures, writes a file, and checks that its figures are in force; on a machine with one core,
 /// checks that the reason is printed.
 #[test]
-fn a_machine_is_tuned() {
+fn tune_writes_a_file_that_jobs_use() {
     let _turn = one_at_a_time();
     let folder = scratch("tuning");
     let file = folder.join("here.toml");
@@ -182,7 +182,7 @@ fn a_machine_is_tuned() {
 }
 
 #[test]
-fn an_installation_that_is_not_there_is_named() {
+fn names_a_missing_installation() {
     let _turn = one_at_a_time();
     let folder = scratch("dry");
     let out = mica(&["tune", "--quick", "--prefix", "/no/such/place"])

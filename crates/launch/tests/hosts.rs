@@ -322,6 +322,7 @@ fn a_reader_that_waits_costs_no_host() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    // Twice the time that a silent host is given.
     std::thread::sleep(Duration::from_secs(4));
     let mut output = child.stdout.take().unwrap();
     let bytes = std::io::copy(&mut output, &mut std::io::sink()).unwrap();

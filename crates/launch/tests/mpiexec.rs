@@ -419,6 +419,7 @@ fn an_ignored_sighup_does_not_end_the_job() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "up");
     send("-HUP", child.id());
+    // Time to end by mistake. If it is too short, the test only shows less.
     std::thread::sleep(Duration::from_millis(100));
     fs::write(&stop, "").unwrap();
     let last = lines.next();

@@ -205,6 +205,7 @@ fn a_stuck_reader_does_not_stop_the_launcher() {
             .unwrap();
         let stdout = child.stdout.take().unwrap();
         let _ = read_some(stdout.try_clone_for_test(), 10);
+        // Time for the flood to fill the pipe. If it is too short, the test only shows less.
         std::thread::sleep(Duration::from_millis(300));
         let status = Command::new("kill")
             .args(["-INT", &child.id().to_string()])
