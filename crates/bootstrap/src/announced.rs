@@ -1,5 +1,5 @@
 //! What the environment says of the job before this process has joined it: what
-//! `MPI_Info_create_env` may tell before `MPI_Init`, and the same after it. Nothing here fails;
+//! `MPI_Info_create_env` may report before `MPI_Init`, and the same after it. Nothing here fails;
 //! what is not known is absent.
 
 use mica_node::segment::{RANK_VARIABLE, SEGMENT_FD_VARIABLE, SIZE_VARIABLE};
@@ -40,7 +40,7 @@ fn read(get: &dyn Fn(&str) -> Option<String>, forced: &str) -> Announced {
         };
     }
     let size = match choose(get, forced) {
-        Ok(DetectedLauncher::Nobody) => Some(1),
+        Ok(DetectedLauncher::None) => Some(1),
         Ok(DetectedLauncher::Pmi1 | DetectedLauncher::Pmi2) => {
             size(&["PMI_SIZE", "SLURM_STEP_NUM_TASKS"])
         }

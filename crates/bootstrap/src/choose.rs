@@ -11,7 +11,7 @@ use crate::{ProcessManager, pmix};
 /// What the environment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DetectedLauncher {
-    Nobody,
+    None,
     Pmi1,
     Pmi2,
     Pmix,
@@ -21,7 +21,8 @@ const A_PMIX_LAUNCHER: &str = "a PMIx launcher (Open MPI's mpirun, prterun, or S
 const A_PMI_LAUNCHER: &str = "a PMI launcher (mpiexec of MPICH or Intel MPI, or Slurm's srun)";
 const NO_SOCKET: &str = "gives it no PMI_FD to speak PMI over";
 
-/// Variables of launchers that Mica does not speak, or not in this way: whose, and why not.
+/// Variables of launchers that Mica does not speak, or not in this way: which launcher, and why
+/// not.
 const FOREIGN: [(&str, &str, &str); 6] = [
     (
         "PMI_PORT",
@@ -96,7 +97,7 @@ pub(crate) fn choose(
             why: "gives it no PMI: add --mpi=pmi2 or --mpi=pmix to srun's options",
         });
     }
-    Ok(DetectedLauncher::Nobody)
+    Ok(DetectedLauncher::None)
 }
 
 /// Connects to the launcher; `None` if there is none.
@@ -107,11 +108,11 @@ pub(crate) fn connect(
     launcher: DetectedLauncher,
 ) -> Result<Option<Box<dyn ProcessManager>>, BootstrapError> {
     Ok(Some(match launcher {
-        DetectedLauncher::Nobody => return Ok(None),
+        DetectedLauncher::None => return Ok(None),
         DetectedLauncher::Pmi1 => Box::new(pmi1()?),
         DetectedLauncher::Pmi2 => {
             let (rank, job_id) = (required("PMI_RANK")?, text("PMI_JOBID"));
-            Box::new(Pmi2::connect(wire()?, rank, job_id.as_deref())?)
+            Box::new(Pmi2::connect(socket()?, rank, job_id.as_deref())?)
         }
         DetectedLauncher::Pmix => Box::new(pmix::Pmix::connect()?),
     }))
@@ -130,10 +131,10 @@ fn pmi1() -> Result<Pmi1, BootstrapError> {
             reason: "is not below PMI_SIZE",
         });
     }
-    Pmi1::connect(wire()?, rank, size)
+    Pmi1::connect(socket()?, rank, size)
 }
 
-fn wire() -> Result<LauncherSocket, BootstrapError> {
+fn socket() -> Result<LauncherSocket, BootstrapError> {
     let number: i32 = required(PMI_FD)?;
     LauncherSocket::inherited(number, None).map_err(|source| BootstrapError::NoConnection {
         variable: PMI_FD,
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn launchers_are_known_by_their_variables() {
+    fn detects_launchers_by_their_variables() {
         let pmi = [("PMI_FD", "9"), ("PMI_RANK", "0"), ("PMI_SIZE", "2")];
         assert_eq!(chosen(&pmi, "auto").expect("known"), DetectedLauncher::Pmi1);
         let slurm = [
@@ -183,14 +184,11 @@ mod tests {
             chosen(&pmix, "auto").expect("known"),
             DetectedLauncher::Pmix
         );
-        assert_eq!(
-            chosen(&[], "auto").expect("known"),
-            DetectedLauncher::Nobody
-        );
+        assert_eq!(chosen(&[], "auto").expect("known"), DetectedLauncher::None);
         let one = [("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
         assert_eq!(
             chosen(&one, "auto").expect("a job of one"),
-            DetectedLauncher::Nobody
+            DetectedLauncher::None
         );
         assert_eq!(
             chosen(&pmi, "pmi2").expect("forced"),
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_are_refused_by_name() {
+    fn rejects_unsupported_launchers_by_name() {
         for (set, name) in [
             (&[("PMI_RANK", "0")][..], "MPICH"),
             (&[("PMI_PORT", "host:1"), ("PMI_ID", "0")], "port"),

@@ -1,4 +1,4 @@
-//! What a process tells the others of its job about itself before they share anything else.
+//! What a process publishes about itself before the processes of its job share anything else.
 //!
 //! The bytes begin with a format version, the width of pointers and the byte order, so that
 //! processes that could not share memory say so at once.
@@ -38,7 +38,7 @@ pub struct EndpointRecord {
 }
 
 impl EndpointRecord {
-    /// The calling process's card. `part` tells nodes of one machine apart (a virtual node, or
+    /// The calling process's record. `part` tells nodes of one machine apart (a virtual node, or
     /// which segment).
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl EndpointRecord {
         })
     }
 
-    /// The card as bytes.
+    /// The record as bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::from(MAGIC);
         bytes.extend([VERSION, WIDTH]);
@@ -103,26 +103,28 @@ impl EndpointRecord {
         bytes
     }
 
-    /// Reads the card of rank `rank`.
+    /// Reads the record of rank `rank`.
     ///
     /// # Errors
-    /// When the bytes are no card of this version and this kind of machine.
+    /// When the bytes are no record of this version and this kind of machine.
     pub fn decode(bytes: &[u8], rank: u32) -> Result<EndpointRecord, BootstrapError> {
-        let stranger = |what: String| BootstrapError::Stranger { rank, what };
-        let broken = || stranger("has an introduction that is cut or damaged".to_owned());
+        let bad_record = |what: String| BootstrapError::BadRecord { rank, what };
+        let broken = || bad_record("has an introduction that is cut or damaged".to_owned());
         let mut rest = RecordReader(bytes);
         if rest.array() != Some(MAGIC) {
-            return Err(stranger("did not introduce itself as Mica does".to_owned()));
+            return Err(bad_record(
+                "did not introduce itself as Mica does".to_owned(),
+            ));
         }
         let [version, width] = rest.array().ok_or_else(broken)?;
         if version != VERSION {
-            return Err(stranger(format!(
+            return Err(bad_record(format!(
                 "runs another version of Mica (its introduction has format {version}, ours {VERSION})"
             )));
         }
         let order: [u8; 2] = rest.array().ok_or_else(broken)?;
         if width != WIDTH || order != ORDER {
-            return Err(stranger(format!(
+            return Err(bad_record(format!(
                 "runs on another kind of machine ({} bits, {} byte order): one job cannot mix them",
                 u32::from(width) * 8,
                 if order == ORDER {
@@ -183,26 +185,26 @@ mod tests {
 
     #[test]
     fn a_card_survives_the_way() {
-        let card = EndpointRecord::own("3", None, 7).expect("a card");
+        let record = EndpointRecord::own("3", None, 7).expect("a record");
         assert_eq!(
-            EndpointRecord::decode(&card.encode(), 0).expect("a card"),
-            card
+            EndpointRecord::decode(&record.encode(), 0).expect("a record"),
+            record
         );
         assert_ne!(
             EndpointRecord::own("3", None, 7).expect("another").nonce,
-            card.nonce
+            record.nonce
         );
         assert_ne!(
             EndpointRecord::own("4", None, 7).expect("another").node,
-            card.node
+            record.node
         );
     }
 
     #[test]
-    fn strangers_are_named() {
-        let card = EndpointRecord::own("", None, 0).expect("a card").encode();
+    fn rejects_foreign_records_by_rank() {
+        let record = EndpointRecord::own("", None, 0).expect("a record").encode();
         let refusal = |change: &dyn Fn(&mut Vec<u8>)| {
-            let mut bytes = card.clone();
+            let mut bytes = record.clone();
             change(&mut bytes);
             EndpointRecord::decode(&bytes, 5)
                 .expect_err("changed")
@@ -221,7 +223,7 @@ mod tests {
     proptest! {
         #[test]
         fn cut_or_changed_bytes_do_no_harm(cut in 0usize..200, at in 0usize..200, to: u8) {
-            let mut bytes = EndpointRecord::own("", None, 0).expect("a card").encode();
+            let mut bytes = EndpointRecord::own("", None, 0).expect("a record").encode();
             let length = bytes.len();
             let cut = cut.min(length - 1);
             prop_assert!(EndpointRecord::decode(&bytes[..cut], 0).is_err());

@@ -74,7 +74,7 @@ pub enum BootstrapError {
         /// The system's error.
         source: io::Error,
     },
-    /// The process manager refused, or answered something else than what was asked.
+    /// The process manager refused, or answered something that does not belong to the request.
     #[error("the process manager ({manager}) answered {call} with {answer}")]
     Refused {
         /// Which interface: `PMI-1`, `PMI-2` or `PMIx`.
@@ -102,15 +102,15 @@ pub enum BootstrapError {
     },
     /// What another rank of the job published cannot be used.
     #[error("rank {rank} of this job {what}")]
-    Stranger {
+    BadRecord {
         /// The rank.
         rank: u32,
         /// What is wrong with it.
         what: String,
     },
-    /// The processes of a node did not meet.
+    /// The job segment was not handed over to the processes of a node.
     #[error("the ranks of node {node} could not meet: {what}")]
-    Meeting {
+    Handover {
         /// The node's name.
         node: String,
         /// What happened, and who did not come.

@@ -1,10 +1,10 @@
-//! The processes of a node meet: the lowest rank hands the job segment to the others.
+//! Hands a node's job segment over: its lowest rank (the leader) gives it to the others.
 //!
-//! The leader's socket waits under an abstract name with the nonce of the leader's card before the
-//! cards are exchanged, so that it is there when the others know of it: one fence of the launcher
-//! is enough. A guest connects, sees that the socket belongs to its own user, and says its rank
-//! with its own card's nonce; the leader sees that the guest is of its user too, and one that it
-//! expects. Anything else is turned away and does no harm. Both wait until a deadline.
+//! The leader binds its socket to an abstract name with the nonce of its record before the records
+//! are exchanged, so that the socket exists when the others learn the name: one fence of the
+//! launcher is enough. A process connects, checks that the socket belongs to its own user, and
+//! sends its rank and the nonce of its own record. The leader checks that the process belongs to
+//! its user and is one that it expects; it refuses all others. Both wait until a deadline.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -15,9 +15,9 @@ use mica_node::handover::{HandoverConnection, HandoverListener, wait_readable};
 const GREETING: [u8; 8] = *b"mica-in\x01";
 const WELCOME: [u8; 8] = *b"mica-ok\x01";
 /// Greeting, rank, nonce.
-const HELLO: usize = 8 + 4 + 16;
+const GREETING_BYTES: usize = 8 + 4 + 16;
 
-/// Who may come.
+/// A process that may get the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JoiningProcess {
     pub rank: u32,
@@ -29,7 +29,7 @@ pub(crate) fn name(nonce: &[u8; 16]) -> Vec<u8> {
     format!("mica-{}", crate::manager::hex(nonce)).into_bytes()
 }
 
-/// Why the processes did not meet.
+/// Why the handover failed.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
     /// These ranks did not come before the deadline.
@@ -38,15 +38,15 @@ pub(crate) enum ExchangeError {
     Failed(io::Error),
 }
 
-/// Gives `descriptor` to every guest; returns when all have it.
+/// Gives `descriptor` to every process; returns when all have it.
 pub(crate) fn hand_out(
     listener: &HandoverListener,
     descriptor: BorrowedFd<'_>,
-    guests: &[JoiningProcess],
+    joining: &[JoiningProcess],
     uid: u32,
     deadline: Instant,
 ) -> Result<(), ExchangeError> {
-    let mut expected = guests.to_vec();
+    let mut expected = joining.to_vec();
     let mut callers: Vec<HandoverConnection> = Vec::new();
     while !expected.is_empty() {
         let fds: Vec<_> = std::iter::once(listener.as_fd())
@@ -61,23 +61,23 @@ pub(crate) fn hand_out(
             }
             Err(error) => return Err(ExchangeError::Failed(error)),
         };
-        let (at_door, calls) = (ready[0], &ready[1..]);
-        let mut spoke = calls.iter();
+        let (connecting, messages) = (ready[0], &ready[1..]);
+        let mut has_message = messages.iter();
         callers.retain(|caller| {
-            if !spoke.next().is_some_and(|ready| *ready) {
+            if !has_message.next().is_some_and(|ready| *ready) {
                 return true;
             }
-            // Whoever spoke is served or turned away; either way it is done with.
-            let guest = listen_to(caller);
-            let known = guest.and_then(|guest| expected.iter().position(|e| *e == guest));
-            if let Some(at) = known
+            // A caller that has sent something is served or refused, and then closed.
+            let process = read_greeting(caller);
+            let position = process.and_then(|process| expected.iter().position(|e| *e == process));
+            if let Some(at) = position
                 && caller.send(&WELCOME, Some(descriptor), deadline).is_ok()
             {
                 expected.swap_remove(at);
             }
             false
         });
-        if at_door {
+        if connecting {
             while let Some(caller) = listener.try_accept().map_err(ExchangeError::Failed)? {
                 if caller.peer().is_ok_and(|peer| peer.uid == uid) {
                     callers.push(caller);
@@ -89,8 +89,8 @@ pub(crate) fn hand_out(
 }
 
 /// Who a caller says it is; `None` for what is no greeting.
-fn listen_to(caller: &HandoverConnection) -> Option<JoiningProcess> {
-    let (bytes, descriptor) = caller.try_receive(HELLO).ok()??;
+fn read_greeting(caller: &HandoverConnection) -> Option<JoiningProcess> {
+    let (bytes, descriptor) = caller.try_receive(GREETING_BYTES).ok()??;
     let (greeting, rest) = bytes.split_first_chunk()?;
     let (rank, nonce) = rest.split_first_chunk()?;
     (*greeting == GREETING && descriptor.is_none()).then_some(())?;
@@ -113,10 +113,10 @@ pub(crate) fn fetch(
         let text = format!("its socket belongs to user {}, not {uid}", peer.uid);
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
-    let mut hello = Vec::from(GREETING);
-    hello.extend(me.rank.to_le_bytes());
-    hello.extend(me.nonce);
-    connection.send(&hello, None, deadline)?;
+    let mut greeting = Vec::from(GREETING);
+    greeting.extend(me.rank.to_le_bytes());
+    greeting.extend(me.nonce);
+    connection.send(&greeting, None, deadline)?;
     match connection.receive(WELCOME.len(), deadline)? {
         (bytes, Some(descriptor)) if bytes == WELCOME => Ok(descriptor),
         (bytes, _) if bytes.is_empty() => Err(io::Error::new(
@@ -165,32 +165,34 @@ mod tests {
     }
 
     #[test]
-    fn every_guest_gets_the_descriptor_and_nobody_else() {
+    fn hands_descriptor_to_expected_processes_only() {
         let leader = leader();
         let (nonce, uid) = (leader.nonce, own_uid());
-        let guests = [joining_process(1), joining_process(4)];
-        let come = |guest: JoiningProcess| thread::spawn(move || fetch(&nonce, guest, uid, soon()));
+        let joining = [joining_process(1), joining_process(4)];
+        let come =
+            |process: JoiningProcess| thread::spawn(move || fetch(&nonce, process, uid, soon()));
         // Wrong nonce; wrong rank; one that says something else; one that says nothing and stays.
         let wrong = [
             come(joining_process(1)),
             come(JoiningProcess {
                 rank: 2,
-                ..guests[0]
+                ..joining[0]
             }),
         ];
-        let rude = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
-        rude.send(b"GET / HTTP/1.1\r\nHost: nowhere.example\r\n", None, soon())
+        let invalid = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
+        invalid
+            .send(b"GET / HTTP/1.1\r\nHost: nowhere.example\r\n", None, soon())
             .expect("sent");
         let silent = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
-        for stranger in wrong {
+        for refused_process in wrong {
             // The leader turns it away while it waits for others: only started once these are known
             // to be refused.
             thread::scope(|scope| {
                 let fd = leader.file.as_fd();
                 let listener = &leader.listener;
                 let brief = Instant::now() + Duration::from_millis(300);
-                let out = scope.spawn(move || hand_out(listener, fd, &guests, uid, brief));
-                let refused = stranger.join().expect("no panic");
+                let out = scope.spawn(move || hand_out(listener, fd, &joining, uid, brief));
+                let refused = refused_process.join().expect("no panic");
                 assert_eq!(
                     refused.expect_err("not expected").kind(),
                     io::ErrorKind::ConnectionReset
@@ -201,17 +203,17 @@ mod tests {
                 }
             });
         }
-        let served = guests.map(come);
-        hand_out(&leader.listener, leader.file.as_fd(), &guests, uid, soon()).expect("all came");
-        for guest in served {
-            let mut file = File::from(guest.join().expect("no panic").expect("served"));
+        let served = joining.map(come);
+        hand_out(&leader.listener, leader.file.as_fd(), &joining, uid, soon()).expect("all came");
+        for process in served {
+            let mut file = File::from(process.join().expect("no panic").expect("served"));
             let mut magic = [0; 4];
             // One open file, one position: that is what the same descriptor means.
             file.rewind().expect("seekable");
             file.read_exact(&mut magic).expect("readable");
             assert_eq!(magic, *b"\x7fELF");
         }
-        let (bytes, descriptor) = rude.receive(64, soon()).expect("turned away");
+        let (bytes, descriptor) = invalid.receive(64, soon()).expect("turned away");
         assert!(bytes.is_empty() && descriptor.is_none());
         drop(silent);
     }
@@ -224,18 +226,18 @@ mod tests {
         let error = fetch(&leader.nonce, me, other, soon()).expect_err("another user's socket");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         let nonce = leader.nonce;
-        let guest = thread::spawn(move || fetch(&nonce, me, own_uid(), soon()));
+        let process = thread::spawn(move || fetch(&nonce, me, own_uid(), soon()));
         let brief = Instant::now() + Duration::from_millis(300);
         let out = hand_out(&leader.listener, leader.file.as_fd(), &[me], other, brief);
         assert!(matches!(out, Err(ExchangeError::Missing(ranks)) if ranks == [1]));
         drop(leader);
-        assert!(guest.join().expect("no panic").is_err());
+        assert!(process.join().expect("no panic").is_err());
     }
 
-    /// Between processes: the test runs itself again as the guest, which the variable tells.
+    /// Between processes: the test runs itself again as a joining process, as the variable says.
     #[test]
-    fn a_process_is_served_and_one_of_another_user_is_not() {
-        const ROLE: &str = "MICA_TEST_GUEST";
+    fn serves_own_user_only() {
+        const ROLE: &str = "MICA_TEST_ROLE";
         const SERVED: i32 = 42;
         const REFUSED: i32 = 43;
         if let Ok(role) = std::env::var(ROLE) {
@@ -248,7 +250,7 @@ mod tests {
                 rank: 1,
                 nonce: bytes(words[1]),
             };
-            // Whoever it is, it takes the leader's user for its own: only the leader can turn it
+            // The process takes the leader's user for its own: only the leader can turn it
             // away.
             let uid = words[2].parse().expect("a user");
             let fetched = fetch(&bytes(words[0]), me, uid, soon());
@@ -261,7 +263,7 @@ mod tests {
             let role = format!("{} {} {}", nonces[0], nonces[1], own_uid());
             let mut command = std::process::Command::new("/proc/self/exe");
             command
-                .args(["a_process_is_served", "--test-threads=1"])
+                .args(["serves_own_user_only", "--test-threads=1"])
                 .env(ROLE, role)
                 .stdout(std::process::Stdio::null());
             // Setting even the own user takes a right that only root has.
@@ -269,8 +271,8 @@ mod tests {
                 std::os::unix::process::CommandExt::uid(&mut command, uid);
             }
             let mut child = command.spawn().expect("a second process");
-            let patience = Duration::from_secs(if uid == own_uid() { 30 } else { 1 });
-            let deadline = Instant::now() + patience;
+            let timeout = Duration::from_secs(if uid == own_uid() { 30 } else { 1 });
+            let deadline = Instant::now() + timeout;
             let fd = leader.file.as_fd();
             let out = hand_out(&leader.listener, fd, &[me], own_uid(), deadline);
             let status = child.wait().expect("a child");
@@ -286,9 +288,9 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_is_gone_is_no_hang() {
+    fn missing_leader_is_an_error() {
         let nonce = leader().nonce;
-        let error = fetch(&nonce, joining_process(1), own_uid(), soon()).expect_err("nobody");
+        let error = fetch(&nonce, joining_process(1), own_uid(), soon()).expect_err("no leader");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         let leader = leader();
         let nonce = leader.nonce;

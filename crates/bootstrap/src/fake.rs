@@ -42,10 +42,10 @@ fn pair() -> (LauncherSocket, UnixStream) {
 pub(crate) fn pmi1(size: u32, value_max: usize) -> Vec<Box<dyn ProcessManager>> {
     let job = job(size, value_max);
     let connect = |rank| -> Box<dyn ProcessManager> {
-        let (wire, server) = pair();
+        let (socket, server) = pair();
         let job = Arc::clone(&job);
         thread::spawn(move || serve_lines(server, &job));
-        Box::new(Pmi1::connect(wire, rank, size).expect("the launcher answers"))
+        Box::new(Pmi1::connect(socket, rank, size).expect("the launcher answers"))
     };
     (0..size).map(connect).collect()
 }
@@ -54,10 +54,10 @@ pub(crate) fn pmi1(size: u32, value_max: usize) -> Vec<Box<dyn ProcessManager>> 
 pub(crate) fn pmi2(size: u32) -> Vec<Box<dyn ProcessManager>> {
     let job = job(size, 1024);
     let connect = |rank| -> Box<dyn ProcessManager> {
-        let (wire, server) = pair();
+        let (socket, server) = pair();
         let job = Arc::clone(&job);
         thread::spawn(move || serve_frames(server, &job, rank));
-        Box::new(Pmi2::connect(wire, rank, Some("job;1")).expect("the launcher answers"))
+        Box::new(Pmi2::connect(socket, rank, Some("job;1")).expect("the launcher answers"))
     };
     (0..size).map(connect).collect()
 }
@@ -67,8 +67,8 @@ fn serve_lines(mut stream: UnixStream, job: &FakeJob) {
     let mut bytes = [0; 700];
     while let Ok(n @ 1..) = stream.read(&mut bytes) {
         lines.push(&bytes[..n]);
-        while let Some(asked) = lines.next_message().expect("a client of PMI-1") {
-            let Some(answer) = answer_line(&asked, job) else {
+        while let Some(request) = lines.next_message().expect("a client of PMI-1") {
+            let Some(answer) = answer_line(&request, job) else {
                 return;
             };
             // In two pieces: the client must put them together.
@@ -85,14 +85,14 @@ fn serve_lines(mut stream: UnixStream, job: &FakeJob) {
 }
 
 /// `None`: the client has aborted.
-fn answer_line(asked: &Pmi1Message, job: &FakeJob) -> Option<Pmi1Message> {
+fn answer_line(request: &Pmi1Message, job: &FakeJob) -> Option<Pmi1Message> {
     let values = || job.values.lock().expect("no panic");
     let field = |key| {
-        asked
+        request
             .get(key)
-            .unwrap_or_else(|| panic!("{key} in {asked:?}"))
+            .unwrap_or_else(|| panic!("{key} in {request:?}"))
     };
-    Some(match asked.command() {
+    Some(match request.command() {
         "init" => Pmi1Message::new("response_to_init")
             .with("rc", 0)
             .with("pmi_version", 1),
@@ -107,7 +107,7 @@ fn answer_line(asked: &Pmi1Message, job: &FakeJob) -> Option<Pmi1Message> {
         "get_my_kvsname" => Pmi1Message::new("my_kvsname").with("kvsname", "kvs_0"),
         "put" => {
             let (key, value) = (field("key"), field("value"));
-            assert!(key.len() < 64 && value.len() < job.value_max, "{asked:?}");
+            assert!(key.len() < 64 && value.len() < job.value_max, "{request:?}");
             values().insert(key.to_owned(), value.to_owned());
             Pmi1Message::new("put_result")
                 .with("rc", 0)
@@ -127,7 +127,7 @@ fn answer_line(asked: &Pmi1Message, job: &FakeJob) -> Option<Pmi1Message> {
         },
         "finalize" => Pmi1Message::new("finalize_ack"),
         "abort" => return None,
-        other => panic!("asked for {other}"),
+        other => panic!("unexpected request {other}"),
     })
 }
 
@@ -145,8 +145,8 @@ fn serve_frames(mut stream: UnixStream, job: &FakeJob, rank: u32) {
     let mut bytes = [0; 700];
     while let Ok(n @ 1..) = stream.read(&mut bytes) {
         frames.push(&bytes[..n]);
-        while let Some(asked) = frames.next_message().expect("a client of PMI-2") {
-            let Some(answer) = answer_frame(&asked, job, rank) else {
+        while let Some(request) = frames.next_message().expect("a client of PMI-2") {
+            let Some(answer) = answer_frame(&request, job, rank) else {
                 return;
             };
             let frame = to_frame(&answer).expect("words");
@@ -161,16 +161,16 @@ fn serve_frames(mut stream: UnixStream, job: &FakeJob, rank: u32) {
     }
 }
 
-fn answer_frame(asked: &Pmi1Message, job: &FakeJob, rank: u32) -> Option<Pmi1Message> {
+fn answer_frame(request: &Pmi1Message, job: &FakeJob, rank: u32) -> Option<Pmi1Message> {
     let values = || job.values.lock().expect("no panic");
     let field = |key| {
-        asked
+        request
             .get(key)
-            .unwrap_or_else(|| panic!("{key} in {asked:?}"))
+            .unwrap_or_else(|| panic!("{key} in {request:?}"))
     };
-    let name = format!("{}-response", asked.command());
+    let name = format!("{}-response", request.command());
     let well = |name: &str| Pmi1Message::new(name).with("rc", 0);
-    Some(match asked.command() {
+    Some(match request.command() {
         "fullinit" => {
             assert_eq!(field("pmijobid"), "job;1");
             let answer = well(&name).with("rank", rank).with("size", job.size);
@@ -180,7 +180,7 @@ fn answer_frame(asked: &Pmi1Message, job: &FakeJob, rank: u32) -> Option<Pmi1Mes
         "info-getjobattr" => well(&name).with("found", "TRUE").with("value", 8),
         "kvs-put" => {
             let (key, value) = (field("key"), field("value"));
-            assert!(key.len() < 64 && value.len() < job.value_max, "{asked:?}");
+            assert!(key.len() < 64 && value.len() < job.value_max, "{request:?}");
             values().insert(key.to_owned(), value.to_owned());
             well(&name)
         }
@@ -194,14 +194,14 @@ fn answer_frame(asked: &Pmi1Message, job: &FakeJob, rank: u32) -> Option<Pmi1Mes
         },
         "finalize" => well(&name),
         "abort" => return None,
-        other => panic!("asked for {other}"),
+        other => panic!("unexpected request {other}"),
     })
 }
 
 /// A launcher that answers the client's first words with these bytes, whatever they are, and goes
 /// away.
 pub(crate) fn saying(answers: &'static [&'static [u8]]) -> LauncherSocket {
-    let (wire, mut server) = pair();
+    let (socket, mut server) = pair();
     thread::spawn(move || {
         for answer in answers {
             let mut bytes = [0; 4096];
@@ -210,5 +210,5 @@ pub(crate) fn saying(answers: &'static [&'static [u8]]) -> LauncherSocket {
             }
         }
     });
-    wire
+    socket
 }

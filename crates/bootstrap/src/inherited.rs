@@ -25,7 +25,7 @@ use mica_node::segment::{
 use crate::BootstrapError;
 use crate::environment::{PMI_FD, text};
 
-/// Environment variable: what tells the socket of PMI_FD from others
+/// Environment variable: identity of the socket of PMI_FD
 /// ([`mica_node::handover::identity`]).
 pub const MANAGER_ID_VARIABLE: &str = "MICA_PMI_ID";
 
@@ -92,7 +92,7 @@ impl DescriptorRequest {
         }
     }
 
-    /// Answers a request, with what was asked for or with the reason why not. Does not wait: an
+    /// Answers a request, with the descriptor or with the reason for the refusal. Does not wait: an
     /// answer fits any socket.
     pub fn answer(connection: &HandoverConnection, given: Result<BorrowedFd<'_>, &str>) {
         let now = Instant::now();
@@ -118,24 +118,24 @@ pub fn new_nonce() -> io::Result<String> {
     mica_node::handover::nonce().map(|bytes| crate::manager::hex(&bytes))
 }
 
-/// The node's segment: under the number that mpiexec gave it to this process, or asked for again.
+/// The node's segment: under the number that mpiexec gave it to this process, or requested again.
 pub(crate) fn segment(number: u32, rank: u32) -> Result<JobSegment, BootstrapError> {
     let identity = text(SEGMENT_ID_VARIABLE);
     let lost = match inherited_descriptor(number, identity.as_deref()) {
         Ok(descriptor) => return Ok(JobSegment::attach(descriptor)?),
         Err(lost) => lost,
     };
-    let descriptor = again(DescriptorKind::Segment, rank, &lost)?;
+    let descriptor = request_again(DescriptorKind::Segment, rank, &lost)?;
     Ok(JobSegment::attach(descriptor)?)
 }
 
 /// The connection to mpiexec's process manager: the one inherited, or a new one.
 pub(crate) fn manager(rank: u32) -> Result<LauncherSocket, BootstrapError> {
     let fd = match inherited_manager() {
-        Ok(wire) => return Ok(wire),
+        Ok(socket) => return Ok(socket),
         Err(number) => number,
     };
-    again(
+    request_again(
         DescriptorKind::Manager,
         rank,
         &SegmentError::ClosedDescriptor { fd },
@@ -159,8 +159,8 @@ fn inherited_manager() -> Result<LauncherSocket, i32> {
     LauncherSocket::inherited(number, Some(&identity)).map_err(|_| number)
 }
 
-/// Asks mpiexec for a descriptor that was lost on the way.
-fn again(
+/// Asks mpiexec for a descriptor that it did not inherit.
+fn request_again(
     wanted: DescriptorKind,
     rank: u32,
     lost: &SegmentError,
@@ -205,7 +205,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn requests_are_read_as_written() {
+    fn requests_round_trip() {
         for wanted in [DescriptorKind::Segment, DescriptorKind::Manager] {
             let request = DescriptorRequest {
                 wanted,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_brings_the_descriptor_or_the_reason() {
+    fn answers_with_descriptor_or_reason() {
         let nonce = new_nonce().expect("random bytes");
         let listener = HandoverListener::bind(&socket_name(&nonce)).expect("a fresh name");
         let soon = || Instant::now() + ANSWER_TIMEOUT;

@@ -1,11 +1,11 @@
-//! Joining a job, on one of three roads.
+//! Joining a job, in one of three ways.
 //!
-//! - **Inherited**: Mica's mpiexec has made the node's segment and gave it to this process, or
-//!   gives it to it now ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for
-//!   it), the ranks exchange cards over PMI-1.
-//! - **Launched by another**: through its process manager the ranks exchange cards, which tell who
-//!   shares a node; the lowest rank of each node makes the segment and hands it to the others
-//!   there.
+//! - **Inherited**: Mica's mpiexec has created the node's segment, and this process inherits it or
+//!   gets it on request ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for
+//!   it), the ranks exchange records over PMI-1.
+//! - **Launched by another**: through its process manager the ranks exchange records, which say
+//!   which of them share a node; the lowest rank of each node makes the segment and hands it to the
+//!   others there.
 //! - **Alone**: a job of one.
 
 use std::io;
@@ -65,7 +65,7 @@ pub fn join() -> Result<Joined, BootstrapError> {
             let forced = tunables::PMI.choice()?;
             let launcher = choose::choose(&environment::text, forced)?;
             match choose::connect(launcher)? {
-                Some(manager) => launched(manager, &ForeignLauncherNeeds::in_force()?),
+                Some(manager) => launched(manager, &LauncherSettings::in_force()?),
                 None => alone(),
             }
         }
@@ -81,44 +81,44 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
     let segment = inherited::segment(descriptor, rank)?;
     let size = segment.job_size();
     let spans = size > segment.ranks();
-    let told = [environment::text("PMI_RANK"), environment::text("PMI_SIZE")];
+    let announced = [environment::text("PMI_RANK"), environment::text("PMI_SIZE")];
     // A launcher of another MPI around mpiexec leaves its own variables in the environment.
-    let is_ours = told == [rank, size].map(|n| Some(n.to_string()));
+    let is_ours = announced == [rank, size].map(|n| Some(n.to_string()));
     let host = environment::text("PMI_HOSTNAME").filter(|_| is_ours);
     // mpiexec serves PMI-1 to programs of other libraries in any job.
     let is_served = is_ours && environment::text(EXCHANGE_VARIABLE).is_some();
     if !spans && !is_served {
         inherited::close_manager();
-        let card = EndpointRecord::own("", None, 0)?;
+        let record = EndpointRecord::own("", None, 0)?;
         return Ok(Joined {
             segment,
             rank,
             size,
             launched: true,
-            nodes: NodeMap::one(size, card.host),
+            nodes: NodeMap::one(size, record.host),
             manager: None,
         });
     }
     if !is_ours {
-        let [pmi_rank, pmi_size] = told.map(Option::unwrap_or_default);
+        let [pmi_rank, pmi_size] = announced.map(Option::unwrap_or_default);
         return Err(BootstrapError::BadEnvironment {
             variable: "PMI_RANK",
             value: format!("{pmi_rank} (PMI_SIZE={pmi_size})"),
             reason: "is not what the job segment says, which spans nodes",
         });
     }
-    let wire = inherited::manager(rank)?;
-    let mut manager: Box<dyn ProcessManager> = Box::new(Pmi1::connect(wire, rank, size)?);
+    let socket = inherited::manager(rank)?;
+    let mut manager: Box<dyn ProcessManager> = Box::new(Pmi1::connect(socket, rank, size)?);
     // Nodes are what mpiexec made: a segment is a node, by its lowest rank.
     let part = format!("segment of rank {}", segment.members()[0]);
-    let card = EndpointRecord::own(&part, host, segment.appnum(rank))?;
-    let cards = exchange_records(manager.as_mut(), &card)?;
+    let record = EndpointRecord::own(&part, host, segment.appnum(rank))?;
+    let records = exchange_records(manager.as_mut(), &record)?;
     Ok(Joined {
         segment,
         rank,
         size,
         launched: true,
-        nodes: NodeMap::from_records(&cards),
+        nodes: NodeMap::from_records(&records),
         manager: Some(manager),
     })
 }
@@ -137,33 +137,33 @@ fn alone() -> Result<Joined, BootstrapError> {
 
 fn exchange_records(
     manager: &mut dyn ProcessManager,
-    card: &EndpointRecord,
+    record: &EndpointRecord,
 ) -> Result<Vec<EndpointRecord>, BootstrapError> {
-    let cards = exchange(manager, "card", &card.encode())?;
-    let cards = cards.iter().zip(0..);
-    cards
+    let records = exchange(manager, "card", &record.encode())?;
+    let records = records.iter().zip(0..);
+    records
         .map(|(bytes, rank)| EndpointRecord::decode(bytes, rank))
         .collect()
 }
 
-/// What the road under a launcher of another MPI depends on.
+/// Settings of a job under a launcher of another MPI.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ForeignLauncherNeeds {
+pub(crate) struct LauncherSettings {
     /// Nodes to make out of one machine; 0: none.
     pub virtual_nodes: u64,
     /// How long the processes of a node wait for each other.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
-impl ForeignLauncherNeeds {
-    fn in_force() -> Result<ForeignLauncherNeeds, BootstrapError> {
-        Ok(ForeignLauncherNeeds {
+impl LauncherSettings {
+    fn in_force() -> Result<LauncherSettings, BootstrapError> {
+        Ok(LauncherSettings {
             virtual_nodes: tunables::VIRTUAL_NODES.number()?,
-            patience: EXCHANGE_TIMEOUT,
+            timeout: EXCHANGE_TIMEOUT,
         })
     }
 
-    /// The word that tells a rank's virtual node from others: blocks of ranks, as equal as can be.
+    /// The name of a rank's virtual node: blocks of ranks, as equal as can be.
     pub fn part(&self, rank: u32, size: u32) -> String {
         if self.virtual_nodes == 0 {
             return String::new();
@@ -173,25 +173,25 @@ impl ForeignLauncherNeeds {
     }
 }
 
-/// The road under a launcher of another MPI.
+/// Joins under a launcher of another MPI.
 ///
 /// # Errors
 /// As [`join`].
 pub(crate) fn launched(
     mut manager: Box<dyn ProcessManager>,
-    road: &ForeignLauncherNeeds,
+    settings: &LauncherSettings,
 ) -> Result<Joined, BootstrapError> {
     let (rank, size) = (manager.rank(), manager.size());
-    let part = road.part(rank, size);
-    let card = EndpointRecord::own(&part, None, manager.appnum().unwrap_or(0))?;
+    let part = settings.part(rank, size);
+    let record = EndpointRecord::own(&part, None, manager.appnum().unwrap_or(0))?;
     let listener =
-        HandoverListener::bind(&name(&card.nonce)).map_err(|source| BootstrapError::System {
+        HandoverListener::bind(&name(&record.nonce)).map_err(|source| BootstrapError::System {
             call: "bind",
             source,
         })?;
-    let cards = exchange_records(manager.as_mut(), &card)?;
-    let nodes = NodeMap::from_records(&cards);
-    let segment = meet(listener, &cards, &nodes, rank, road.patience)?;
+    let records = exchange_records(manager.as_mut(), &record)?;
+    let nodes = NodeMap::from_records(&records);
+    let segment = obtain_segment(listener, &records, &nodes, rank, settings.timeout)?;
     Ok(Joined {
         segment,
         rank,
@@ -203,67 +203,67 @@ pub(crate) fn launched(
 }
 
 /// Gets the node's segment: makes it and hands it out, or fetches it.
-fn meet(
+fn obtain_segment(
     listener: HandoverListener,
-    cards: &[EndpointRecord],
+    records: &[EndpointRecord],
     nodes: &NodeMap,
     rank: u32,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<JobSegment, BootstrapError> {
-    let deadline = Instant::now() + patience;
-    let own = &cards[rank as usize];
+    let deadline = Instant::now() + timeout;
+    let own = &records[rank as usize];
     let node = nodes.of[rank as usize];
     let members = nodes.members(node);
-    let failed = |what: String| BootstrapError::Meeting {
+    let failed = |what: String| BootstrapError::Handover {
         node: nodes.names[node as usize].clone(),
         what,
     };
-    let guest = |rank: u32| JoiningProcess {
+    let process = |rank: u32| JoiningProcess {
         rank,
-        nonce: cards[rank as usize].nonce,
+        nonce: records[rank as usize].nonce,
     };
     let leader = members[0];
     if leader != rank {
         drop(listener);
-        let nonce = &cards[leader as usize].nonce;
-        let descriptor = fetch(nonce, guest(rank), own.uid, deadline).map_err(|error| {
+        let nonce = &records[leader as usize].nonce;
+        let descriptor = fetch(nonce, process(rank), own.uid, deadline).map_err(|error| {
             failed(format!(
                 "rank {rank} got no job segment from rank {leader}, which makes it: {}",
-                told(&error, patience)
+                timeout_text(&error, timeout)
             ))
         })?;
         let segment = JobSegment::attach(descriptor)?;
-        if segment.job_size() as usize != cards.len() || segment.members() != members {
-            let theirs = (segment.members(), segment.job_size());
+        if segment.job_size() as usize != records.len() || segment.members() != members {
+            let received = (segment.members(), segment.job_size());
             return Err(failed(format!(
                 "rank {leader} made a job segment for ranks {:?} of {}, not for {members:?} of {}",
-                theirs.0,
-                theirs.1,
-                cards.len()
+                received.0,
+                received.1,
+                records.len()
             )));
         }
         return Ok(segment);
     }
-    let of_members = || members.iter().map(|&rank| &cards[rank as usize]);
-    let places: Vec<CorePlace> = of_members().map(|card| card.place).collect();
-    let appnum: Vec<u32> = of_members().map(|card| card.appnum).collect();
-    let cpus = CpuSet::from_cpus(of_members().flat_map(|card| card.cpus.iter()));
+    let of_members = || members.iter().map(|&rank| &records[rank as usize]);
+    let places: Vec<CorePlace> = of_members().map(|record| record.place).collect();
+    let appnum: Vec<u32> = of_members().map(|record| record.appnum).collect();
+    let cpus = CpuSet::from_cpus(of_members().flat_map(|record| record.cpus.iter()));
     let spec = JobSpec {
         places: &places,
         available_cores: cores(&cpus, cpu_quota()),
         appnum: &appnum,
-        job_size: cards.len() as u32,
+        job_size: records.len() as u32,
         members: &members,
     };
     // What the ranks of a node descend from, as a rule: its descendants may read each other's
     // memory under Yama.
     let segment = JobSegment::create_under(&spec, std::os::unix::process::parent_id())?;
-    let guests: Vec<JoiningProcess> = members[1..].iter().map(|&rank| guest(rank)).collect();
-    match hand_out(&listener, segment.as_fd(), &guests, own.uid, deadline) {
+    let joining: Vec<JoiningProcess> = members[1..].iter().map(|&rank| process(rank)).collect();
+    match hand_out(&listener, segment.as_fd(), &joining, own.uid, deadline) {
         Ok(()) => Ok(segment),
         Err(ExchangeError::Missing(ranks)) => Err(failed(format!(
             "of ranks {members:?}, {ranks:?} did not come for the job segment within {} s",
-            patience.as_secs_f64()
+            timeout.as_secs_f64()
         ))),
         Err(ExchangeError::Failed(error)) => Err(failed(format!(
             "rank {rank} could not hand out the job segment: {error}"
@@ -277,9 +277,9 @@ fn cores(cpus: &CpuSet, quota: Option<f64>) -> u32 {
     (cpus.len() as u32).min(quota).max(1)
 }
 
-fn told(error: &io::Error, patience: Duration) -> String {
+fn timeout_text(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
-        io::ErrorKind::TimedOut => format!("no answer within {} s", patience.as_secs_f64()),
+        io::ErrorKind::TimedOut => format!("no answer within {} s", timeout.as_secs_f64()),
         io::ErrorKind::ConnectionRefused => "it no longer waits for the others".to_owned(),
         _ => error.to_string(),
     }
@@ -292,11 +292,11 @@ mod tests {
     #[test]
     fn virtual_nodes_are_blocks() {
         let of = |size: u32, virtual_nodes: u64| -> Vec<String> {
-            let road = ForeignLauncherNeeds {
+            let settings = LauncherSettings {
                 virtual_nodes,
-                patience: EXCHANGE_TIMEOUT,
+                timeout: EXCHANGE_TIMEOUT,
             };
-            (0..size).map(|rank| road.part(rank, size)).collect()
+            (0..size).map(|rank| settings.part(rank, size)).collect()
         };
         let blocks = |numbers: &[u32]| -> Vec<String> {
             numbers.iter().map(|n| format!("virtual {n}")).collect()

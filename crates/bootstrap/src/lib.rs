@@ -1,10 +1,10 @@
-//! How a process learns who it is and meets the others of its job: under launchers of others, our
-//! own, or alone.
+//! How a process learns its rank and finds the other processes of its job: under Mica's launcher,
+//! under those of other MPIs, or alone.
 //!
-//! [`join()`] is the way in: it finds the launcher by its environment, speaks its interface, and
-//! returns the segment that the ranks of this node share, with the place of every rank of the job.
-//! The interfaces are behind one trait,
-//! [`ProcessManager`]: PMI-1 ([`pmi1`]), PMI-2 ([`pmi2`]) and PMIx ([`pmix`]). docs/design/bootstrap.md tells why it is so.
+//! [`join()`] is the entry point: it detects the launcher by the environment, speaks its interface,
+//! and returns the segment that the ranks of this node share, with the place of every rank of the
+//! job. The interfaces are behind one trait, [`ProcessManager`]: PMI-1 ([`pmi1`]), PMI-2 ([`pmi2`])
+//! and PMIx ([`pmix`]). See docs/design/bootstrap.md.
 #![forbid(unsafe_code)]
 
 mod announced;
@@ -18,9 +18,9 @@ mod exchange;
 mod fake;
 pub mod inherited;
 mod join;
+mod long_value;
 mod manager;
 mod nodes;
-mod parts;
 pub mod pmi1;
 pub mod pmi2;
 pub mod pmix;

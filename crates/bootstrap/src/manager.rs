@@ -19,10 +19,10 @@ pub trait ProcessManager: Send + Debug {
     /// Number of processes of the job.
     fn size(&self) -> u32;
 
-    /// Number of the program in a job of several; `None` if the launcher does not tell.
+    /// Number of the program in a job of several; `None` if the launcher does not say.
     fn appnum(&self) -> Option<u32>;
 
-    /// How many processes can usefully run; `None` if the launcher does not tell.
+    /// How many processes can usefully run; `None` if the launcher does not say.
     fn universe_size(&self) -> Option<u32>;
 
     /// The launcher's name for the job.
@@ -50,14 +50,14 @@ pub trait ProcessManager: Send + Debug {
     /// When there is no such value, or the launcher is gone.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError>;
 
-    /// Asks the launcher to end the whole job with exit status `code`. Returns when it has been
-    /// asked; the caller then ends itself.
+    /// Asks the launcher to end the whole job with exit status `code`. Returns when the
+    /// request has been sent; the caller then exits.
     ///
     /// # Errors
     /// When the launcher is gone.
     fn abort(&mut self, code: i32, message: &str) -> Result<(), BootstrapError>;
 
-    /// Says farewell: this process may end without being taken for failed. Nothing but dropping may
+    /// Leaves the job: this process may then exit without counting as failed. No other call may
     /// follow.
     ///
     /// # Errors
@@ -73,17 +73,17 @@ pub trait ProcessManager: Send + Debug {
 pub fn exchange(
     manager: &mut dyn ProcessManager,
     key: &str,
-    mine: &[u8],
+    own: &[u8],
 ) -> Result<Vec<Vec<u8>>, BootstrapError> {
-    manager.put(key, &hex(mine))?;
+    manager.put(key, &hex(own))?;
     manager.fence()?;
     (0..manager.size())
         .map(|rank| {
             if rank == manager.rank() {
-                return Ok(mine.to_vec());
+                return Ok(own.to_vec());
             }
             let value = manager.get(rank, key)?;
-            unhex(&value).ok_or_else(|| BootstrapError::Stranger {
+            unhex(&value).ok_or_else(|| BootstrapError::BadRecord {
                 rank,
                 what: format!("published under {key} what is no bytes in hexadecimal: {value:.80}"),
             })

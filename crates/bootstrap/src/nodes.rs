@@ -25,20 +25,20 @@ impl NodeMap {
         }
     }
 
-    /// By the cards of all ranks, in the order of ranks.
-    pub(crate) fn from_records(cards: &[EndpointRecord]) -> NodeMap {
+    /// By the records of all ranks, in the order of ranks.
+    pub(crate) fn from_records(records: &[EndpointRecord]) -> NodeMap {
         let mut firsts: Vec<&EndpointRecord> = Vec::new();
         let mut names: Vec<String> = Vec::new();
-        let mut of = Vec::with_capacity(cards.len());
+        let mut of = Vec::with_capacity(records.len());
         let mut numbers = std::collections::HashMap::new();
-        for card in cards {
-            let number = *numbers.entry(card.node.as_str()).or_insert_with(|| {
-                let before = firsts.iter().filter(|first| first.host == card.host);
+        for record in records {
+            let number = *numbers.entry(record.node.as_str()).or_insert_with(|| {
+                let before = firsts.iter().filter(|first| first.host == record.host);
                 names.push(match before.count() {
-                    0 => card.host.clone(),
-                    n => format!("{}#{n}", card.host),
+                    0 => record.host.clone(),
+                    n => format!("{}#{n}", record.host),
                 });
-                firsts.push(card);
+                firsts.push(record);
                 firsts.len() as u32 - 1
             });
             of.push(number);
@@ -76,21 +76,21 @@ mod tests {
             machine: machine.to_owned(),
             node: node.to_owned(),
             host: host.to_owned(),
-            ..EndpointRecord::own("", None, 0).expect("a card")
+            ..EndpointRecord::own("", None, 0).expect("a record")
         }
     }
 
     #[test]
     fn nodes_are_numbered_as_they_appear() {
-        let cards = [
+        let records = [
             ("m2", "b"),
             ("m1", "a"),
             ("m2", "b"),
             ("m1", "a"),
             ("m1", "c"),
         ];
-        let cards = cards.map(|(machine, node)| record(machine, node, machine));
-        let nodes = NodeMap::from_records(&cards);
+        let records = records.map(|(machine, node)| record(machine, node, machine));
+        let nodes = NodeMap::from_records(&records);
         assert_eq!(nodes.of, [0, 1, 0, 1, 2]);
         assert_eq!(nodes.names, ["m2", "m1", "m1#1"]);
         assert!(!nodes.all_on_one_machine);

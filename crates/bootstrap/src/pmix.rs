@@ -14,7 +14,7 @@ use mica_node::pmix::{PmixClient, PmixFailure, PmixLibrary};
 use mica_node::tunables;
 
 use crate::environment::text;
-use crate::{BootstrapError, ProcessManager, parts};
+use crate::{BootstrapError, ProcessManager, long_value};
 
 const MANAGER: &str = "PMIx";
 /// Longest value: the library compresses from 4096 bytes on, by default.
@@ -22,7 +22,7 @@ const VALUE_MAX: usize = 2000;
 
 const LIBRARY: &str = "libpmix.so.2";
 
-/// How long the launcher may look for a value that was put before a fence.
+/// How long the launcher may search for a value that was put before a fence.
 const GET_SECONDS: u32 = 60;
 
 /// A connection to a launcher that speaks PMIx.
@@ -149,7 +149,7 @@ fn error(call: &str, failure: PmixFailure) -> BootstrapError {
     }
 }
 
-/// A key or a value that [`parts::check`] has seen, or a text for people, for C.
+/// A key or a value that [`long_value::check`] has seen, or a text for people, for C.
 fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("without NUL")
 }
@@ -184,8 +184,8 @@ impl ProcessManager for Pmix {
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
-        parts::check(key, value)?;
-        for (name, part) in parts::cut(key, value, VALUE_MAX) {
+        long_value::check(key, value)?;
+        for (name, part) in long_value::cut(key, value, VALUE_MAX) {
             let put = self.client.put(&key_of(&name), &c_string(&part));
             put.map_err(|failure| error(&format!("PMIx_Put of {name}"), failure))?;
         }
@@ -199,12 +199,12 @@ impl ProcessManager for Pmix {
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
-        let value = parts::join(key, |name| {
+        let value = long_value::join(key, |name| {
             let value = self.client.text(rank, &key_of(name), GET_SECONDS);
             let call = || format!("PMIx_Get of {name} of rank {rank}");
             value.map_err(|failure| error(&call(), failure))
         })?;
-        value.ok_or_else(|| BootstrapError::Stranger {
+        value.ok_or_else(|| BootstrapError::BadRecord {
             rank,
             what: format!("published something else than Mica does under {key}"),
         })

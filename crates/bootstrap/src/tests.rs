@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::join::{ForeignLauncherNeeds, launched};
+use crate::join::{LauncherSettings, launched};
 use crate::pmi1::Pmi1;
 use crate::pmi2::Pmi2;
 use crate::{BootstrapError, Joined, ProcessManager, exchange, fake};
@@ -164,26 +164,26 @@ fn bad_answers_of_pmi2_are_errors() {
 
 /// Every rank writes a word of the segment of its own and reads those of the others, as processes
 /// would.
-fn share(joined: &Joined, meet: &std::sync::Barrier) {
+fn share(joined: &Joined, barrier: &std::sync::Barrier) {
     use std::sync::atomic::Ordering;
     let word = |rank: u32| &joined.segment.marks(rank)[0];
     joined.segment.claim(joined.rank).expect("nobody else is");
     word(joined.rank).store(joined.rank + 10, Ordering::Relaxed);
-    meet.wait();
+    barrier.wait();
     for &rank in joined.segment.members() {
         assert_eq!(word(rank).load(Ordering::Relaxed), rank + 10);
     }
 }
 
 fn join_all(managers: Vec<Box<dyn ProcessManager>>, virtual_nodes: u64) -> Vec<Joined> {
-    let road = ForeignLauncherNeeds {
+    let settings = LauncherSettings {
         virtual_nodes,
-        patience: Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
     };
-    let meet = std::sync::Arc::new(std::sync::Barrier::new(managers.len()));
+    let barrier = std::sync::Arc::new(std::sync::Barrier::new(managers.len()));
     as_ranks(managers, move |manager| {
-        let joined = launched(manager, &road).expect("all are there");
-        share(&joined, &meet);
+        let joined = launched(manager, &settings).expect("all are there");
+        share(&joined, &barrier);
         joined
     })
 }
@@ -227,19 +227,19 @@ fn virtual_nodes_have_segments_of_their_own() {
 
 #[test]
 fn a_rank_that_does_not_come_is_named() {
-    let road = ForeignLauncherNeeds {
+    let settings = LauncherSettings {
         virtual_nodes: 0,
-        patience: Duration::from_millis(300),
+        timeout: Duration::from_millis(300),
     };
     let errors = as_ranks(fake::pmi1(3, 1024), move |mut manager| {
         if manager.rank() != 1 {
-            return launched(manager, &road).map(drop).err();
+            return launched(manager, &settings).map(drop).err();
         }
         // Takes part in the exchange and is never seen again.
-        let card = crate::endpoint_record::EndpointRecord::own("", None, 0).expect("a card");
-        let node = road.part(1, 3);
+        let record = crate::endpoint_record::EndpointRecord::own("", None, 0).expect("a record");
+        let node = settings.part(1, 3);
         assert!(node.is_empty());
-        exchange(manager.as_mut(), "card", &card.encode()).expect("an exchange");
+        exchange(manager.as_mut(), "card", &record.encode()).expect("an exchange");
         None
     });
     let error = errors[0]
@@ -255,16 +255,16 @@ fn a_rank_that_does_not_come_is_named() {
 
 #[test]
 fn a_leader_that_is_gone_is_named() {
-    let road = ForeignLauncherNeeds {
+    let settings = LauncherSettings {
         virtual_nodes: 0,
-        patience: Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
     };
     let errors = as_ranks(fake::pmi1(2, 1024), move |mut manager| {
         if manager.rank() == 1 {
-            return launched(manager, &road).map(drop).err();
+            return launched(manager, &settings).map(drop).err();
         }
-        let card = crate::endpoint_record::EndpointRecord::own("", None, 0).expect("a card");
-        exchange(manager.as_mut(), "card", &card.encode()).expect("an exchange");
+        let record = crate::endpoint_record::EndpointRecord::own("", None, 0).expect("a record");
+        exchange(manager.as_mut(), "card", &record.encode()).expect("an exchange");
         None
     });
     let error = errors[1]

@@ -11,8 +11,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Bytes of a line at most. MPICH's buffers have 1024 to 4096; whoever sends more than this is no
-/// PMI.
+/// Bytes of a line at most. MPICH's buffers have 1024 to 4096; a peer that sends more than this is
+/// no PMI.
 pub const LINE_MAX: usize = 64 * 1024;
 
 /// Why bytes are no PMI-1 message, or a message cannot be written.

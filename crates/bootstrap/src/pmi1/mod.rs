@@ -3,14 +3,14 @@
 //! Spoken by Hydra (MPICH, Intel MPI), by Slurm's pmi2 plugin, by Flux, and by Mica's own mpiexec
 //! when a job spans nodes. The store of values is flat: this rank's keys carry its rank.
 //!
-//! | asked | answered |
+//! | request | answer |
 //! |---|---|
 //! | `init pmi_version=1 pmi_subversion=1` | `response_to_init rc=0` |
 //! | `get_maxes` | `maxes kvsname_max= keylen_max= vallen_max=` |
 //! | `get_appnum`, `get_universe_size` | `appnum appnum=`, `universe_size size=` |
 //! | `get_my_kvsname` | `my_kvsname kvsname=` |
 //! | `put kvsname= key= value=` | `put_result rc=0` |
-//! | `barrier_in` | `barrier_out`, when all ranks have asked |
+//! | `barrier_in` | `barrier_out`, when all ranks have sent it |
 //! | `get kvsname= key=` | `get_result rc=0 value=` |
 //! | `finalize` | `finalize_ack` |
 //! | `abort exitcode=` | nothing: the launcher ends the job |
@@ -21,7 +21,7 @@ use std::io;
 
 use mica_node::handover::LauncherSocket;
 
-use crate::{BootstrapError, ProcessManager, parts};
+use crate::{BootstrapError, ProcessManager, long_value};
 use message::{MessageError, MessageLines, Pmi1Message};
 
 const MANAGER: &str = "PMI-1";
@@ -32,7 +32,7 @@ const VALUE_MAX: usize = 800;
 /// A connection to a launcher that speaks PMI-1.
 #[derive(Debug)]
 pub struct Pmi1 {
-    talk: LineDialogue,
+    dialogue: LineDialogue,
     rank: u32,
     size: u32,
     appnum: Option<u32>,
@@ -46,30 +46,30 @@ impl Pmi1 {
     ///
     /// # Errors
     /// When the launcher is gone, or is none.
-    pub fn connect(wire: LauncherSocket, rank: u32, size: u32) -> Result<Pmi1, BootstrapError> {
-        let mut talk = LineDialogue::new(wire, MANAGER);
+    pub fn connect(socket: LauncherSocket, rank: u32, size: u32) -> Result<Pmi1, BootstrapError> {
+        let mut dialogue = LineDialogue::new(socket, MANAGER);
         let init = Pmi1Message::new("init").with("pmi_version", 1);
-        talk.ask(&init.with("pmi_subversion", 1), "response_to_init")?;
+        dialogue.ask(&init.with("pmi_subversion", 1), "response_to_init")?;
         let maxes = Pmi1Message::new("get_maxes");
-        let answer = talk.ask(&maxes, "maxes")?;
-        let value_max: usize = talk.read(&maxes, answer.number("vallen_max"))?;
+        let answer = dialogue.ask(&maxes, "maxes")?;
+        let value_max: usize = dialogue.read(&maxes, answer.number("vallen_max"))?;
         // Some count the NUL at the end; and with older ones a whole line has to fit 1024 bytes.
         let value_max = value_max.saturating_sub(1).min(VALUE_MAX);
         if value_max < 16 {
             let reason = format!("vallen_max={value_max}, too short for any value");
-            return Err(talk.refused(&maxes, reason));
+            return Err(dialogue.refused(&maxes, reason));
         }
-        let asked = Pmi1Message::new("get_appnum");
-        let answer = talk.ask(&asked, "appnum")?;
-        let appnum: i64 = talk.read(&asked, answer.number("appnum"))?;
-        let asked = Pmi1Message::new("get_universe_size");
-        let answer = talk.ask(&asked, "universe_size")?;
-        let universe: i64 = talk.read(&asked, answer.number("size"))?;
-        let asked = Pmi1Message::new("get_my_kvsname");
-        let answer = talk.ask(&asked, "my_kvsname")?;
-        let kvsname = talk.read(&asked, answer.text("kvsname"))?.to_owned();
+        let request = Pmi1Message::new("get_appnum");
+        let answer = dialogue.ask(&request, "appnum")?;
+        let appnum: i64 = dialogue.read(&request, answer.number("appnum"))?;
+        let request = Pmi1Message::new("get_universe_size");
+        let answer = dialogue.ask(&request, "universe_size")?;
+        let universe: i64 = dialogue.read(&request, answer.number("size"))?;
+        let request = Pmi1Message::new("get_my_kvsname");
+        let answer = dialogue.ask(&request, "my_kvsname")?;
+        let kvsname = dialogue.read(&request, answer.text("kvsname"))?.to_owned();
         Ok(Pmi1 {
-            talk,
+            dialogue,
             rank,
             size,
             // -1: the launcher does not know.
@@ -107,31 +107,33 @@ impl ProcessManager for Pmi1 {
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
-        parts::check(key, value)?;
-        for (key, part) in parts::cut(&parts::of_rank(self.rank, key), value, self.value_max) {
+        long_value::check(key, value)?;
+        for (key, part) in
+            long_value::cut(&long_value::of_rank(self.rank, key), value, self.value_max)
+        {
             let put = Pmi1Message::new("put").with("kvsname", &self.kvsname);
             let put = put.with("key", key).with("value", part);
-            self.talk.ask(&put, "put_result")?;
+            self.dialogue.ask(&put, "put_result")?;
         }
         Ok(())
     }
 
     fn fence(&mut self) -> Result<(), BootstrapError> {
         let barrier = Pmi1Message::new("barrier_in");
-        self.talk.ask(&barrier, "barrier_out").map(drop)
+        self.dialogue.ask(&barrier, "barrier_out").map(drop)
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
-        let key = parts::of_rank(rank, key);
-        let (talk, kvsname) = (&mut self.talk, &self.kvsname);
-        let value = parts::join(&key, |key| {
+        let key = long_value::of_rank(rank, key);
+        let (dialogue, kvsname) = (&mut self.dialogue, &self.kvsname);
+        let value = long_value::join(&key, |key| {
             let get = Pmi1Message::new("get")
                 .with("kvsname", kvsname)
                 .with("key", key);
-            let answer = talk.ask(&get, "get_result")?;
-            talk.read(&get, answer.text("value")).map(str::to_owned)
+            let answer = dialogue.ask(&get, "get_result")?;
+            dialogue.read(&get, answer.text("value")).map(str::to_owned)
         })?;
-        value.ok_or_else(|| BootstrapError::Stranger {
+        value.ok_or_else(|| BootstrapError::BadRecord {
             rank,
             what: format!("published something else than Mica does under {key}"),
         })
@@ -139,37 +141,37 @@ impl ProcessManager for Pmi1 {
 
     fn abort(&mut self, code: i32, _message: &str) -> Result<(), BootstrapError> {
         // No text: what a launcher does with one differs, and the caller has said it.
-        self.talk
-            .tell(&Pmi1Message::new("abort").with("exitcode", code))
+        self.dialogue
+            .send(&Pmi1Message::new("abort").with("exitcode", code))
     }
 
     fn finalize(&mut self) -> Result<(), BootstrapError> {
         let finalize = Pmi1Message::new("finalize");
-        self.talk.ask(&finalize, "finalize_ack").map(drop)
+        self.dialogue.ask(&finalize, "finalize_ack").map(drop)
     }
 }
 
 /// Questions and answers in lines.
 #[derive(Debug)]
 pub(crate) struct LineDialogue {
-    pub(crate) wire: LauncherSocket,
+    pub(crate) socket: LauncherSocket,
     manager: &'static str,
     lines: MessageLines,
 }
 
 impl LineDialogue {
-    pub(crate) fn new(wire: LauncherSocket, manager: &'static str) -> LineDialogue {
+    pub(crate) fn new(socket: LauncherSocket, manager: &'static str) -> LineDialogue {
         LineDialogue {
-            wire,
+            socket,
             manager,
             lines: MessageLines::new(),
         }
     }
 
     /// Sends a message to which there is no answer.
-    fn tell(&mut self, message: &Pmi1Message) -> Result<(), BootstrapError> {
+    fn send(&mut self, message: &Pmi1Message) -> Result<(), BootstrapError> {
         let line = self.read(message, message.to_line())?;
-        self.wire
+        self.socket
             .send(line.as_bytes())
             .map_err(|source| self.lost(message, source))
     }
@@ -180,14 +182,14 @@ impl LineDialogue {
         message: &Pmi1Message,
         expected: &str,
     ) -> Result<Pmi1Message, BootstrapError> {
-        self.tell(message)?;
+        self.send(message)?;
         let answer = loop {
             let next = self.lines.next_message();
             if let Some(answer) = self.read(message, next)? {
                 break answer;
             }
             let mut bytes = [0; 4096];
-            match self.wire.receive(&mut bytes) {
+            match self.socket.receive(&mut bytes) {
                 Ok(0) => return Err(self.lost(message, end(self.lines.pending()))),
                 Ok(n) => self.lines.push(&bytes[..n]),
                 Err(source) => return Err(self.lost(message, source)),
@@ -198,22 +200,22 @@ impl LineDialogue {
 
     pub(crate) fn read<T>(
         &self,
-        asked: &Pmi1Message,
+        request: &Pmi1Message,
         result: Result<T, MessageError>,
     ) -> Result<T, BootstrapError> {
-        result.map_err(|error| self.refused(asked, error.to_string()))
+        result.map_err(|error| self.refused(request, error.to_string()))
     }
 
-    pub(crate) fn refused(&self, asked: &Pmi1Message, answer: String) -> BootstrapError {
-        refused(self.manager, asked, answer)
+    pub(crate) fn refused(&self, request: &Pmi1Message, answer: String) -> BootstrapError {
+        refused(self.manager, request, answer)
     }
 
-    fn lost(&self, asked: &Pmi1Message, source: io::Error) -> BootstrapError {
-        lost(self.manager, asked, source)
+    fn lost(&self, request: &Pmi1Message, source: io::Error) -> BootstrapError {
+        lost(self.manager, request, source)
     }
 }
 
-/// What it means that the stream has ended with so many bytes of an answer.
+/// The error when the stream ends after some bytes of an answer.
 pub(crate) fn end(pending: usize) -> io::Error {
     let what = match pending {
         0 => "it closed the connection".to_owned(),
@@ -225,7 +227,7 @@ pub(crate) fn end(pending: usize) -> io::Error {
 /// The answer if it is the one expected and says that all went well.
 pub(crate) fn judge(
     manager: &'static str,
-    asked: &Pmi1Message,
+    request: &Pmi1Message,
     answer: Pmi1Message,
     expected: &str,
 ) -> Result<Pmi1Message, BootstrapError> {
@@ -233,29 +235,29 @@ pub(crate) fn judge(
     if answer.command() == expected && well {
         return Ok(answer);
     }
-    Err(refused(manager, asked, shown(&answer)))
+    Err(refused(manager, request, shown(&answer)))
 }
 
 pub(crate) fn refused(
     manager: &'static str,
-    asked: &Pmi1Message,
+    request: &Pmi1Message,
     answer: String,
 ) -> BootstrapError {
     BootstrapError::Refused {
         manager,
-        call: shown(asked),
+        call: shown(request),
         answer,
     }
 }
 
 pub(crate) fn lost(
     manager: &'static str,
-    asked: &Pmi1Message,
+    request: &Pmi1Message,
     source: io::Error,
 ) -> BootstrapError {
     BootstrapError::Lost {
         manager,
-        call: shown(asked),
+        call: shown(request),
         source,
     }
 }

@@ -4,14 +4,14 @@
 //! its length before it ([`message`]). Values of this rank carry its rank in their key, as in
 //! PMI-1.
 //!
-//! | asked | answered |
+//! | request | answer |
 //! |---|---|
 //! | `cmd=init pmi_version=2 pmi_subversion=0` (line) | `cmd=response_to_init rc=0` (line) |
 //! | `fullinit pmijobid= pmirank= threaded=` | `fullinit-response rank= size= appnum=` |
 //! | `job-getid` | `job-getid-response jobid=` |
 //! | `info-getjobattr key= wait=` | `info-getjobattr-response found= value=` |
 //! | `kvs-put key= value=` | `kvs-put-response` |
-//! | `kvs-fence` | `kvs-fence-response`, when all ranks have asked |
+//! | `kvs-fence` | `kvs-fence-response`, when all ranks have sent it |
 //! | `kvs-get jobid= srcid= key=` | `kvs-get-response found= value=` |
 //! | `finalize` | `finalize-response` |
 //! | `abort isworld= msg=` | nothing: the launcher ends the job |
@@ -22,7 +22,7 @@ use mica_node::handover::LauncherSocket;
 
 use crate::pmi1::message::{MessageError, Pmi1Message};
 use crate::pmi1::{LineDialogue, end, judge, lost, refused};
-use crate::{BootstrapError, ProcessManager, parts};
+use crate::{BootstrapError, ProcessManager, long_value};
 use message::{Frames, to_frame};
 
 const MANAGER: &str = "PMI-2";
@@ -33,7 +33,7 @@ const VALUE_MAX: usize = 1000;
 /// A connection to a launcher that speaks PMI-2.
 #[derive(Debug)]
 pub struct Pmi2 {
-    talk: FrameDialogue,
+    dialogue: FrameDialogue,
     rank: u32,
     size: u32,
     appnum: Option<u32>,
@@ -48,15 +48,15 @@ impl Pmi2 {
     /// # Errors
     /// When the launcher is gone, or is none.
     pub fn connect(
-        wire: LauncherSocket,
+        socket: LauncherSocket,
         rank: u32,
         job_id: Option<&str>,
     ) -> Result<Pmi2, BootstrapError> {
-        let mut lines = LineDialogue::new(wire, MANAGER);
+        let mut lines = LineDialogue::new(socket, MANAGER);
         let init = Pmi1Message::new("init").with("pmi_version", 2);
         lines.ask(&init.with("pmi_subversion", 0), "response_to_init")?;
-        let mut talk = FrameDialogue {
-            wire: lines.wire,
+        let mut dialogue = FrameDialogue {
+            socket: lines.socket,
             frames: Frames::new(),
         };
         let mut init = Pmi1Message::new("fullinit");
@@ -64,20 +64,20 @@ impl Pmi2 {
             init = init.with("pmijobid", job_id);
         }
         let init = init.with("pmirank", rank).with("threaded", "FALSE");
-        let answer = talk.ask(&init, "fullinit-response")?;
-        let told: u32 = read(&init, answer.number("rank"))?;
-        if told != rank {
-            let reason = format!("rank={told}, but PMI_RANK={rank}");
+        let answer = dialogue.ask(&init, "fullinit-response")?;
+        let answered_rank: u32 = read(&init, answer.number("rank"))?;
+        if answered_rank != rank {
+            let reason = format!("rank={answered_rank}, but PMI_RANK={rank}");
             return Err(refused(MANAGER, &init, reason));
         }
         let size: u32 = read(&init, answer.number("size"))?;
         let appnum = answer.get("appnum").and_then(|n| n.parse().ok());
-        let asked = Pmi1Message::new("job-getid");
-        let answer = talk.ask(&asked, "job-getid-response")?;
-        let job_id = read(&asked, answer.text("jobid"))?.to_owned();
-        let universe = talk.attribute("universeSize")?;
+        let request = Pmi1Message::new("job-getid");
+        let answer = dialogue.ask(&request, "job-getid-response")?;
+        let job_id = read(&request, answer.text("jobid"))?.to_owned();
+        let universe = dialogue.attribute("universeSize")?;
         Ok(Pmi2 {
-            talk,
+            dialogue,
             rank,
             size,
             appnum,
@@ -113,37 +113,37 @@ impl ProcessManager for Pmi2 {
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
-        parts::check(key, value)?;
-        for (key, part) in parts::cut(&parts::of_rank(self.rank, key), value, VALUE_MAX) {
+        long_value::check(key, value)?;
+        for (key, part) in long_value::cut(&long_value::of_rank(self.rank, key), value, VALUE_MAX) {
             let put = Pmi1Message::new("kvs-put")
                 .with("key", key)
                 .with("value", part);
-            self.talk.ask(&put, "kvs-put-response")?;
+            self.dialogue.ask(&put, "kvs-put-response")?;
         }
         Ok(())
     }
 
     fn fence(&mut self) -> Result<(), BootstrapError> {
         let fence = Pmi1Message::new("kvs-fence");
-        self.talk.ask(&fence, "kvs-fence-response").map(drop)
+        self.dialogue.ask(&fence, "kvs-fence-response").map(drop)
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
-        let key = parts::of_rank(rank, key);
-        let (talk, job_id) = (&mut self.talk, &self.job_id);
-        let value = parts::join(&key, |key| {
+        let key = long_value::of_rank(rank, key);
+        let (dialogue, job_id) = (&mut self.dialogue, &self.job_id);
+        let value = long_value::join(&key, |key| {
             // srcid is a hint where the value is; -1: none.
             let get = Pmi1Message::new("kvs-get")
                 .with("jobid", job_id)
                 .with("srcid", -1);
             let get = get.with("key", key);
-            let answer = talk.ask(&get, "kvs-get-response")?;
+            let answer = dialogue.ask(&get, "kvs-get-response")?;
             if answer.get("found") == Some("FALSE") {
                 return Err(refused(MANAGER, &get, "found=FALSE".to_owned()));
             }
             read(&get, answer.text("value")).map(str::to_owned)
         })?;
-        value.ok_or_else(|| BootstrapError::Stranger {
+        value.ok_or_else(|| BootstrapError::BadRecord {
             rank,
             what: format!("published something else than Mica does under {key}"),
         })
@@ -153,26 +153,26 @@ impl ProcessManager for Pmi2 {
         // PMI-2 has no field for the code; Hydra and Slurm take the process's own exit status.
         let text = format!("{message} (code {code})");
         let abort = Pmi1Message::new("abort").with("isworld", "TRUE");
-        self.talk.tell(&abort.with("msg", text))
+        self.dialogue.send(&abort.with("msg", text))
     }
 
     fn finalize(&mut self) -> Result<(), BootstrapError> {
         let finalize = Pmi1Message::new("finalize");
-        self.talk.ask(&finalize, "finalize-response").map(drop)
+        self.dialogue.ask(&finalize, "finalize-response").map(drop)
     }
 }
 
 /// Questions and answers in frames.
 #[derive(Debug)]
 struct FrameDialogue {
-    wire: LauncherSocket,
+    socket: LauncherSocket,
     frames: Frames,
 }
 
 impl FrameDialogue {
-    fn tell(&mut self, message: &Pmi1Message) -> Result<(), BootstrapError> {
+    fn send(&mut self, message: &Pmi1Message) -> Result<(), BootstrapError> {
         let frame = read(message, to_frame(message))?;
-        let sent = self.wire.send(&frame);
+        let sent = self.socket.send(&frame);
         sent.map_err(|source| lost(MANAGER, message, source))
     }
 
@@ -181,13 +181,13 @@ impl FrameDialogue {
         message: &Pmi1Message,
         expected: &str,
     ) -> Result<Pmi1Message, BootstrapError> {
-        self.tell(message)?;
+        self.send(message)?;
         loop {
             if let Some(answer) = read(message, self.frames.next_message())? {
                 return judge(MANAGER, message, answer, expected);
             }
             let mut bytes = [0; 4096];
-            match self.wire.receive(&mut bytes) {
+            match self.socket.receive(&mut bytes) {
                 Ok(0) => return Err(lost(MANAGER, message, end(self.frames.pending()))),
                 Ok(n) => self.frames.push(&bytes[..n]),
                 Err(source) => return Err(lost(MANAGER, message, source)),
@@ -210,6 +210,6 @@ impl FrameDialogue {
     }
 }
 
-fn read<T>(asked: &Pmi1Message, result: Result<T, MessageError>) -> Result<T, BootstrapError> {
-    result.map_err(|error| refused(MANAGER, asked, error.to_string()))
+fn read<T>(request: &Pmi1Message, result: Result<T, MessageError>) -> Result<T, BootstrapError> {
+    result.map_err(|error| refused(MANAGER, request, error.to_string()))
 }

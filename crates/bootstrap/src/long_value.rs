@@ -1,4 +1,4 @@
-//! Values of any length in a store whose values are short: cut in parts, under one key each.
+//! Values of any length in a store of short values: cut into parts, each under a key of its own.
 //!
 //! The first part stands under the key itself and begins with the number of parts (`3:...`); part
 //! `i` stands under `KEY-i`.
@@ -12,7 +12,7 @@ const KEY_MAX: usize = 24;
 /// Parts of a value at most; more than this in an answer is no value of ours.
 const PARTS_MAX: usize = 100_000;
 
-/// `rank`'s `key` in a store that does not tell ranks apart.
+/// `rank`'s `key` in a store with one name space for all ranks.
 pub(crate) fn of_rank(rank: u32, key: &str) -> String {
     format!("mica-{rank}-{key}")
 }
@@ -33,7 +33,7 @@ pub(crate) fn check(key: &str, value: &str) -> Result<(), BootstrapError> {
 
 /// Cuts a value into (key, part) with parts of at most `limit` bytes.
 pub(crate) fn cut(key: &str, value: &str, limit: usize) -> Vec<(String, String)> {
-    // The head: the number of parts and a colon.
+    // Room for the number of parts and a colon.
     let room = limit.saturating_sub(8).max(1);
     let parts: Vec<&[u8]> = value.as_bytes().chunks(room).collect();
     let count = parts.len().max(1);
@@ -45,8 +45,8 @@ pub(crate) fn cut(key: &str, value: &str, limit: usize) -> Vec<(String, String)>
         .collect()
 }
 
-/// Puts a value together again: `get` reads what stands under a key. `None` if the first part is
-/// none.
+/// Joins the parts of a value; `get` reads the value of a key. `None` if the first part does not
+/// begin with a count.
 pub(crate) fn join(
     key: &str,
     mut get: impl FnMut(&str) -> Result<String, BootstrapError>,
@@ -71,7 +71,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn keys_and_values_are_checked() {
+    fn rejects_unstorable_keys_and_values() {
         check("card", "1:ab/+=").expect("storable");
         check("card", "").expect("storable");
         let long = "k".repeat(KEY_MAX + 1);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_part_without_its_number_is_no_value() {
+    fn rejects_first_part_without_count() {
         for bad in ["", "abc", "x:abc", "0:", "999999999:x", "-1:x"] {
             let joined = join("k", |_| Ok(bad.to_owned())).expect("no error");
             assert_eq!(joined, None, "{bad}");
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_of_any_length(value in "[!-:<-~]{0,5000}", limit in 9usize..2000) {
+        fn cut_and_join_round_trip(value in "[!-:<-~]{0,5000}", limit in 9usize..2000) {
             let parts: HashMap<String, String> = cut("key", &value, limit).into_iter().collect();
             for part in parts.values() {
                 prop_assert!(part.len() <= limit, "{} > {limit}", part.len());
