@@ -12,10 +12,13 @@ use std::time::Duration;
 use mica_node::process::{Keeper, Signals, outlive_parent, signal, wait_ready};
 
 use crate::auth::{AgentSide, CHALLENGE, Secret};
+use crate::error::doing;
 use crate::link::{BEAT, Link};
-use crate::messages::{Down, NodeJob, Up};
+use crate::messages::{Down, Up};
+use crate::node_job::NodeJob;
 use crate::options::Agent;
-use crate::report::{say, signal_status};
+use crate::rank_end::signal_status;
+use crate::report::say;
 use crate::supervisor::{self, Uplink};
 
 /// Why an agent cannot begin. The remote shell carries this message to the controller.
@@ -26,7 +29,7 @@ enum AgentError {
     #[error("cannot reach mpiexec: {0}")]
     Unreachable(String),
     #[error(transparent)]
-    Launch(#[from] supervisor::LaunchError),
+    Launch(#[from] crate::error::LaunchError),
     #[error("{0}")]
     Lost(#[from] crate::link::LinkLost),
     #[error("mpiexec sent a plan that is not sound")]
@@ -61,11 +64,11 @@ pub fn run(agent: &Agent) -> u8 {
 fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     let secret = read_secret().ok_or(AgentError::NoSecret)?;
     // Before anything else is open: the keeper is a copy of this process.
-    let keeper = Keeper::start().map_err(supervisor::doing("cannot start the keeper process"))?;
+    let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
     let signals = supervisor::take_signals()?;
     let mut link = connect(agent, &secret)?;
     // From now on the end of the connection ends the agent, and leaves it time to clean up.
-    outlive_parent().map_err(supervisor::doing("cannot outlive the remote shell"))?;
+    outlive_parent().map_err(doing("cannot outlive the remote shell"))?;
     let address = link.local_address().map(|address| address.to_string());
     link.send(&Up::Hello {
         node: agent.node.or_else(|| number("SLURM_NODEID")),
@@ -140,7 +143,7 @@ fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Dow
     loop {
         let fds = [signals.as_fd(), link.as_fd()];
         let writes = if link.has_unsent() { &fds[1..] } else { &[] };
-        wait_ready(&fds, writes, Some(BEAT)).map_err(supervisor::doing("poll"))?;
+        wait_ready(&fds, writes, Some(BEAT)).map_err(doing("poll"))?;
         while let Some(number) = signals.next() {
             if [signal::SIGINT, signal::SIGTERM, signal::SIGHUP].contains(&number) {
                 return Err(AgentError::Signal(number));

@@ -21,20 +21,21 @@ use mica_node::topology::Reservation;
 use crate::auth::Secret;
 use crate::departed::DEPARTURE_TIMEOUT;
 use crate::environment;
+use crate::error::{LaunchError, doing};
 use crate::hosts::ranks_text;
 use crate::late::LateArrivals;
+use crate::line_output::OutputTarget;
 use crate::link::{BEAT, Link, LinkLost};
 use crate::listener::AgentListener;
-use crate::messages::{Down, NodeJob, NodeReport, Puts, RankEnd, Up};
+use crate::messages::{Down, Puts, Up};
+use crate::node_job::NodeJob;
 use crate::options::{Agent, AgentLauncher, JobOptions};
-use crate::output::OutputTarget;
 use crate::placement::{JobNodes, NodeRanks, PlacementError, head_addresses};
 use crate::plan::command_line;
+use crate::rank_end::{Cause, NodeReport, RankEnd, signal_name};
 use crate::remote::{RemoteShell, commands};
-use crate::report::{
-    Cause, Ending, RankFailure, first_failure, hang_report, left_note, signal_name,
-};
-use crate::supervisor::{LaunchError, doing, finish_output, take_signals};
+use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
+use crate::supervisor::{finish_output, take_signals};
 use crate::traffic::{self, CounterValues};
 use crate::writer::Writer;
 

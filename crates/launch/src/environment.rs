@@ -10,29 +10,10 @@ use std::path::Path;
 use std::process::Command;
 
 use mica_bootstrap::EXCHANGE_VARIABLE;
-use serde::{Deserialize, Serialize};
 
-use crate::messages::NodeJob;
+use crate::inherit::Inherit;
+use crate::node_job::NodeJob;
 use crate::options::{AgentLauncher, ProgramSection};
-
-/// Which variables of the launcher's own environment ranks get.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Inherit {
-    /// All of it.
-    All,
-    /// These variables.
-    Only(Vec<OsString>),
-}
-
-impl Inherit {
-    /// Whether a variable of the launcher's environment is passed on.
-    pub fn takes(&self, name: &OsStr) -> bool {
-        match self {
-            Inherit::All => true,
-            Inherit::Only(names) => names.iter().any(|known| known == name),
-        }
-    }
-}
 
 /// Variables of other process managers, or for the launcher alone: a rank must not believe that
 /// another process manager started it.

@@ -20,37 +20,46 @@ mod binding;
 mod controller;
 mod departed;
 mod environment;
+mod error;
 mod foreign;
 #[doc(hidden)]
 pub mod hosts;
+mod inherit;
 mod input;
 mod late;
+mod line_output;
 mod link;
 mod listener;
 #[doc(hidden)]
 pub mod messages;
+mod node_job;
 mod options;
 mod output;
+mod output_rules;
 mod pattern;
 mod placement;
 mod plan;
 mod pmi;
+mod rank_end;
 mod rank_set;
 mod ranks;
 mod redirect;
 mod remote;
 mod report;
 mod requests;
+mod shell_words;
 mod supervisor;
 mod tool;
 mod traffic;
+mod widths;
 mod writer;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use controller::ControllerError;
-use messages::NodeJob;
+use line_output::OutputTarget;
+use node_job::NodeJob;
 use options::{CommandRequest, JobOptions};
 use placement::Placement;
 use report::say;
@@ -86,8 +95,7 @@ pub fn main() -> ExitCode {
 
 /// Prints the answer to a question of the user on standard output.
 fn print(text: &str) -> ExitCode {
-    let written =
-        output::own(output::OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
+    let written = output::own(OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

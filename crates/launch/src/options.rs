@@ -13,11 +13,11 @@ use mica_node::tunables::{CHECK, LATE, STATS};
 use serde::{Deserialize, Serialize};
 
 use crate::binding::Binding;
-use crate::environment::Inherit;
 use crate::hosts::Host;
+use crate::inherit::Inherit;
+use crate::output_rules::OutputRules;
 use crate::pattern::NamePattern;
 use crate::rank_set::RankSet;
-use crate::redirect::OutputRules;
 use crate::tool::Tool;
 
 mod config_file;
@@ -26,7 +26,6 @@ mod help;
 mod table;
 mod variables;
 
-pub use config_file::words as shell_words;
 pub use help::help;
 use table::options;
 

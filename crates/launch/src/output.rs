@@ -13,8 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
-pub use crate::messages::OutputTarget;
-use crate::redirect::{LineLabel, OutputFile};
+use crate::line_output::{LineLabel, OutputFile, OutputTarget};
 
 /// Bytes of one rank's stream in flight; above this, the rank has to wait until they are written.
 pub const WINDOW: usize = 256 << 10;

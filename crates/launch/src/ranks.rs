@@ -16,16 +16,18 @@ use mica_node::segment::{JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};
 
 use crate::departed::{Doing, WaitingRank};
+use crate::error::{LaunchError, doing};
 use crate::input::Input;
 use crate::late::LateArrivals;
-use crate::messages::{NodeJob, NodeReport, RankEnd};
-use crate::output::{OutputTarget, RankStream};
+use crate::line_output::OutputTarget;
+use crate::node_job::NodeJob;
+use crate::output::RankStream;
 use crate::plan::{NodePlan, RankPlan};
 use crate::pmi;
+use crate::rank_end::{Cause, NodeReport, RankEnd, RankStage};
 use crate::redirect::Redirect;
-use crate::report::{Cause, RankStage, end_text, hang_line, say};
+use crate::report::{end_text, hang_line, say};
 use crate::requests::Requests;
-use crate::supervisor::{LaunchError, doing};
 use crate::traffic::CounterValues;
 
 mod command;

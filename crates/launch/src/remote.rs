@@ -13,7 +13,7 @@ use crate::auth::Secret;
 use crate::options::{Agent, AgentLauncher};
 use crate::output::Pipe;
 use crate::placement::{JobNodes, is_this_machine};
-use crate::report::signal_name;
+use crate::rank_end::signal_name;
 
 /// A command that starts an agent, or, with Slurm, all of them.
 #[derive(Debug, PartialEq)]

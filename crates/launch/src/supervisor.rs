@@ -19,18 +19,18 @@ use mica_node::process::{
     Keeper, Signals, adopt_orphans, allow_many_descriptors, host_name, is_foreground, is_ignored,
     signal, stop_self, wait_ready,
 };
-use mica_node::segment::SegmentError;
 
 use crate::departed::DepartedRanks;
+use crate::error::{LaunchError, doing};
 use crate::link::{BEAT, LinkLost};
-use crate::messages::{Down, NodeJob, Puts, RankEnd, Up};
+use crate::messages::{Down, Puts, Up};
+use crate::node_job::NodeJob;
 use crate::options::JobOptions;
 use crate::output::RankStream;
 use crate::plan::{NodePlan, command_line};
+use crate::rank_end::{Cause, RankEnd, signal_name, signal_status};
 use crate::ranks::{Connect, RankProcesses};
-use crate::report::{
-    Cause, Ending, RankFailure, first_failure, hang_report, left_note, signal_name, signal_status,
-};
+use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
 use crate::traffic;
 use crate::writer::Writer;
 
@@ -38,68 +38,6 @@ mod events;
 mod master;
 
 pub use master::{InvokingUser, Master, OutputSettled, Uplink, settle};
-
-/// The launcher could not start the job.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// A system call that the launcher needs failed.
-    #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The shared memory of the job could not be created.
-    #[error("cannot create the job's shared memory: {0}")]
-    Segment(#[from] SegmentError),
-    /// A file for the ranks' output cannot be opened.
-    #[error("{0}")]
-    OutputFile(io::Error),
-    /// A debugger or another tool cannot be used.
-    #[error(transparent)]
-    Tool(#[from] crate::tool::ToolError),
-    /// A program is linked to another MPI library, which this launcher does not support.
-    #[error(
-        "{program} is linked to Open MPI ({library}), whose ranks need a PMIx launcher: under Mica's mpiexec each of the {ranks} would take itself for rank 0 of 1; start it with Open MPI's mpirun, or build it with Mica's mpicc (MICA_FOREIGN_MPI=start starts {ranks} jobs of one all the same)"
-    )]
-    ForeignProgram {
-        /// The program.
-        program: String,
-        /// The library that it needs.
-        library: String,
-        /// Ranks of the job.
-        ranks: u32,
-    },
-    /// A program could not be started.
-    #[error("cannot start {program:?} for rank {rank}: {source}{hint}")]
-    Exec {
-        /// The program.
-        program: String,
-        /// The rank.
-        rank: u32,
-        /// The system's error.
-        source: io::Error,
-        /// What may help.
-        hint: String,
-    },
-}
-
-impl LaunchError {
-    /// The exit status, as a shell would choose it.
-    pub fn status(&self) -> u8 {
-        match self {
-            LaunchError::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
-            LaunchError::Exec { .. } => 126,
-            _ => crate::INTERNAL,
-        }
-    }
-}
-
-/// Turns the error of a system call into a [`LaunchError`] that names what was tried.
-pub fn doing(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
-    move |source| LaunchError::System { what, source }
-}
 
 /// Time for a killed rank to die. Freeing hundreds of gigabytes takes seconds.
 const KILL_LIMIT: Duration = Duration::from_secs(20);

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::shell_words;
 use crate::rank_set::RankSet;
+use crate::shell_words::shell_words;
 
 /// The debugger, if MICA_DEBUGGER names no other.
 const DEBUGGER: &str = "gdb -q";

@@ -15,7 +15,8 @@ use std::thread::JoinHandle;
 
 use mica_node::process::{set_nonblocking, wait_ready};
 
-use crate::output::{OutputTarget, is_one_file, own};
+use crate::line_output::OutputTarget;
+use crate::output::{is_one_file, own};
 
 /// Text, and the source to inform when it is written.
 type Item = (OutputTarget, Vec<u8>, Option<u32>);

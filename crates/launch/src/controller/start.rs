@@ -4,7 +4,8 @@
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
 use super::*;
-use crate::plan::{Grant, NodePlan};
+use crate::plan::NodePlan;
+use crate::widths::Grant;
 
 impl Controller<'_> {
     /// Starts the remote shells.

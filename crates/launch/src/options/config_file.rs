@@ -5,6 +5,7 @@
 //! shell. A line without a program sets options of the whole job.
 
 use super::*;
+use crate::shell_words::shell_words;
 
 impl OptionParser {
     /// Reads the sections of a file.
@@ -72,7 +73,7 @@ fn lines(text: &str) -> Vec<Line> {
             }
             _ => joined.push_str(line),
         }
-        let words = words(&std::mem::take(&mut joined));
+        let words = shell_words(&std::mem::take(&mut joined));
         if !words.as_ref().is_ok_and(Vec::is_empty) {
             all.push((first, words));
         }
@@ -80,70 +81,9 @@ fn lines(text: &str) -> Vec<Line> {
     all
 }
 
-/// Splits a line into words as a shell does: blanks separate, quotes and backslashes keep together,
-/// `#` begins a comment.
-///
-/// # Errors
-/// A message about what is wrong.
-pub fn words(line: &str) -> Result<Vec<OsString>, String> {
-    let mut words: Vec<OsString> = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some('"') | None, '\\') => {
-                let next = chars
-                    .next()
-                    .ok_or("a backslash at the end of the last line")?;
-                let word = word.get_or_insert_default();
-                if quote.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
-                    word.push('\\');
-                }
-                word.push(next);
-            }
-            (Some(_), c) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, '#') if word.is_none() => break,
-            (None, c) if c.is_whitespace() => words.extend(word.take().map(OsString::from)),
-            (None, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    if let Some(open) = quote {
-        return Err(format!("a quote ({open}) is not closed"));
-    }
-    words.extend(word.map(OsString::from));
-    Ok(words)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn texts(line: &str) -> Vec<String> {
-        let words = words(line).unwrap();
-        words
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect()
-    }
-
-    #[test]
-    fn words_are_those_of_a_shell() {
-        assert_eq!(texts("  -n 2  ./a b"), ["-n", "2", "./a", "b"]);
-        assert_eq!(
-            texts(r#"'a b' "c \"d\" \e" f\ g ''"#),
-            ["a b", r#"c "d" \e"#, "f g", ""]
-        );
-        assert_eq!(texts("a#b # rest"), ["a#b"]);
-        assert!(texts("# all").is_empty());
-        assert!(words("'a").unwrap_err().contains("not closed"));
-        assert!(words("a \\").is_err());
-    }
 
     #[test]
     fn lines_are_joined_and_numbered() {

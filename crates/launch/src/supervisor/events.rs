@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::*;
 use crate::input::Input;
-use crate::messages::OutputTarget;
+use crate::line_output::OutputTarget;
 
 /// What was polled, in order: where the descriptors of each kind begin.
 struct Polled {

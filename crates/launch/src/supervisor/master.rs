@@ -8,10 +8,11 @@ use mica_node::process::{Signals, signal, stop_self, wait_ready};
 
 use super::LaunchError;
 use super::doing;
+use crate::line_output::OutputTarget;
 use crate::link::{BEAT, Link};
 use crate::messages::{Down, Up};
 use crate::options::JobOptions;
-use crate::output::{self, OutputTarget};
+use crate::output;
 use crate::writer::Writer;
 
 /// Bytes of output that an agent sends before the controller has written them.

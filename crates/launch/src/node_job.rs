@@ -1,0 +1,220 @@
+//! A node's part of a job, as the controller sends it to the node's agent.
+
+use std::ffi::OsString;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use mica_node::handover::nonce;
+use mica_node::process::host_name;
+use serde::{Deserialize, Serialize};
+
+use crate::binding::Binding;
+use crate::inherit::Inherit;
+use crate::options::{JobOptions, ProgramSection};
+use crate::output::is_one_file;
+use crate::output_rules::OutputRules;
+use crate::pattern::PatternRank;
+use crate::rank_set::RankSet;
+use crate::tool::Tool;
+use crate::widths::{Grant, Widths};
+
+/// The variable that makes ranks use the network among themselves.
+const NET: &str = "MICA_NET";
+
+/// A node's part of a job: everything that is needed to run its ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeJob {
+    /// The name of this host in the job.
+    pub host: String,
+    /// Ranks on all nodes.
+    pub size: u32,
+    /// The ranks on this node, in ascending order.
+    pub members: Vec<u32>,
+    /// Number in `sections` of each of them.
+    pub section_of: Vec<u32>,
+    /// The programs of the job.
+    pub sections: Vec<ProgramSection>,
+    /// The environment of all ranks; that of the sections is applied after it.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The controller's own environment, for ranks that inherit it.
+    pub inherited: Vec<(OsString, OsString)>,
+    /// Which variables of the launcher's environment ranks get, unless their section says
+    /// otherwise.
+    pub inherit: Inherit,
+    /// The working directory of programs that name none; `None` for that of this process.
+    pub directory: Option<OsString>,
+    /// Labels and files for output.
+    pub output: OutputRules,
+    /// The ranks that get standard input.
+    pub input: RankSet,
+    /// Commands that ranks' programs are started under.
+    pub tools: Vec<Tool>,
+    /// Standard output and standard error lead to the same file, and remain one stream.
+    pub one_stream: bool,
+    /// Say what is started.
+    pub verbose: bool,
+    /// Time between asking ranks to end and killing them.
+    pub grace: Duration,
+    /// Say what each rank is bound to.
+    pub report_bindings: bool,
+    /// Where ranks run.
+    pub binding: Binding,
+    /// Cores of each rank, by section.
+    pub widths: Widths,
+    /// The processors of this machine that the controller grants; `None`: this process finds out.
+    pub grant: Option<Grant>,
+    /// Number of this node in the job.
+    pub node: u32,
+    /// All ranks of the job on this machine: several virtual nodes share its cores.
+    pub machine_ranks: u32,
+    /// The index, among these, of the first one on this node.
+    pub machine_first: u32,
+    /// Report what the ranks sent, after they have ended.
+    pub traffic: bool,
+    /// Report the late arrivals that they counted.
+    pub late: bool,
+    /// Ranks need a process manager (PMI) to exchange addresses.
+    pub pmi: bool,
+    /// Identifies this job among others that have ranks on the same hosts.
+    pub name: String,
+    /// The interface that ranks shall use: its name, or "" for the one by which the controller is
+    /// reached.
+    pub interface: Option<String>,
+    /// The controller is lost when it is silent for this long.
+    pub host_timeout: Duration,
+}
+
+impl NodeJob {
+    /// The whole job on this node.
+    pub fn all_here(options: &JobOptions) -> NodeJob {
+        let ranks = options.ranks();
+        NodeJob::part(options, (0..ranks as u32).collect())
+    }
+
+    /// The part of these ranks. Fields that only the controller knows have the values of a job on
+    /// one node.
+    pub fn part(options: &JobOptions, members: Vec<u32>) -> NodeJob {
+        let sections = options.sections.iter().zip(0..);
+        let section_of: Vec<u32> = sections
+            .flat_map(|(section, number)| std::iter::repeat_n(number, section.ranks))
+            .collect();
+        NodeJob {
+            host: host_name(),
+            size: section_of.len() as u32,
+            section_of: members
+                .iter()
+                .map(|&rank| section_of[rank as usize])
+                .collect(),
+            sections: options.sections.clone(),
+            environment: environment(options),
+            inherited: Vec::new(),
+            inherit: options.inherit.clone(),
+            directory: None,
+            output: options.output.clone(),
+            input: options.input.clone(),
+            tools: options.tools.clone(),
+            one_stream: is_one_file(),
+            verbose: options.verbose,
+            grace: options.grace,
+            report_bindings: options.report_bindings,
+            binding: options.binding.clone(),
+            widths: Widths::of(options),
+            grant: None,
+            node: 0,
+            machine_ranks: members.len() as u32,
+            machine_first: 0,
+            traffic: false,
+            late: false,
+            // Over a network, even on one node, ranks must exchange addresses.
+            pmi: options.sets(NET, "loopback"),
+            name: job_name().to_owned(),
+            interface: None,
+            host_timeout: options.host_timeout,
+            members,
+        }
+    }
+
+    /// Whether a rank gets standard input.
+    pub fn takes_input(&self, rank: u32) -> bool {
+        self.input.contains(rank)
+    }
+
+    /// The rank that output patterns are filled in for.
+    pub fn pattern_rank(&self, rank: u32) -> PatternRank {
+        PatternRank {
+            rank,
+            size: self.size,
+            node: self.node,
+            host: self.host.clone(),
+        }
+    }
+
+    /// Whether the fields are consistent, so that no index into them is out of range.
+    pub fn is_sound(&self) -> bool {
+        let sections = self.sections.len() as u32;
+        self.members.len() == self.section_of.len()
+            && !self.members.is_empty()
+            && self.members.is_sorted_by(|a, b| a < b)
+            && self.members.iter().all(|&rank| rank < self.size)
+            && self.section_of.iter().all(|&number| number < sections)
+            && self.sections.iter().all(|s| !s.command.is_empty())
+            && self.widths.are_for(self.sections.len())
+            && self.machine_first as usize + self.members.len() <= self.machine_ranks as usize
+    }
+}
+
+/// The environment that the command line gives to all ranks, and what its other options add to it.
+fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
+    let mut all = Vec::new();
+    if let Some((low, high)) = options.ports {
+        // Variables of libfabric; what the user sets comes after them and wins.
+        let names = [
+            ("FI_TCP_PORT_LOW_RANGE", low),
+            ("FI_TCP_PORT_HIGH_RANGE", high),
+        ];
+        let unset = names
+            .into_iter()
+            .filter(|(name, _)| std::env::var_os(name).is_none());
+        all.extend(unset.map(|(name, port)| (name.into(), port.to_string().into())));
+    }
+    all.extend(options.environment.iter().cloned());
+    all
+}
+
+/// The name of this mpiexec's job. Other libraries derive the names of shared objects from it
+/// (MPICH that of a file in /dev/shm, which a killed job leaves behind), so host and process id are
+/// not enough: containers may share that folder and reuse process ids.
+fn job_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let nonce = nonce().map_or(0, |bytes| u64::from_le_bytes(first_half(bytes)));
+        format!("kvs_{}_{}_{nonce:016x}", host_name(), std::process::id())
+    })
+}
+
+fn first_half(bytes: [u8; 16]) -> [u8; 8] {
+    std::array::from_fn(|at| bytes[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{CommandRequest, parse};
+
+    fn job() -> NodeJob {
+        let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 -env B 2 a b : -n 3 -wdir / -envnone c";
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        match parse(&words).unwrap() {
+            CommandRequest::Run(options) => NodeJob::part(&options, vec![1, 4]),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_part_knows_its_programs() {
+        let job = job();
+        assert_eq!((job.size, &job.section_of[..]), (5, &[0, 1][..]));
+        assert_eq!(job.sections[1].command, ["c"]);
+        assert!(job.takes_input(1) && !job.takes_input(4) && job.is_sound());
+    }
+}
