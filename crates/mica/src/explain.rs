@@ -28,8 +28,8 @@ use mica_policy::{
 #[derive(Args)]
 pub struct ExplainQuestion {
     /// Show which path a message of SIZE bytes (K, M, G) takes, with the numbers for and against
-    /// each path; or, as in `--explain allreduce 64K -n 8`, which algorithm a collective takes among
-    /// the ranks of a node.
+    /// each path; or, as in `--explain allreduce 64K -n 8`, which algorithm a collective takes
+    /// among the ranks of a node.
     #[arg(long, value_names = ["COLLECTIVE", "SIZE"], num_args = 1..=2, value_parser = word,
           conflicts_with_all = ["json", "topology"])]
     explain: Vec<ExplainWord>,

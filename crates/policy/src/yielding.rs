@@ -18,9 +18,9 @@
 //!
 //! **Spin limit.** A program that tests ten requests in a row and then computes appears at first as
 //! if it only polled. Each time that it is seen to compute after it has yielded, the pure polling
-//! time that a yield requires (`spin_limit_ns`) doubles; many yields without that halve it again. The
-//! gap after a yield is not judged, because the other ranks have evicted the caches; so that there
-//! are other gaps to judge, one yield in [`CHECK_EVERY`] is skipped.
+//! time that a yield requires (`spin_limit_ns`) doubles; many yields without that halve it again.
+//! The gap after a yield is not judged, because the other ranks have evicted the caches; so that
+//! there are other gaps to judge, one yield in [`CHECK_EVERY`] is skipped.
 //!
 //! **Slice.** For a program that computes, each yield costs cache content and, if other jobs
 //! compete for the core, the duration of one of their time slices. So each yield after which the

@@ -2,9 +2,10 @@
 //! a program would use them.
 //!
 //! Messages come first, level by level: a part is the cost of a path. Then collectives: a part is a
-//! figure of the file's `[collective]` sections, and everything that was accepted of messages is one
-//! more part, since collectives are chosen by those costs as well. Each comparison runs `calibrate`
-//! or `calibrate_coll` in rounds, alternately with a tuning file of the subset and with none.
+//! figure of the file's `[collective]` sections, and everything that was accepted of messages is
+//! one more part, since collectives are chosen by those costs as well. Each comparison runs
+//! `calibrate` or `calibrate_coll` in rounds, alternately with a tuning file of the subset and with
+//! none.
 //!
 //! Cases that a ping-pong does not show are not compared: skewed receivers, overlap and ranks that
 //! share cores. The same figures decide them, so they change only where another case was shown to
@@ -473,7 +474,8 @@ fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
     found
 }
 
-/// Returns all figures that are accepted, where `messages` are the accepted message costs and their `gain`.
+/// Returns all figures that are accepted, where `messages` are the accepted message costs and their
+/// `gain`.
 pub fn collectives(
     runs: &dyn ProbeRuns,
     effort: Effort,

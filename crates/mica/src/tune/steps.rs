@@ -4,10 +4,10 @@
 //! | figure | measured by |
 //! |---|---|
 //! | `sync_ns` | a barrier of two ranks through the shared area |
-//! | `copy` | broadcasts between two ranks through the shared area, less their stamps and the first piece |
+//! | `copy` | broadcasts between two ranks through the area, less their stamps and the first piece |
 //! | `expose_ns` | a short broadcast between two ranks by direct copy, less its stamps |
 //! | `round_ns` | a barrier of two ranks by messages, less its message |
-//! | `switch_ns` | a barrier through the shared area of twice as many ranks as cores, less its stamps |
+//! | `switch_ns` | a barrier through the area of twice as many ranks as cores, less its stamps |
 //! | `reduce_byte_ns` | `MPI_Reduce_local` |
 //!
 //! A figure that cannot be measured, because the program or the family is missing, keeps its value.

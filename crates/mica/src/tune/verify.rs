@@ -1,5 +1,5 @@
-//! Decides which of the measured figures are accepted: those that make choices faster, as verified by
-//! measuring.
+//! Decides which of the measured figures are accepted: those that make choices faster, as verified
+//! by measuring.
 //!
 //! A fit deviates from its points, and that can decide between two paths of nearly the same cost.
 //! So what was fitted is only a candidate. For every probe (a message of some length, a call of a

@@ -134,7 +134,7 @@ impl<'a> MessageFormulas<'a> {
         loads.into_iter().fold(Load::NOTHING, Load::then)
     }
 
-    // One arm per algorithm, each a few lines: longer than a screen, but a table to be read row by row.
+    // Longer than a screen: a table with one arm for each algorithm.
     pub fn load(&self, question: &CollectiveCall, algorithm: Algorithm) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let rounds = log2(ranks);
