@@ -37,7 +37,7 @@ mod unwind {
     unsafe extern "C" {
         #[link_name = "_Unwind_Backtrace"]
         pub fn backtrace(
-            look: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+            visit: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
             argument: *mut c_void,
         ) -> c_int;
         #[link_name = "_Unwind_GetIP"]
@@ -54,7 +54,7 @@ fn caller() -> Caller {
         site: u64,
     }
 
-    extern "C" fn look(frame: *mut c_void, walk: *mut c_void) -> c_int {
+    extern "C" fn visit_frame(frame: *mut c_void, walk: *mut c_void) -> c_int {
         // SAFETY: the pointer given to `backtrace`; no other code uses it until that returns.
         let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
         // SAFETY: a frame that is being visited.
@@ -80,8 +80,8 @@ fn caller() -> Caller {
         entry: 0,
         site: 0,
     };
-    // SAFETY: `look` takes what it is given here, keeps nothing of it and does not unwind.
-    unsafe { unwind::backtrace(look, (&raw mut walk).cast()) };
+    // SAFETY: `visit_frame` uses its arguments only during the call and does not unwind.
+    unsafe { unwind::backtrace(visit_frame, (&raw mut walk).cast()) };
     match walk.site {
         0 => Caller::default(),
         site => Caller {
@@ -128,7 +128,7 @@ fn object_of(address: u64) -> Option<Object> {
         found: Option<Object>,
     }
 
-    unsafe extern "C" fn look(
+    unsafe extern "C" fn visit_object(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         search: *mut c_void,
@@ -174,8 +174,8 @@ fn object_of(address: u64) -> Option<Object> {
         address,
         found: None,
     };
-    // SAFETY: `look` takes what it is given here and keeps nothing of it.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    // SAFETY: `visit_object` uses its arguments only during the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit_object), (&raw mut search).cast()) };
     search.found
 }
 
@@ -205,8 +205,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_of_this_program_is_named() {
-        let here = an_address_of_this_program_is_named as *const () as u64;
+    fn names_address_in_program() {
+        let here = names_address_in_program as *const () as u64;
         let object = object_of(here).expect("this program is loaded");
         assert_eq!(object.path, std::env::current_exe().unwrap());
         assert!(object.range.contains(&here));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_a_library_has_a_name() {
+    fn names_function_of_library() {
         let qsort = libc::qsort as *const () as u64;
         let site = name(qsort + 3);
         assert!(site.object.contains("libc"), "{site:?}");
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_loaded_there_is_no_name() {
+    fn unmapped_address_has_no_name() {
         let site = name(2);
         assert_eq!((site.address, &*site.object, &*site.symbol), (2, "", ""));
     }
 
     #[test]
-    fn the_caller_is_outside_of_the_object_that_asks() {
+    fn caller_is_outside_this_object() {
         // The object here is the test program, so the site is the caller of its first function.
         let own = object_of(caller as *const () as u64).unwrap().range;
         let Caller { site, entry } = caller();

@@ -39,8 +39,8 @@ pub struct MPI_Status {
 const _: () = assert!(size_of::<MPI_Status>() == 32 && align_of::<MPI_Status>() == 4);
 
 macro_rules! handles {
-    ($($name:ident: $what:literal,)*) => {$(
-        #[doc = concat!("Handle of ", $what, ".")]
+    ($($name:ident: $object:literal,)*) => {$(
+        #[doc = concat!("Handle of ", $object, ".")]
         #[repr(transparent)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name(pub usize);

@@ -1,6 +1,10 @@
 //! The fast path of the most frequent calls: common arguments go straight to
 //! [`mica_mpi::collective::intranode::fast_path`]. Everything else, including mistakes, returns
 //! `None` and takes the slow path, which reports errors.
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::{c_int, c_void};
 
@@ -228,7 +232,6 @@ unsafe fn scattered(
 /// # Safety
 /// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
 #[inline(always)]
-#[expect(clippy::too_many_arguments)] // those of the MPI call
 pub unsafe fn gather(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -256,7 +259,6 @@ pub unsafe fn gather(
 /// # Safety
 /// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
 #[inline(always)]
-#[expect(clippy::too_many_arguments)] // those of the MPI call
 pub unsafe fn scatter(
     sendbuf: *const c_void,
     sendcount: MPI_Count,

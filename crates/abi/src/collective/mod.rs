@@ -77,8 +77,8 @@ pub unsafe fn make_persistent(
     Info::resolve_hints(info.raw())?;
     let call = prepare()?;
     let label = CallLabel::new(call.function, CallForm::Persistent);
-    let kept = execute::persistent(&call.comm, call.plan, label)?;
-    request.set(MPI_Request::from_raw(kept.register()?));
+    let plan = execute::persistent(&call.comm, call.plan, label)?;
+    request.set(MPI_Request::from_raw(plan.register()?));
     Ok(())
 }
 
@@ -177,7 +177,7 @@ pub unsafe fn blocks(
     if address.addr() == IN_PLACE {
         return Ok(None);
     }
-    given(size == 0 || !counts.is_null() && !displacements.is_null())?;
+    check_arrays(size == 0 || !counts.is_null() && !displacements.is_null())?;
     // One type for all: its name has no plural.
     let datatype = of_type(datatype, argument.trim_end_matches('s'))?;
     let unit = datatype.extent();
@@ -207,7 +207,7 @@ pub unsafe fn typed_blocks(
     if address.addr() == IN_PLACE {
         return Ok(None);
     }
-    given(size == 0 || !counts.is_null() && !displacements.is_null())?;
+    check_arrays(size == 0 || !counts.is_null() && !displacements.is_null())?;
     // SAFETY: by the contract above.
     let datatypes = unsafe { slice(datatypes, size as c_int, "types", "size")? };
     let mut views = Vec::with_capacity(size);
@@ -273,9 +273,9 @@ fn check_null(
     }
 }
 
-/// Refuses an array that is null.
-fn given(all: bool) -> Result<()> {
-    if all {
+/// Refuses null arrays.
+fn check_arrays(all_given: bool) -> Result<()> {
+    if all_given {
         return Ok(());
     }
     Err(Error::argument(

@@ -1,4 +1,8 @@
 //! Arguments of the collectives that move data, and of the barrier (MPI 5.0, 6.3 to 6.8).
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::{c_int, c_void};
 
@@ -56,7 +60,6 @@ pub unsafe fn bcast(
 ///
 /// # Safety
 /// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn gather(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -101,7 +104,6 @@ pub unsafe fn gather(
 /// # Safety
 /// `sendbuf` is readable and, at the root, the blocks of `recvbuf` are writable as counts,
 /// displacements and types say; at the root the arrays have one element for each rank.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn gatherv(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -148,7 +150,6 @@ pub unsafe fn gatherv(
 ///
 /// # Safety
 /// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn scatter(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -193,7 +194,6 @@ pub unsafe fn scatter(
 /// # Safety
 /// `recvbuf` is writable and, at the root, the blocks of `sendbuf` are readable as counts,
 /// displacements and types say; at the root the arrays have one element for each rank.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn scatterv(
     sendbuf: *const c_void,
     sendcounts: PolyArray,
@@ -275,7 +275,6 @@ pub unsafe fn allgather(
 /// # Safety
 /// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
 /// types say; the arrays have one element for each rank.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn allgatherv(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -355,7 +354,6 @@ pub unsafe fn alltoall(
 /// # Safety
 /// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
 /// and types say; the arrays have one element for each rank.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn alltoallv(
     sendbuf: *const c_void,
     sendcounts: PolyArray,
@@ -401,7 +399,6 @@ pub unsafe fn alltoallv(
 ///
 /// # Safety
 /// As [`alltoallv`], with displacements in bytes and a type for each block.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn alltoallw(
     sendbuf: *const c_void,
     sendcounts: PolyArray,

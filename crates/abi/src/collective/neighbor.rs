@@ -1,5 +1,9 @@
 //! Arguments of the neighbourhood collectives (MPI 5.0, 8.6): arrays have one element for each
 //! neighbour.
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::c_void;
 
@@ -54,7 +58,6 @@ pub unsafe fn neighbor_allgather(
 /// # Safety
 /// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
 /// types say; the arrays have one element for each source.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn neighbor_allgatherv(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -117,7 +120,6 @@ pub unsafe fn neighbor_alltoall(
 /// # Safety
 /// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
 /// and types say; the arrays have one element for each destination or source.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn neighbor_alltoallv(
     sendbuf: *const c_void,
     sendcounts: PolyArray,
@@ -158,7 +160,6 @@ pub unsafe fn neighbor_alltoallv(
 ///
 /// # Safety
 /// As [`neighbor_alltoallv`], with displacements in bytes and a type for each block.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn neighbor_alltoallw(
     sendbuf: *const c_void,
     sendcounts: PolyArray,

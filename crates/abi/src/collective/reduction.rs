@@ -1,4 +1,8 @@
 //! Arguments of the reductions and scans (MPI 5.0, 6.9 to 6.11).
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -10,7 +14,7 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::op::Op;
 
-use super::{Call, at_root, given, plain, takes_part};
+use super::{Call, at_root, check_arrays, plain, takes_part};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
@@ -157,7 +161,7 @@ pub unsafe fn reduce_scatter(
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
-    given(!recvcounts.is_null())?;
+    check_arrays(!recvcounts.is_null())?;
     // SAFETY: by the contract above; an intercommunicator's array has this length too (its local
     // group's).
     let counts = unsafe { recvcounts.to_vec(comm.size()) };

@@ -106,7 +106,7 @@ unsafe fn put_info(
 pub fn mpi_abi_set_fortran_info(info: MPI_Info) -> Result<()> {
     Info::resolve(info.raw())?;
     Err(known_already(
-        "the sizes of Fortran's types are those that MPI_Abi_get_fortran_info tells",
+        "the sizes of Fortran's types are those that MPI_Abi_get_fortran_info returns",
     ))
 }
 
@@ -148,7 +148,7 @@ pub fn mpi_abi_set_fortran_booleans(
 ) -> Result<()> {
     check_logical(logical_size)?;
     Err(known_already(
-        "the values of Fortran's LOGICAL are those that MPI_Abi_get_fortran_booleans tells",
+        "the values of Fortran's LOGICAL are those that MPI_Abi_get_fortran_booleans returns",
     ))
 }
 

@@ -1,5 +1,9 @@
 //! `MPI_Type_*`, addresses, and the counts of a status (MPI 5.0, chapter 5). Constructors are in
 //! `datatype_create`, attributes in `attribute`.
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -266,7 +270,6 @@ pub unsafe fn mpi_type_get_envelope(
 ///
 /// # Safety
 /// The arrays are writable for their maximum numbers of elements.
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn mpi_type_get_contents(
     datatype: MPI_Datatype,
     max_integers: MPI_Count,

@@ -1,4 +1,8 @@
 //! The constructors of datatypes (MPI 5.0, 5.1): `MPI_Type_contiguous` and what follows it.
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::c_int;
 
@@ -245,7 +249,6 @@ pub unsafe fn mpi_type_create_subarray(
 ///
 /// # Safety
 /// The arrays have `ndims` elements; `newtype` is writable.
-#[allow(clippy::too_many_arguments)]
 pub unsafe fn mpi_type_create_darray(
     size: c_int,
     rank: c_int,

@@ -1,4 +1,8 @@
 //! Inter-communicators (MPI 5.0, 7.6).
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::{c_char, c_int};
 
@@ -37,7 +41,6 @@ pub unsafe fn mpi_intercomm_create(
 ///
 /// # Safety
 /// `stringtag` is null or a string, `newintercomm` null or writable.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn mpi_intercomm_create_from_groups(
     local_group: MPI_Group,
     local_leader: c_int,

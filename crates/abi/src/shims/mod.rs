@@ -24,5 +24,6 @@ pub mod profiling;
 pub mod pt2pt;
 pub mod request;
 pub mod session;
+pub mod status;
 pub mod topology;
 pub mod values;

@@ -1,4 +1,8 @@
 //! `MPI_Pack*` and `MPI_Unpack*` (MPI 5.0, 5.2 and 5.3).
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::{CStr, c_char, c_void};
 

@@ -1,5 +1,8 @@
 //! Persistent point to point, and the non-blocking send-receive (MPI 5.0, 3.9 and 3.11).
-
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 #![allow(clippy::too_many_arguments)] // MPI's signatures
 
 use std::ffi::{c_int, c_void};

@@ -1,5 +1,8 @@
 //! Point to point (MPI 5.0, chapter 3).
-
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 #![allow(clippy::too_many_arguments)] // MPI's signatures
 
 use std::ffi::{c_int, c_void};

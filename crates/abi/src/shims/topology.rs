@@ -1,4 +1,8 @@
 //! Virtual topologies (MPI 5.0, 8.5).
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
 
 use std::ffi::c_int;
 
@@ -410,7 +414,6 @@ unsafe fn weights_of<'a>(
 /// `sources` and `sourceweights` are readable for `indegree` elements, `destinations` and
 /// `destweights` for `outdegree`, where MPI has no constants for the weights; `comm_dist_graph` is
 /// null or writable.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn mpi_dist_graph_create_adjacent(
     comm_old: MPI_Comm,
     indegree: c_int,
@@ -466,7 +469,6 @@ pub unsafe fn mpi_dist_graph_create_adjacent(
 /// `sources` and `degrees` are readable for `n` elements, `destinations` and `weights` for the sum
 /// of the degrees, where MPI has no constant for the weights; `comm_dist_graph` is null or
 /// writable.
-#[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn mpi_dist_graph_create(
     comm_old: MPI_Comm,
     n: c_int,

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::shims::{datatype, generalized, request};
+use mica_abi::shims::{datatype, generalized, status};
 use mica_abi::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
 
 call! {
@@ -22,7 +22,7 @@ call! {
 call! {
     MPI_Status_set_cancelled PMPI_Status_set_cancelled(status: *mut MPI_Status,
         flag: c_int) on Default
-    => request::mpi_status_set_cancelled(status, flag)
+    => status::mpi_status_set_cancelled(status, flag)
 }
 
 call! {

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
 use mica_abi::poly::PolyOut;
-use mica_abi::shims::{buffer, datatype, persistent, pt2pt, request};
+use mica_abi::shims::{buffer, datatype, persistent, pt2pt, request, status};
 use mica_abi::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Session, MPI_Status,
 };
@@ -466,33 +466,33 @@ call! {
 call! {
     MPI_Status_get_error PMPI_Status_get_error(status: *const MPI_Status,
         err: *mut c_int) on Default
-    => request::mpi_status_get_error(status, err)
+    => status::mpi_status_get_error(status, err)
 }
 
 call! {
     MPI_Status_get_source PMPI_Status_get_source(status: *const MPI_Status,
         source: *mut c_int) on Default
-    => request::mpi_status_get_source(status, source)
+    => status::mpi_status_get_source(status, source)
 }
 
 call! {
     MPI_Status_get_tag PMPI_Status_get_tag(status: *const MPI_Status, tag: *mut c_int) on Default
-    => request::mpi_status_get_tag(status, tag)
+    => status::mpi_status_get_tag(status, tag)
 }
 
 call! {
     MPI_Status_set_error PMPI_Status_set_error(status: *mut MPI_Status, err: c_int) on Default
-    => request::mpi_status_set_error(status, err)
+    => status::mpi_status_set_error(status, err)
 }
 
 call! {
     MPI_Status_set_source PMPI_Status_set_source(status: *mut MPI_Status, source: c_int) on Default
-    => request::mpi_status_set_source(status, source)
+    => status::mpi_status_set_source(status, source)
 }
 
 call! {
     MPI_Status_set_tag PMPI_Status_set_tag(status: *mut MPI_Status, tag: c_int) on Default
-    => request::mpi_status_set_tag(status, tag)
+    => status::mpi_status_set_tag(status, tag)
 }
 
 call! {
@@ -503,7 +503,7 @@ call! {
 
 call! {
     MPI_Test_cancelled PMPI_Test_cancelled(status: *const MPI_Status, flag: *mut c_int) on Default
-    => request::mpi_test_cancelled(status, flag)
+    => status::mpi_test_cancelled(status, flag)
 }
 
 call! {
