@@ -4,9 +4,9 @@ use std::ffi::c_int;
 
 use mica_mpi::constants::SUCCESS;
 use mica_mpi::errhandler::Errhandler;
-use mica_mpi::{Error, errhandler};
+use mica_mpi::{Error, raise};
 
-pub use mica_mpi::errhandler::ErrorTarget;
+pub use mica_mpi::raise::ErrorTarget;
 
 /// An error, and the object to raise it on where the shim knows better than the call's arguments
 /// (`MPI_Wait`: the communicator of the request). `?` makes one of an [`Error`].
@@ -71,7 +71,7 @@ pub fn raise(call: &'static str, target: ErrorTarget, error: ErrorOn) -> c_int {
     let ErrorOn { error, on, handler } = error;
     let target = on.unwrap_or(target);
     match handler {
-        Some(handler) => errhandler::raise_with(&handler, call, target, error),
-        None => errhandler::raise(call, target, error),
+        Some(handler) => raise::raise_with(&handler, call, target, error),
+        None => raise::raise(call, target, error),
     }
 }

@@ -20,8 +20,9 @@ use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::pt2pt::{self, Mode, Plane, Status};
+use crate::pt2pt::{self, Mode, Plane};
 use crate::request::{Operation, Request};
+use crate::status::Status;
 use crate::sync::lock;
 
 /// What a buffer is attached to.

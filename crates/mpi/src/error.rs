@@ -1,5 +1,7 @@
 //! What can go wrong in an MPI call, and the error class it maps to (MPI 5.0, 9.4).
 
+use mica_protocol::Fault;
+
 use crate::constants as c;
 
 /// Result of an MPI operation.
@@ -7,7 +9,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of an MPI call. `Display` names the argument, its value and why it is refused; the
 /// call's name and the communicator are added where the error is raised
-/// ([`crate::errhandler::raise`]).
+/// ([`crate::raise::raise`]).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -154,6 +156,21 @@ impl From<mica_channel::memory::OutOfMemory> for Error {
         Error::OutOfMemory {
             bytes: e.bytes as u64,
             what: "a temporary buffer",
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    #[cold]
+    fn from(fault: Fault) -> Error {
+        match fault {
+            Fault::OutOfMemory { bytes } => Error::OutOfMemory {
+                bytes: bytes as u64,
+                what: "an unexpected message",
+            },
+            Fault::Lost { .. } => Error::other(c::ERR_PROC_ABORTED, fault.to_string()),
+            Fault::Launcher { .. } => Error::other(c::ERR_OTHER, fault.to_string()),
+            other => Error::other(c::ERR_NO_MEM, other.to_string()),
         }
     }
 }

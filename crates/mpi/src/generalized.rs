@@ -8,8 +8,8 @@ use mica_protocol::EngineState;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::pt2pt::Status;
 use crate::request::{self, Operation, Request};
+use crate::status::Status;
 use crate::sync::lock;
 
 /// The program's functions; each returns an error code. None is called while the library holds a

@@ -22,8 +22,9 @@ use crate::constants as c;
 use crate::datatype::{self, Datatype};
 use crate::error::{Error, Result};
 use crate::process;
-use crate::pt2pt::{self, Cancelled, Plane, Status};
+use crate::pt2pt::{self, Plane};
 use crate::request::{self, Operation, Request};
+use crate::status::{Cancelled, Status};
 use crate::sync::lock;
 
 /// A buffer of partitions, one after another.

@@ -9,8 +9,9 @@ use mica_protocol::EngineState;
 use crate::buffered;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::pt2pt::{self, Mode, Plane, Status};
+use crate::pt2pt::{self, Mode, Plane};
 use crate::request::{Operation, Request};
+use crate::status::Status;
 use crate::sync::lock;
 
 /// `MPI_Send_init`, `MPI_Ssend_init`, `MPI_Rsend_init`: an inactive request; each start sends

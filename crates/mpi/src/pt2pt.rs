@@ -3,8 +3,8 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    EngineState, Fault, MatchEnvelope, MatchPattern, MessageId, Pending, ProbedMessage,
-    ReceiveCompletion, SendId, StartedReceive, WaitKind,
+    EngineState, Fault, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion, SendId,
+    StartedReceive, WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};
@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
 use crate::process;
 use crate::request::{Request, SENT_HANDLE};
+use crate::status::{Cancelled, Status, outcome, status_of};
 
 /// Whose traffic: the program's, or that of collectives and the library itself. The two never match
 /// each other.
@@ -33,71 +34,6 @@ pub enum Mode {
     Synchronous,
     /// As standard; the program promises that the receive is posted.
     Ready,
-}
-
-/// What is known of a message that was received, probed or cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status {
-    /// Rank of the sender in the communicator.
-    pub source: i32,
-    /// Tag.
-    pub tag: i32,
-    /// Bytes that are in the buffer (or, after a probe, that the message has).
-    pub bytes: u64,
-    /// Whether the operation was cancelled.
-    pub cancelled: Cancelled,
-}
-
-/// Whether an operation was cancelled, in 8 bytes, so that a status has no padding. The compiler
-/// would copy padding in pieces that span separately written fields, and such a load waits until
-/// the store buffer is empty (three of them cost 9 ns of a message's 75).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Cancelled {
-    /// It completed.
-    No,
-    /// It was cancelled.
-    Yes,
-}
-
-impl From<bool> for Cancelled {
-    fn from(cancelled: bool) -> Cancelled {
-        match cancelled {
-            false => Cancelled::No,
-            true => Cancelled::Yes,
-        }
-    }
-}
-
-impl Status {
-    /// The empty status (MPI 5.0, 3.7.3).
-    pub const EMPTY: Status = Status {
-        source: c::ANY_SOURCE,
-        tag: c::ANY_TAG,
-        bytes: 0,
-        cancelled: Cancelled::No,
-    };
-
-    /// What a receive from `MPI_PROC_NULL` returns (MPI 5.0, 3.10).
-    pub const PROC_NULL: Status = Status {
-        source: c::PROC_NULL,
-        ..Status::EMPTY
-    };
-}
-
-impl From<Fault> for Error {
-    #[cold]
-    fn from(fault: Fault) -> Error {
-        match fault {
-            Fault::OutOfMemory { bytes } => Error::OutOfMemory {
-                bytes: bytes as u64,
-                what: "an unexpected message",
-            },
-            Fault::Lost { .. } => Error::other(c::ERR_PROC_ABORTED, fault.to_string()),
-            Fault::Launcher { .. } => Error::other(c::ERR_OTHER, fault.to_string()),
-            other => Error::other(c::ERR_NO_MEM, other.to_string()),
-        }
-    }
 }
 
 /// The largest tag (attribute `MPI_TAG_UB`).
@@ -176,45 +112,6 @@ pub(crate) fn pattern(
         source,
         tag,
     }))
-}
-
-/// The status of a message in terms of its communicator.
-#[inline]
-pub(crate) fn status_of(comm: &Comm, envelope: &MatchEnvelope, bytes: usize) -> Status {
-    let source = comm
-        .rank_of(envelope.source)
-        .map_or(c::ANY_SOURCE, |rank| rank as i32);
-    Status {
-        source,
-        tag: envelope.tag,
-        bytes: bytes as u64,
-        cancelled: Cancelled::No,
-    }
-}
-
-/// Status of a receive, and the error if the message did not fit.
-#[inline]
-pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<Error>) {
-    if done.cancelled {
-        return (
-            Status {
-                cancelled: Cancelled::Yes,
-                ..Status::EMPTY
-            },
-            None,
-        );
-    }
-    let status = status_of(comm, &done.envelope, done.sent.min(done.capacity));
-    if done.sent <= done.capacity {
-        return (status, None);
-    }
-    let error = Error::Truncated {
-        sent: done.sent as u64,
-        capacity: done.capacity as u64,
-        source_rank: status.source,
-        tag: status.tag,
-    };
-    (status, Some(error))
 }
 
 /// [`send`] in standard mode to rank `dest` of a communicator that has a [`Route`]. `None`: this

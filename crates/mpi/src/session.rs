@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::handle::{HandleKind, HandleTable};
 use crate::info::Info;
-use crate::process::{self, THREAD_LEVELS};
+use crate::init::{self, THREAD_LEVELS};
+use crate::process;
 use crate::sync::lock;
 
 /// A session. Cloning shares it.
@@ -61,7 +62,7 @@ impl Session {
         let thread_level = wanted
             .and_then(known)
             .map_or("MPI_THREAD_MULTIPLE", |&(_, name)| name);
-        process::enter(None)?;
+        init::enter(None)?;
         let session = SESSIONS.insert_with(|handle| {
             Session(Arc::new(SessionInner {
                 handle,
@@ -70,7 +71,7 @@ impl Session {
             }))
         });
         if session.is_err() {
-            process::leave()?;
+            init::leave()?;
         }
         session
     }
@@ -80,7 +81,7 @@ impl Session {
     pub fn finalize(handle: u32) -> Result<()> {
         SESSIONS.remove(handle).ok_or_else(|| no_session(handle))?;
         buffered::release(BufferOwner::Session(handle))?;
-        process::leave()
+        init::leave()
     }
 
     /// The session that `handle` names (`MPI_ERR_SESSION` if it names none).

@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_int, c_void};
 use mica_mpi::comm::{self, Comm};
 use mica_mpi::constants as c;
 use mica_mpi::info::{self, Info};
-use mica_mpi::process::{self, OneThreadAtATime};
+use mica_mpi::init::{self, OneThreadAtATime};
+use mica_mpi::process;
 use mica_mpi::{Error, Result};
 
 use crate::convert::{Out, flag, put_text};
@@ -47,12 +48,12 @@ unsafe fn start(required: c_int) -> Result<c_int> {
     // SAFETY: as the caller promises. If several threads call MPI one after another, the
     // synchronization that orders the calls orders their accesses, too.
     let promise = single.then(|| unsafe { OneThreadAtATime::promised() });
-    process::init(required, promise)
+    init::init(required, promise)
 }
 
 /// MPI_Finalize.
 pub fn mpi_finalize() -> Result<()> {
-    process::finalize()
+    init::finalize()
 }
 
 /// MPI_Initialized.
@@ -82,7 +83,7 @@ pub unsafe fn mpi_finalized(finalized: *mut c_int) -> Result<()> {
 pub unsafe fn mpi_query_thread(provided: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
     let provided = unsafe { Out::new(provided, "provided")? };
-    provided.set(process::thread_level()?);
+    provided.set(init::thread_level()?);
     Ok(())
 }
 
@@ -93,7 +94,7 @@ pub unsafe fn mpi_query_thread(provided: *mut c_int) -> Result<()> {
 pub unsafe fn mpi_is_thread_main(is_main: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
     let is_main = unsafe { Out::new(is_main, "flag")? };
-    is_main.set(flag(process::is_thread_main()?));
+    is_main.set(flag(init::is_thread_main()?));
     Ok(())
 }
 

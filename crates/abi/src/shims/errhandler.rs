@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::errhandler::{self, Callback, Errhandler, ErrorTarget, HandlerFamily};
+use mica_mpi::errhandler::{self, Callback, Errhandler, HandlerFamily};
+use mica_mpi::raise::{self, ErrorTarget};
 use mica_mpi::{Error, Result, error_codes};
 
 use crate::convert::{Out, put_text, text};
@@ -122,7 +123,7 @@ pub unsafe fn mpi_comm_get_errhandler(
 /// MPI_Comm_call_errhandler.
 pub fn mpi_comm_call_errhandler(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
     Comm::resolve(comm.raw())?;
-    errhandler::call(ErrorTarget::Comm(comm.raw()), errorcode)
+    raise::call(ErrorTarget::Comm(comm.raw()), errorcode)
 }
 
 /// MPI_File_set_errhandler.
@@ -148,7 +149,7 @@ pub unsafe fn mpi_file_get_errhandler(
 /// MPI_File_call_errhandler.
 pub fn mpi_file_call_errhandler(fh: MPI_File, errorcode: c_int) -> Result<()> {
     errhandler::file_errhandler(fh.raw())?;
-    errhandler::call(ErrorTarget::File(fh.raw()), errorcode)
+    raise::call(ErrorTarget::File(fh.raw()), errorcode)
 }
 
 /// MPI_Error_class.
@@ -173,7 +174,7 @@ pub unsafe fn mpi_error_string(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
-    let text = errhandler::error_string(errorcode)?;
+    let text = raise::error_string(errorcode)?;
     // SAFETY: as the caller promises.
     resultlen.set(unsafe { put_text(string, c::MAX_ERROR_STRING, &text, "string")? });
     Ok(())

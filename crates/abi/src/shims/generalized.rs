@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_mpi::constants as c;
 use mica_mpi::generalized::{self, Callbacks};
-use mica_mpi::pt2pt::Status;
+use mica_mpi::status::Status;
 use mica_mpi::{Error, Result};
 
 use super::pt2pt::put_status;

@@ -10,8 +10,9 @@ use std::ffi::{c_int, c_void};
 use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
-use mica_mpi::pt2pt::{self, Cancelled, Mode, Plane, Status};
+use mica_mpi::pt2pt::{self, Mode, Plane};
 use mica_mpi::request::Request;
+use mica_mpi::status::{Cancelled, Status};
 use mica_mpi::{Result, comm};
 
 use crate::convert::{Out, flag};

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use mica_mpi::Result;
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::errhandler::{self, Errhandler};
+use mica_mpi::errhandler::Errhandler;
 use mica_mpi::group::Group;
 use mica_mpi::info::Info;
 use mica_mpi::session::{PROCESS_SETS, Session};
@@ -194,5 +194,5 @@ pub unsafe fn mpi_session_get_errhandler(
 /// MPI_Session_call_errhandler.
 pub fn mpi_session_call_errhandler(session: MPI_Session, errorcode: c_int) -> Result<()> {
     Session::resolve(session.raw())?;
-    errhandler::call(ErrorTarget::Session(session.raw()), errorcode)
+    mica_mpi::raise::call(ErrorTarget::Session(session.raw()), errorcode)
 }

@@ -2,8 +2,9 @@
 //! and allgathered (Rabenseifner). Both keep rank order, and all ranks compute every element from
 //! the same operands in the same order, so all get the same bits.
 
+use super::fold::Fold;
 use super::place::{Elements, Halves, HalvingPart, RankPlace};
-use super::reduction::{Fold, Reduction};
+use super::reduction::Reduction;
 use super::schedule::Schedule;
 use super::split;
 use super::thresholds::MessageThresholds;

@@ -15,11 +15,13 @@ use mica_channel::memory::{Region, View};
 
 use super::arguments::{BlockList, BufferArgument, checked_count, in_place_away_from_root};
 use super::inter::{self, InterSides, Root};
-use super::intranode::{CollectiveOperation, CollectivePlan, Parts, plan};
+use super::intranode::plan::{CollectivePlan, plan};
+use super::intranode::{CollectiveOperation, Parts};
 use super::layout::RanksByNode;
-use super::overlap::{self, Aside, refused};
+use super::overlap;
 use super::place::{Elements, RankPlace};
 use super::reduction::Reduction;
+use super::refused::{Aside, refused};
 use super::scan::ScanKind;
 use super::schedule::Schedule;
 use super::thresholds::{MessageThresholds, TwoLevel};

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as Work};
 
-use super::CallLabel;
+use super::intranode::CollectiveOperation;
+use super::intranode::call::NodeCall;
 use super::intranode::group::OperationTicket;
-use super::intranode::{CollectiveOperation, CollectivePlan, NodeCall, plan};
+use super::intranode::plan::{CollectivePlan, plan};
+use super::label::CallLabel;
 use super::schedule::{Round, RoundTransfer, RoundWork};
 use crate::comm::{Comm, exchange};
 use crate::error::Result;
@@ -22,7 +24,7 @@ use crate::request::Request;
 /// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; errors of the operator;
 /// `MPI_ERR_NO_MEM`.
 pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
-    let _visit = late::arrive(comm);
+    let _visit = arrive(comm);
     let schedule = match plan {
         CollectivePlan::Call(call) => return call.run_here(call.reserve(), comm.context()),
         CollectivePlan::Rounds(schedule) => schedule,
@@ -56,6 +58,15 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Records that this rank arrives at a collective on `comm`, if late arrivals are counted.
+#[inline(always)]
+fn arrive(comm: &Comm) -> Option<late::Visit> {
+    late::arrive(|| late::MemberOf {
+        ranks: comm.size() as u32,
+        rank: comm.me(),
+    })
 }
 
 /// What `MPI_Finalize` waits for: all processes have called it. On one node, it takes its place
@@ -113,7 +124,7 @@ pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result
 }
 
 fn begin(comm: &Comm, tag: i32, stages: Arc<[ScheduleStage]>, label: CallLabel) -> Result<Request> {
-    let _visit = late::arrive(comm);
+    let _visit = arrive(comm);
     let context = comm.context() | 1;
     let engine = process::engine()?;
     let id = engine.enter(|state| state.start_schedule(context, tag, stages));

@@ -5,18 +5,12 @@
 //! without sharing a byte, such as the columns of one matrix, are correct. If the buffers lie
 //! apart, this costs a comparison of their bounds. If they do not, and are in pieces, at most
 //! [`RUNS`] pieces of each are compared; of longer lists, only the first pieces.
-//!
-//! A rank with such an error must not leave the others waiting for it. What it sends is valid, so
-//! it takes part with a copy of that and with [other memory](Aside) to receive into, and then
-//! raises its error ([`refused`]). The program may use its buffers from then on, even if the call
-//! was non-blocking and others take part later.
 
 use std::ops::Range;
 
-use mica_channel::memory::{Block, Region, Shape, View};
+use mica_channel::memory::{Region, View};
 
-use super::arguments::{BlockList, BufferArgument};
-use super::intranode::{CollectivePlan, RefusedCall};
+use super::arguments::BufferArgument;
 use super::place::Elements;
 use crate::constants as c;
 use crate::datatype::Datatype;
@@ -126,71 +120,10 @@ fn overlapping(send: &Range<usize>, receive: &Range<usize>, address: usize) -> E
     )
 }
 
-/// New memory of the same form, for data that the program does not see.
-pub(super) trait Aside: Sized {
-    /// Memory for `blocks` times one block of this.
-    ///
-    /// # Errors
-    /// When there is no memory.
-    fn aside(&self, blocks: usize) -> Result<Self>;
-
-    /// As [`aside`](Self::aside), with a copy of the content.
-    ///
-    /// # Errors
-    /// When there is no memory.
-    fn copied(&self, blocks: usize) -> Result<Self>;
-}
-
-impl Aside for BufferArgument {
-    fn aside(&self, blocks: usize) -> Result<BufferArgument> {
-        let count = self.count.saturating_mul(blocks);
-        Ok(BufferArgument {
-            elements: Elements::temporary(self.elements.datatype(), count)?,
-            count: self.count,
-        })
-    }
-
-    fn copied(&self, blocks: usize) -> Result<BufferArgument> {
-        let copy = self.aside(blocks)?;
-        copy.whole(blocks)?.copy_from(&self.whole(blocks)?);
-        Ok(copy)
-    }
-}
-
-impl Aside for BlockList {
-    fn aside(&self, _: usize) -> Result<BlockList> {
-        let aside = |view: &View| {
-            let bytes = view.len();
-            Ok(Block::allocate(bytes)?.view(Shape::Contiguous { bytes }))
-        };
-        let views = self.views.iter().map(aside).collect::<Result<_>>()?;
-        Ok(BlockList { views })
-    }
-
-    fn copied(&self, blocks: usize) -> Result<BlockList> {
-        let copy = self.aside(blocks)?;
-        for (to, from) in copy.views.iter().zip(&self.views) {
-            to.copy_from(from);
-        }
-        Ok(copy)
-    }
-}
-
-/// Takes part by `plan`, if there is one, and ends with `error`.
-pub(super) fn refused(error: Error, plan: Result<CollectivePlan>) -> Result<CollectivePlan> {
-    match plan {
-        Ok(plan) => Ok(CollectivePlan::Refused(Box::new(RefusedCall {
-            plan,
-            error,
-        }))),
-        Err(_) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::memory::TypeLayout;
+    use mica_channel::memory::{Block, Shape, TypeLayout};
     use std::sync::Arc;
 
     fn bytes(region: &Region, at: isize, bytes: usize) -> View {

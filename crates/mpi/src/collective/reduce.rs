@@ -2,8 +2,9 @@
 //! gathered at the root (Rabenseifner). Operators that do not commute use a tree rooted at rank 0,
 //! whose subtrees are ranges of ranks in order, and rank 0 sends the result to the root.
 
+use super::fold::Fold;
 use super::place::{BinomialTree, Elements, Halves, HalvingPart, RankPlace};
-use super::reduction::{Fold, Reduction};
+use super::reduction::Reduction;
 use super::schedule::Schedule;
 use super::split;
 use super::thresholds::MessageThresholds;

@@ -2,8 +2,9 @@
 //! exchange for long ones (both for operators that commute). Otherwise every rank collects the
 //! operands of its block and folds them in rank order.
 
+use super::fold::Fold;
 use super::place::{Elements, Halves, HalvingPart, RankPlace};
-use super::reduction::{Fold, Reduction};
+use super::reduction::Reduction;
 use super::schedule::Schedule;
 use super::thresholds::MessageThresholds;
 use crate::error::Result;

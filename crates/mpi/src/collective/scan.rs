@@ -2,8 +2,9 @@
 //! the reduction of its group so far (`group`) and of the ranks up to itself (`prefix`), and
 //! extends the latter by the groups to its left.
 
+use super::fold::Fold;
 use super::place::{Elements, RankPlace};
-use super::reduction::{Fold, Reduction};
+use super::reduction::Reduction;
 use super::schedule::Schedule;
 use crate::error::Result;
 

@@ -4,10 +4,8 @@
 //! description serves a blocking call (run to the end) and non-blocking and persistent ones
 //! (advanced from any MPI call).
 
-use super::CallLabel;
-use super::intranode::NodeCall;
-use crate::comm::Comm;
-use crate::error::Result;
+use super::intranode::call::NodeCall;
+use super::label::CallLabel;
 use crate::op::Op;
 use mica_channel::memory::{Region, View};
 
@@ -148,25 +146,6 @@ impl Schedule {
                 self.rounds.push(round);
             }
         }
-    }
-
-    /// The same schedule, with calls on shared areas replaced by schedules of messages.
-    ///
-    /// # Errors
-    /// When there is no memory for temporary buffers.
-    pub fn by_messages(self, comm: &Comm) -> Result<Schedule> {
-        let mut schedule = Schedule::new();
-        for mut round in self.rounds {
-            let Some(call) = round.call.take() else {
-                schedule.rounds.push(round);
-                continue;
-            };
-            let after = std::mem::take(&mut round.local);
-            schedule.rounds.push(round);
-            schedule.rounds.extend(call.by_messages(comm)?.rounds);
-            schedule.last().local.extend(after);
-        }
-        Ok(schedule)
     }
 
     /// The last round, to add local work to it; a first round if there is none.

@@ -1,57 +1,21 @@
 //! Making communicators (MPI 5.0, 7.4.2): duplicate, split, create from a group.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::context::{fresh_context, spares};
 use super::exchange::Party;
-use super::{COMMS, Comm, CommState};
+use super::lookup::COMMS;
+use super::object::{Comm, CommState};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
-use crate::process;
 use crate::pt2pt;
 use crate::sync::lock;
-
-/// Numbers of the communicators that this process leads.
-static NEXT_ID: AtomicU64 = AtomicU64::new(process::FIRST_FREE_ID);
-
-/// A communicator gets a block of this many numbers: its own, and spares for duplicates that need
-/// no communication ([`Comm::duplicate_at_once`]).
-pub(crate) const BLOCK: u64 = 64;
 
 /// Separates the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a
 /// communicator's collectives.
 const GROUP_CREATION: u64 = 1 << 39;
-
-/// Separates the traffic among both groups of an inter-communicator from that between them.
-const BRIDGE: u64 = 1 << 38;
-
-/// The context of communicator number `id` led by the process with job-wide rank `leader`.
-pub(crate) const fn context(leader: u32, id: u64) -> u64 {
-    (leader as u64) << 40 | id << 1
-}
-
-/// The spare contexts, two apart, that come with a context from [`fresh_context`].
-pub(super) fn spares(first: u64) -> Range<u64> {
-    first + 2..first + 2 * BLOCK
-}
-
-/// The first of a block of contexts that no other communicator in the job has.
-pub(crate) fn fresh_context() -> Result<u64> {
-    // Relaxed: only the number matters.
-    let id = NEXT_ID.fetch_add(BLOCK, Ordering::Relaxed);
-    if (id + BLOCK) << 1 > BRIDGE {
-        let detail = "this process has led 2^31 communicators; their numbers are used up";
-        return Err(Error::other(c::ERR_INTERN, detail));
-    }
-    Ok(context(process::engine()?.rank(), id))
-}
-
-/// The context of the hidden intra-communicator of all processes of an inter-communicator.
-pub(super) fn bridge(context: u64) -> u64 {
-    context | BRIDGE
-}
 
 /// What one process contributes to a split.
 #[derive(Clone, Copy)]
@@ -263,6 +227,7 @@ impl Comm {
 
 #[cfg(test)]
 mod tests {
+    use super::super::context::{BLOCK, BRIDGE, context};
     use super::*;
 
     #[test]

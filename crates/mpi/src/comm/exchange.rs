@@ -4,7 +4,7 @@
 
 use mica_channel::memory::{Block, Region, Shape, View};
 
-use super::Comm;
+use super::object::Comm;
 use crate::error::Result;
 use crate::pt2pt::{self, Mode, Plane};
 

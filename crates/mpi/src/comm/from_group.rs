@@ -5,9 +5,10 @@
 //! hash's context and tag have 69 bits together, and concurrent creations among the same processes
 //! have different string tags.
 
-use super::create::{fresh_context, spares};
+use super::context::{fresh_context, spares};
 use super::exchange::Party;
-use super::{COMMS, Comm, CommState};
+use super::lookup::COMMS;
+use super::object::{Comm, CommState};
 use crate::constants as c;
 use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::{Error, Result};

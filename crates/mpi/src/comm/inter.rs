@@ -9,23 +9,17 @@
 
 use mica_channel::memory::{Block, Shape};
 
-use super::create::{Bid, bridge, fresh_context, spares, winners};
+use super::context::{bridge, fresh_context, spares};
+use super::create::{Bid, winners};
 use super::exchange::Party;
-use super::{COMMS, Comm, CommState};
+use super::lookup::COMMS;
+use super::object::{Comm, CommState, Inter};
 use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::pt2pt::{self, Mode, Plane};
-
-/// What an inter-communicator has besides two groups.
-pub(super) struct Inter {
-    /// Whether the local group is the lower side, on which both sides agree.
-    lower: bool,
-    /// An intra-communicator of the lower side's processes and then the other side's.
-    everybody: Comm,
-}
 
 /// What a leader learned from the other one.
 struct RemoteLeader {

@@ -10,7 +10,7 @@
 //! thread that frees the communicator removes the handle. A program that still sends on that
 //! communicator is erroneous, and may see either state.
 
-use super::Comm;
+use super::object::Comm;
 use crate::constants as c;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

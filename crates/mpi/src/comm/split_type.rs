@@ -10,7 +10,7 @@ use mica_node::topology::{CorePlace, UNKNOWN};
 
 use mica_protocol::Engine;
 
-use super::Comm;
+use super::object::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::info::Info;

@@ -3,7 +3,7 @@
 use mica_channel::memory::TypeLayout;
 
 use super::Datatype;
-use super::contents::TypeArguments;
+use super::TypeArguments;
 use crate::constants as c;
 use crate::error::{Error, Result};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mica_channel::memory::TypeLayout;
 
-use super::contents::TypeArguments;
+use super::TypeArguments;
 use super::signature::Signature;
 use super::{Datatype, TypeCore, check_count};
 use crate::constants as c;

@@ -6,20 +6,10 @@
 
 use std::sync::Arc;
 
-use super::Datatype;
+use super::{Datatype, TypeArguments};
 use crate::attribute::AttributeSet;
 use crate::constants as c;
 use crate::error::{Error, Result};
-
-/// The arguments of the call that made a datatype.
-#[derive(Debug)]
-pub(super) struct TypeArguments {
-    combiner: i32,
-    integers: Vec<i64>,
-    addresses: Vec<i64>,
-    counts: Vec<i64>,
-    datatypes: Vec<Datatype>,
-}
 
 /// The numbers of arguments of each kind, and which call made the datatype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,66 +37,6 @@ pub struct TypeContents {
     pub counts: Vec<i64>,
     /// Handles of the datatypes; the caller frees those that are not predefined.
     pub datatypes: Vec<u32>,
-}
-
-fn small(values: &[&[i64]]) -> bool {
-    values
-        .iter()
-        .all(|list| list.iter().all(|&value| i32::try_from(value).is_ok()))
-}
-
-impl TypeArguments {
-    /// Of a predefined, named datatype.
-    pub fn named() -> TypeArguments {
-        TypeArguments::new(c::COMBINER_NAMED, &[], &[], Vec::new())
-    }
-
-    /// Counts that are `int` or `MPI_Count`, displacements that are `MPI_Aint` or `MPI_Count`, and
-    /// datatypes.
-    pub fn new(
-        combiner: i32,
-        counts: &[&[i64]],
-        displacements: &[i64],
-        datatypes: Vec<Datatype>,
-    ) -> TypeArguments {
-        let mut arguments = TypeArguments {
-            combiner,
-            integers: Vec::new(),
-            addresses: Vec::new(),
-            counts: Vec::new(),
-            datatypes,
-        };
-        if small(counts) {
-            arguments.integers = counts.concat();
-            arguments.addresses = displacements.to_vec();
-        } else {
-            arguments.counts = counts.concat();
-            arguments.counts.extend_from_slice(displacements);
-        }
-        arguments
-    }
-
-    /// Of an array constructor: integers before and after `sizes`, which alone can be large.
-    pub fn array(
-        combiner: i32,
-        before: &[i64],
-        sizes: &[&[i64]],
-        after: &[i64],
-        old: &Datatype,
-    ) -> TypeArguments {
-        let (integers, counts) = if small(sizes) {
-            ([before, &sizes.concat(), after].concat(), Vec::new())
-        } else {
-            ([before, after].concat(), sizes.concat())
-        };
-        TypeArguments {
-            combiner,
-            integers,
-            addresses: Vec::new(),
-            counts,
-            datatypes: vec![old.clone()],
-        }
-    }
 }
 
 impl Datatype {

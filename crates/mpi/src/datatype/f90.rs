@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::TypeLayout;
 
+use super::TypeArguments;
 use super::basic::BasicType;
-use super::contents::TypeArguments;
 use super::signature::Signature;
 use super::{Datatype, TypeCore};
 use crate::constants as c;

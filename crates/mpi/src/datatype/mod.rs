@@ -38,7 +38,6 @@ pub use external::{external_size, pack_external, unpack_external};
 pub use f90::match_size;
 pub use pack::{pack, pack_size, unpack};
 
-use contents::TypeArguments;
 use predefined::{DENSE, FIRST, PREDEFINED, PredefinedType, RANGE};
 use signature::Signature;
 
@@ -73,6 +72,16 @@ struct TypeInner {
     committed: AtomicBool,
     name: Mutex<String>,
     attributes: AttributeSet,
+}
+
+/// The arguments of the call that made a datatype.
+#[derive(Debug)]
+struct TypeArguments {
+    combiner: i32,
+    integers: Vec<i64>,
+    addresses: Vec<i64>,
+    counts: Vec<i64>,
+    datatypes: Vec<Datatype>,
 }
 
 /// What the constructor fixed; shared by the handles that `MPI_Type_get_contents` gives out.
@@ -186,6 +195,66 @@ fn show(handle: u32) -> String {
 impl From<TypeLayoutError> for Error {
     fn from(error: TypeLayoutError) -> Error {
         Error::other(c::ERR_ARG, error.to_string())
+    }
+}
+
+fn small(values: &[&[i64]]) -> bool {
+    values
+        .iter()
+        .all(|list| list.iter().all(|&value| i32::try_from(value).is_ok()))
+}
+
+impl TypeArguments {
+    /// Of a predefined, named datatype.
+    pub fn named() -> TypeArguments {
+        TypeArguments::new(c::COMBINER_NAMED, &[], &[], Vec::new())
+    }
+
+    /// Counts that are `int` or `MPI_Count`, displacements that are `MPI_Aint` or `MPI_Count`, and
+    /// datatypes.
+    pub fn new(
+        combiner: i32,
+        counts: &[&[i64]],
+        displacements: &[i64],
+        datatypes: Vec<Datatype>,
+    ) -> TypeArguments {
+        let mut arguments = TypeArguments {
+            combiner,
+            integers: Vec::new(),
+            addresses: Vec::new(),
+            counts: Vec::new(),
+            datatypes,
+        };
+        if small(counts) {
+            arguments.integers = counts.concat();
+            arguments.addresses = displacements.to_vec();
+        } else {
+            arguments.counts = counts.concat();
+            arguments.counts.extend_from_slice(displacements);
+        }
+        arguments
+    }
+
+    /// Of an array constructor: integers before and after `sizes`, which alone can be large.
+    pub fn array(
+        combiner: i32,
+        before: &[i64],
+        sizes: &[&[i64]],
+        after: &[i64],
+        old: &Datatype,
+    ) -> TypeArguments {
+        let (integers, counts) = if small(sizes) {
+            ([before, &sizes.concat(), after].concat(), Vec::new())
+        } else {
+            ([before, after].concat(), sizes.concat())
+        };
+        TypeArguments {
+            combiner,
+            integers,
+            addresses: Vec::new(),
+            counts,
+            datatypes: vec![old.clone()],
+        }
     }
 }
 

@@ -43,9 +43,10 @@ use mica_node::segment::monotonic_ns;
 use mica_node::tunables::LATE;
 use mica_protocol::Engine;
 
-use crate::comm::Comm;
 use crate::sync::lock;
 use table::{CallOutcome, LateKey, LateTable};
+
+pub use table::Caller;
 use time::Time;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -54,15 +55,6 @@ static FINDER: OnceLock<Finder> = OnceLock::new();
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<ArrivalCount>>> = const { RefCell::new(None) };
-}
-
-/// A call of the library by the program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Caller {
-    /// Return address of the call, in the program; 0 if it cannot be found.
-    pub site: u64,
-    /// A return address inside the library function that was called; 0 if it cannot be found.
-    pub entry: u64,
 }
 
 /// How addresses are found and named, which takes unsafe code, and this crate has none.
@@ -96,12 +88,12 @@ pub(crate) fn begin() {
     }
 }
 
-/// Records that this rank arrives at a collective on `comm`; it leaves the collective when the
+/// Records that this rank arrives at a collective as `part`; it leaves the collective when the
 /// returned [`Visit`] is dropped. `None` if counting is off, or inside another collective. Must be
 /// called while the program's call is on the stack.
 #[inline(always)]
-pub fn arrive(comm: &Comm) -> Option<Visit> {
-    if is_on() { Visit::begin(comm) } else { None }
+pub fn arrive(part: impl FnOnce() -> MemberOf) -> Option<Visit> {
+    if is_on() { Visit::begin(part()) } else { None }
 }
 
 /// The count of the collective that this thread is in, if there is one; the operations that begin
@@ -115,6 +107,15 @@ pub fn current() -> Option<Arc<ArrivalCount>> {
     }
 }
 
+/// A rank's place in a collective.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberOf {
+    /// Number of ranks of the communicator.
+    pub ranks: u32,
+    /// This rank's number in the job.
+    pub rank: u32,
+}
+
 /// A call of a collective that has not returned.
 #[derive(Debug)]
 pub struct Visit {
@@ -124,11 +125,11 @@ pub struct Visit {
 
 impl Visit {
     #[cold]
-    fn begin(comm: &Comm) -> Option<Visit> {
+    fn begin(part: MemberOf) -> Option<Visit> {
         CURRENT.with_borrow_mut(|current| match current {
             Some(_) => None,
             None => {
-                *current = Some(Arc::new(ArrivalCount::new(comm)));
+                *current = Some(Arc::new(ArrivalCount::new(part)));
                 Some(Visit {
                     _not_send: PhantomData,
                 })
@@ -153,15 +154,20 @@ pub struct ArrivalCount {
 }
 
 impl ArrivalCount {
-    fn new(comm: &Comm) -> ArrivalCount {
+    fn new(part: MemberOf) -> ArrivalCount {
         // Taken first, because finding the site takes a microsecond.
         let ns = monotonic_ns();
         let key = LateKey {
             caller: find(),
-            ranks: comm.size() as u32,
+            ranks: part.ranks,
         };
-        let rank = comm.me();
-        ArrivalCount::at(key, Time { ns, rank })
+        ArrivalCount::at(
+            key,
+            Time {
+                ns,
+                rank: part.rank,
+            },
+        )
     }
 
     fn at(key: LateKey, own: Time) -> ArrivalCount {
@@ -242,8 +248,6 @@ pub(crate) fn publish(engine: &Engine) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::constants as c;
-    use crate::group::Group;
 
     fn arrival(rank: u32, ns: u64) -> ArrivalCount {
         let key = LateKey {
@@ -296,23 +300,26 @@ mod tests {
     /// The only test that counts in the table of the process.
     #[test]
     fn a_call_counts_once_when_all_its_parts_have_ended() {
-        let comm = Comm::predefined(c::COMM_WORLD, "members", 0, Group::run(10, 777), 10);
-        assert!(arrive(&comm).is_none() && current().is_none(), "it is off");
+        let part = || MemberOf {
+            ranks: 777,
+            rank: 10,
+        };
+        assert!(arrive(part).is_none() && current().is_none(), "it is off");
         ON.store(true, Ordering::Relaxed);
         let calls = || {
             let sites = report().sites.into_iter().filter(|site| site.ranks == 777);
             sites.map(|site| site.counts.calls).sum::<u64>()
         };
         assert!(current().is_none());
-        let visit = arrive(&comm);
-        assert!(visit.is_some() && arrive(&comm).is_none(), "one at a time");
-        let part = current().expect("the call");
+        let visit = arrive(part);
+        assert!(visit.is_some() && arrive(part).is_none(), "one at a time");
+        let operation = current().expect("the call");
         drop(visit);
         assert!(current().is_none());
         assert_eq!(calls(), 0, "a part goes on");
-        drop(part);
+        drop(operation);
         assert_eq!(calls(), 1);
-        drop(arrive(&comm));
+        drop(arrive(part));
         assert_eq!(calls(), 2);
         ON.store(false, Ordering::Relaxed);
     }

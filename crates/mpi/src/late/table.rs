@@ -9,11 +9,19 @@ use std::collections::HashMap;
 
 use mica_node::late::{CallSite, LateRecord as Report, SITES, Site, SiteCounts};
 
-use super::Caller;
 use super::frequent::Frequent;
 
 /// Maximum number of entries. Calls at further sites are only counted in total.
 const ENTRIES: usize = 4096;
+
+/// A call of the library by the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller {
+    /// Return address of the call, in the program; 0 if it cannot be found.
+    pub site: u64,
+    /// A return address inside the library function that was called; 0 if it cannot be found.
+    pub entry: u64,
+}
 
 /// What distinguishes one entry from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

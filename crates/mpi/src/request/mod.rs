@@ -19,7 +19,7 @@ use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{self, HandleTable};
 use crate::process;
-use crate::pt2pt::{self, Status};
+use crate::status::{self, Status};
 use crate::sync::lock;
 
 pub use complete::{
@@ -281,7 +281,7 @@ impl Request {
                 } else {
                     state.received(*id)
                 }?;
-                pt2pt::outcome(comm.expect("a receive has a communicator"), &done)
+                status::outcome(comm.expect("a receive has a communicator"), &done)
             }
             RequestWork::Schedule(id, _) => {
                 let end = if take {
@@ -443,7 +443,7 @@ fn list_all<'a>(
 #[cold]
 fn failed(comm: Option<&Comm>, failure: ScheduleFailure) -> Error {
     match (failure, comm) {
-        (ScheduleFailure::Truncated(done), Some(comm)) => pt2pt::outcome(comm, &done)
+        (ScheduleFailure::Truncated(done), Some(comm)) => status::outcome(comm, &done)
             .1
             .expect("a truncated message is an error"),
         (ScheduleFailure::Truncated(_), None) => {

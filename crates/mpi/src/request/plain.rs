@@ -7,7 +7,7 @@ use super::{REQUESTS, RequestWork, SENT_HANDLE, forget, list_all};
 use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
-use crate::pt2pt::{self, Status};
+use crate::status::{self, Status};
 
 /// Blocks until a send or receive is complete, and returns the status; the handle is used up.
 /// `None` for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for
@@ -93,7 +93,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
             }
             let request = REQUESTS.remove(handle);
             let comm = request.as_ref().and_then(|request| request.comm.as_ref());
-            Ok(comm.map(|comm| pt2pt::status_of(comm, &done.envelope, done.sent)))
+            Ok(comm.map(|comm| status::status_of(comm, &done.envelope, done.sent)))
         }
     }
 }

@@ -1,9 +1,5 @@
 //! Cartesian topologies (MPI 5.0, 8.5.1, 8.5.5 to 8.5.8): ranks lie in the grid in row-major order.
 
-use std::sync::Arc;
-
-use super::{Topology, intra, reorder};
-use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::lenient;
@@ -41,7 +37,11 @@ impl Cart {
 
     /// As [`new`](Self::new), but `None` for a grid without processes, as MPICH and Intel MPI have
     /// it.
-    fn unless_empty(dims: &[i32], periods: &[bool], room: usize) -> Result<Option<Cart>> {
+    pub(super) fn unless_empty(
+        dims: &[i32],
+        periods: &[bool],
+        room: usize,
+    ) -> Result<Option<Cart>> {
         if dims.contains(&0) && dims.iter().all(|&dim| dim >= 0) {
             lenient::EMPTY_GRID.note();
             return Ok(None);
@@ -140,7 +140,7 @@ impl Cart {
 
     /// The grid of the dimensions that `remain`; the number of `rank`'s slice, and its rank in
     /// there.
-    fn slice(&self, remain: &[bool], rank: usize) -> (Cart, i32, i32) {
+    pub(super) fn slice(&self, remain: &[bool], rank: usize) -> (Cart, i32, i32) {
         let kept = |keep: bool| move |&(_, &remains): &(usize, &bool)| remains == keep;
         let part = |keep: bool| -> Cart {
             let kept = remain.iter().enumerate().filter(kept(keep));
@@ -160,61 +160,6 @@ impl Cart {
 /// A list of numbers as messages show it.
 pub(super) fn list(numbers: &[i32]) -> String {
     format!("{numbers:?}")
-}
-
-impl Comm {
-    /// `MPI_Cart_create`; `None` for processes that the grid has no room for, and for all if a
-    /// dimension has the length 0.
-    ///
-    /// # Errors
-    /// `MPI_ERR_DIMS`, `MPI_ERR_COMM`.
-    pub fn create_cart(
-        &self,
-        dims: &[i32],
-        periods: &[bool],
-        reorder: bool,
-    ) -> Result<Option<Comm>> {
-        let Some(cart) = Cart::unless_empty(dims, periods, intra(self, "comm_old")?.size())? else {
-            return Ok(None);
-        };
-        let ranks = if reorder {
-            self.cart_order(&cart)?
-        } else {
-            (0..cart.size()).collect()
-        };
-        self.with_topology(&ranks, Topology::Cart(Arc::new(cart)))
-    }
-
-    /// The old rank of each new rank, with neighbours close to each other. The same on every
-    /// process.
-    fn cart_order(&self, cart: &Cart) -> Result<Vec<usize>> {
-        Ok(reorder::grid(cart, &self.places(cart.size())?))
-    }
-
-    /// `MPI_Cart_map`: the rank that this process gets with `reorder`; `None` if it gets none.
-    ///
-    /// # Errors
-    /// As [`create_cart`](Self::create_cart).
-    pub fn cart_map(&self, dims: &[i32], periods: &[bool]) -> Result<Option<usize>> {
-        let Some(cart) = Cart::unless_empty(dims, periods, intra(self, "comm")?.size())? else {
-            return Ok(None);
-        };
-        let order = self.cart_order(&cart)?;
-        Ok(order.iter().position(|&old| old == self.rank()))
-    }
-
-    /// `MPI_Cart_sub`: the slice of the grid that this process lies in, along the dimensions that
-    /// `remain`.
-    ///
-    /// # Errors
-    /// `MPI_ERR_TOPOLOGY`.
-    pub fn cart_sub(&self, remain: &[bool]) -> Result<Comm> {
-        let (cart, color, key) = self.cart()?.slice(remain, self.rank());
-        let new = self.split(color, key)?;
-        let new = new.expect("a process with a color becomes a member");
-        new.attach_topology(Topology::Cart(Arc::new(cart)));
-        Ok(new)
-    }
 }
 
 #[cfg(test)]
@@ -265,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_partition_the_grid() {
+    pub(super) fn slices_partition_the_grid() {
         let cart = grid(&[2, 3, 4], &[true, false, true]);
         let (sub, color, key) = cart.slice(&[false, true, true], 23);
         assert_eq!(sub, grid(&[3, 4], &[false, true]));

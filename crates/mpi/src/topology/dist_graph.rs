@@ -1,12 +1,7 @@
 //! Distributed graph topologies (MPI 5.0, 8.5.4): each process knows the edges that end or start at
 //! it.
 
-use std::sync::Arc;
-
 use super::cart::list;
-use super::{Topology, intra, reorder};
-use crate::comm::Comm;
-use crate::comm::exchange::Party;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -34,14 +29,14 @@ pub struct DistGraph {
 pub type Weights<'a> = Option<&'a [i32]>;
 
 /// An edge of the whole graph: from, to, weight (1 without weights).
-type Edge = (i32, i32, i32);
+pub(super) type Edge = (i32, i32, i32);
 
 impl Edges {
     /// Checked edges of a communicator of `size` ranks; `arguments` names ranks and weights.
     ///
     /// # Errors
     /// `MPI_ERR_RANK`, `MPI_ERR_ARG`.
-    fn new(
+    pub(super) fn new(
         ranks: &[i32],
         weights: Weights,
         size: usize,
@@ -60,12 +55,12 @@ impl Edges {
         self.weights.extend(weight);
     }
 
-    fn weight(&self, i: usize) -> i32 {
+    pub(super) fn weight(&self, i: usize) -> i32 {
         self.weights.get(i).copied().unwrap_or(1)
     }
 }
 
-fn check_ranks(ranks: &[i32], size: usize, argument: &'static str) -> Result<()> {
+pub(super) fn check_ranks(ranks: &[i32], size: usize, argument: &'static str) -> Result<()> {
     let wrong = |rank: &i32| usize::try_from(*rank).is_ok_and(|r| r < size);
     match ranks.iter().position(|rank| !wrong(rank)) {
         None => Ok(()),
@@ -76,7 +71,7 @@ fn check_ranks(ranks: &[i32], size: usize, argument: &'static str) -> Result<()>
     }
 }
 
-fn check_weights(weights: Weights, argument: &'static str) -> Result<()> {
+pub(super) fn check_weights(weights: Weights, argument: &'static str) -> Result<()> {
     let Some(i) = weights.and_then(|w| w.iter().position(|&weight| weight < 0)) else {
         return Ok(());
     };
@@ -87,7 +82,7 @@ fn check_weights(weights: Weights, argument: &'static str) -> Result<()> {
 
 impl DistGraph {
     /// The part of `rank` in the graph of all `edges`, in the order given.
-    fn part(rank: usize, edges: &[Edge], weighted: bool) -> DistGraph {
+    pub(super) fn part(rank: usize, edges: &[Edge], weighted: bool) -> DistGraph {
         let mut part = DistGraph {
             sources: Edges::default(),
             destinations: Edges::default(),
@@ -107,7 +102,7 @@ impl DistGraph {
     }
 
     /// Its edges as numbers, to be sent to other processes.
-    fn to_numbers(&self) -> Vec<i32> {
+    pub(super) fn to_numbers(&self) -> Vec<i32> {
         let (from, to) = (&self.sources, &self.destinations);
         let mut numbers = vec![from.ranks.len() as i32, to.ranks.len() as i32];
         for part in [&from.ranks, &to.ranks, &from.weights, &to.weights] {
@@ -117,7 +112,7 @@ impl DistGraph {
     }
 
     /// The inverse of [`to_numbers`](Self::to_numbers).
-    fn from_numbers(numbers: &[i32], weighted: bool) -> DistGraph {
+    pub(super) fn from_numbers(numbers: &[i32], weighted: bool) -> DistGraph {
         let (sources, destinations) = (numbers[0] as usize, numbers[1] as usize);
         let mut rest = &numbers[2..];
         let mut take = |n: usize| {
@@ -142,131 +137,6 @@ impl DistGraph {
             },
             weighted,
         }
-    }
-}
-
-impl Comm {
-    /// `MPI_Dist_graph_create_adjacent`: each process gives its own edges.
-    ///
-    /// # Errors
-    /// `MPI_ERR_RANK`, `MPI_ERR_ARG`, `MPI_ERR_COMM`.
-    pub fn create_dist_graph_adjacent(
-        &self,
-        sources: (&[i32], Weights),
-        destinations: (&[i32], Weights),
-        reorder: bool,
-    ) -> Result<Comm> {
-        let size = intra(self, "comm_old")?.size();
-        let weighted = sources.1.is_some();
-        let part = DistGraph {
-            sources: Edges::new(sources.0, sources.1, size, ["sources", "sourceweights"])?,
-            destinations: Edges::new(
-                destinations.0,
-                destinations.1,
-                size,
-                ["destinations", "destweights"],
-            )?,
-            weighted,
-        };
-        if !reorder || !self.places_differ()? {
-            return self.with_dist_graph(&self.all_ranks(), part);
-        }
-        let parts: Vec<DistGraph> = self
-            .share(&part.to_numbers())?
-            .iter()
-            .map(|numbers| DistGraph::from_numbers(numbers, weighted))
-            .collect();
-        let edges = parts.iter().enumerate().flat_map(|(from, part)| {
-            let to = &part.destinations;
-            let edge = move |i| (from, to.ranks[i] as usize, to.weight(i) as u64);
-            (0..to.ranks.len()).map(edge)
-        });
-        let order = self.order_for(size, edges)?;
-        let part = parts[self.position_in(&order)].clone();
-        self.with_dist_graph(&order, part)
-    }
-
-    /// `MPI_Dist_graph_create`: each process gives any edges, `degrees[i]` of them from
-    /// `sources[i]`.
-    ///
-    /// # Errors
-    /// As [`create_dist_graph_adjacent`](Self::create_dist_graph_adjacent).
-    pub fn create_dist_graph(
-        &self,
-        sources: &[i32],
-        degrees: &[i32],
-        destinations: &[i32],
-        weights: Weights,
-        reorder: bool,
-    ) -> Result<Comm> {
-        let size = intra(self, "comm_old")?.size();
-        check_ranks(sources, size, "sources")?;
-        check_ranks(destinations, size, "destinations")?;
-        check_weights(weights, "weights")?;
-        let starts = sources
-            .iter()
-            .zip(degrees)
-            .flat_map(|(&source, &degree)| std::iter::repeat_n(source, degree as usize));
-        let mine: Vec<i32> = starts
-            .zip(destinations)
-            .enumerate()
-            .flat_map(|(i, (from, &to))| [from, to, weights.map_or(1, |w| w[i])])
-            .collect();
-        let all = self.share(&mine)?;
-        let triples = all.iter().flat_map(|numbers| numbers.as_chunks().0);
-        let edges: Vec<Edge> = triples
-            .map(|&[from, to, weight]| (from, to, weight))
-            .collect();
-        let order = if reorder && self.places_differ()? {
-            let known = edges.iter();
-            let known =
-                known.map(|&(from, to, weight)| (from as usize, to as usize, weight as u64));
-            self.order_for(size, known)?
-        } else {
-            self.all_ranks()
-        };
-        let part = DistGraph::part(self.position_in(&order), &edges, weights.is_some());
-        self.with_dist_graph(&order, part)
-    }
-
-    fn with_dist_graph(&self, order: &[usize], part: DistGraph) -> Result<Comm> {
-        let new = self.with_topology(order, Topology::DistGraph(Arc::new(part)))?;
-        Ok(new.expect("the new communicator has all processes of the old one"))
-    }
-
-    fn all_ranks(&self) -> Vec<usize> {
-        (0..self.size()).collect()
-    }
-
-    /// This process's new rank.
-    fn position_in(&self, order: &[usize]) -> usize {
-        let mine = order.iter().position(|&old| old == self.rank());
-        mine.expect("an order has every rank")
-    }
-
-    /// Whether reordering could change anything. The same on every process.
-    fn places_differ(&self) -> Result<bool> {
-        Ok(reorder::differ(self.places(self.size())?))
-    }
-
-    /// Gathers every process's numbers on every process.
-    fn share(&self, mine: &[i32]) -> Result<Vec<Vec<i32>>> {
-        let lengths = Party::all(self).allgather(&mine.len().to_ne_bytes())?;
-        let lengths = lengths.as_chunks().0.iter();
-        let lengths: Vec<usize> = lengths.map(|&bytes| usize::from_ne_bytes(bytes)).collect();
-        let longest = lengths.iter().copied().max().unwrap_or(0);
-        if longest == 0 {
-            return Ok(vec![Vec::new(); lengths.len()]);
-        }
-        let mut bytes: Vec<u8> = mine.iter().flat_map(|n| n.to_ne_bytes()).collect();
-        bytes.resize(longest * size_of::<i32>(), 0);
-        let all = Party::all(self).allgather(&bytes)?;
-        let each = all.chunks_exact(bytes.len()).zip(lengths);
-        let numbers = each.map(|(bytes, n)| {
-            let numbers = bytes.as_chunks().0.iter().take(n);
-            numbers.map(|&number| i32::from_ne_bytes(number)).collect()
-        });
-        Ok(numbers.collect())
     }
 }
 

@@ -1,10 +1,6 @@
 //! Graph topologies (MPI 5.0, 8.5.3): every process knows the whole graph.
 
-use std::sync::Arc;
-
 use super::cart::list;
-use super::{Topology, intra, reorder};
-use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -72,56 +68,6 @@ impl Graph {
     pub fn neighbors(&self, rank: usize) -> &[i32] {
         let start = if rank == 0 { 0 } else { self.index[rank - 1] };
         &self.edges[start as usize..self.index[rank] as usize]
-    }
-}
-
-impl Comm {
-    /// `MPI_Graph_create`; `None` for processes that the graph has no node for.
-    ///
-    /// # Errors
-    /// `MPI_ERR_ARG`, `MPI_ERR_COMM`.
-    pub fn create_graph(
-        &self,
-        index: &[i32],
-        edges: &[i32],
-        reorder: bool,
-    ) -> Result<Option<Comm>> {
-        let graph = Graph::new(index, edges, intra(self, "comm_old")?.size())?;
-        let ranks = if reorder {
-            self.graph_order(&graph)?
-        } else {
-            (0..graph.size()).collect()
-        };
-        self.with_topology(&ranks, Topology::Graph(Arc::new(graph)))
-    }
-
-    fn graph_order(&self, graph: &Graph) -> Result<Vec<usize>> {
-        let edges = (0..graph.size()).flat_map(|from| {
-            let to = graph.neighbors(from).iter();
-            to.map(move |&to| (from, to as usize, 1))
-        });
-        self.order_for(graph.size(), edges)
-    }
-
-    /// The old rank of each node of a weighted graph, with neighbours close to each other. The same
-    /// on every process.
-    pub(super) fn order_for(
-        &self,
-        nodes: usize,
-        edges: impl Iterator<Item = (usize, usize, u64)>,
-    ) -> Result<Vec<usize>> {
-        let places = self.places(nodes)?;
-        Ok(reorder::graph(&reorder::Links::new(nodes, edges), &places))
-    }
-
-    /// `MPI_Graph_map`: the rank that this process gets with `reorder`; `None` if it gets none.
-    ///
-    /// # Errors
-    /// As [`create_graph`](Self::create_graph).
-    pub fn graph_map(&self, index: &[i32], edges: &[i32]) -> Result<Option<usize>> {
-        let graph = Graph::new(index, edges, intra(self, "comm")?.size())?;
-        let order = self.graph_order(&graph)?;
-        Ok(order.iter().position(|&old| old == self.rank()))
     }
 }
 

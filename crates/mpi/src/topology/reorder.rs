@@ -17,26 +17,7 @@ use std::cmp::Reverse;
 
 use mica_node::topology::{CorePlace, UNKNOWN};
 
-use super::Cart;
-use crate::comm::Comm;
-use crate::error::Result;
-use crate::process;
-
-impl Comm {
-    /// The places of the first `ranks` ranks, the same on every process.
-    pub(super) fn places(&self, ranks: usize) -> Result<Vec<CorePlace>> {
-        let engine = process::engine()?;
-        let place = |rank| match self.layout() {
-            None => engine.place(self.peer(rank)),
-            // The node counts as the largest part of the machine.
-            Some(layout) => CorePlace {
-                package: layout.node_of(rank) as u32,
-                ..CorePlace::UNKNOWN
-            },
-        };
-        Ok((0..ranks).map(place).collect())
-    }
-}
+use super::cart::Cart;
 
 /// Distance of two places that share nothing known.
 const FAR: u64 = 4;

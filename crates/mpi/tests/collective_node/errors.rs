@@ -2,7 +2,7 @@
 //! expected.
 
 use mica_mpi::collective::intranode::CollectiveOperation;
-use mica_mpi::collective::intranode::direct::RootedDirection;
+use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
 

@@ -11,7 +11,7 @@ mod rig;
 
 use cases::{Case, Kit, Spec, counts};
 use mica_channel::memory::{Shape, View};
-use mica_mpi::collective::intranode::direct::RootedDirection;
+use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;

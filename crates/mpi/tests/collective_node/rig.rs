@@ -14,10 +14,10 @@ use std::task::{Context, Poll, Waker};
 use mica_channel::area::{Area, TURNS};
 use mica_channel::direct::{Direct, DirectOptions, Usage, XpmemDevice};
 use mica_mpi::collective::intranode::CollectiveOperation;
-use mica_mpi::collective::intranode::direct::RootedDirection;
+use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::dispatch::{self, perform};
-use mica_mpi::collective::intranode::group::{NodeGroup, OperationSlot};
-use mica_mpi::collective::intranode::header::OperationKind;
+use mica_mpi::collective::intranode::group::NodeGroup;
+use mica_mpi::collective::intranode::slot::OperationSlot;
 use mica_mpi::collective::intranode::tree::MemberTree;
 use mica_mpi::error::Result;
 use mica_node::lock::ThreadMode;
@@ -431,7 +431,7 @@ impl Operation {
                 (by_address, true, how)
             }
         };
-        let ticket = team.reserve(OperationKind::of(&what, is_direct), by_address);
+        let ticket = team.reserve(what.kind(is_direct), by_address);
         begun.set(begun.get() + 1);
         Box::pin(async move {
             let turn = OperationSlot::new(&team, ticket, waits);

@@ -11,8 +11,8 @@
 use mica_channel::area::INLINE;
 use mica_channel::memory::View;
 
-use super::group::OperationSlot;
 use super::parts::Parts;
+use super::slot::OperationSlot;
 use crate::error::{Error, Result};
 
 /// At the root of an operation that has one, the members with which it exchanges through cells:

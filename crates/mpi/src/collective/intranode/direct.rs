@@ -16,27 +16,15 @@
 use mica_channel::memory::{Block, Shape, View};
 
 use super::cells::after;
-use super::group::OperationSlot;
+use super::context::RootedDirection;
 use super::offers::{
     BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access, access_to_all,
     describe, open, open_by, settle, span_of,
 };
 use super::parts::{OwnPart, Parts, RootBuffer};
+use super::slot::OperationSlot;
 use super::span::{OfferedPart, OfferedParts, PartsSpan};
 use crate::error::Result;
-
-/// Who copies in an operation with a root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootedDirection {
-    /// Whichever is cheaper.
-    Auto,
-    /// The receiver.
-    Pull,
-    /// The sender.
-    Push,
-    /// Both.
-    Both,
-}
 
 /// A share of the root that is shorter than this (in bytes) is not worth another step.
 const SHARE_MIN: usize = 8 << 10;

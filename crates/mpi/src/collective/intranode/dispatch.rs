@@ -1,14 +1,15 @@
 //! Dispatches a rank's part in a collective on an area: from the operation to the algorithm that
 //! runs it.
 
-use super::CollectiveOperation;
 use super::cells::{self, RootMembers};
-use super::direct::{self, Rooted, RootedDirection};
-use super::group::OperationSlot;
+use super::context::RootedDirection;
+use super::direct::{self, Rooted};
 use super::offers::{CellFallback, DirectOutcome};
+use super::operation::CollectiveOperation;
 use super::parts::RootBuffer;
 use super::reduce_cells::{self, Operands};
 use super::reduce_direct::{self, AgreedTerms};
+use super::slot::OperationSlot;
 use crate::collective::place::Elements;
 use crate::error::Result;
 

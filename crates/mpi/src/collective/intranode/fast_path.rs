@@ -10,34 +10,21 @@
 use mica_channel::area::INLINE;
 use mica_channel::memory::{Region, RegionRef, Shape, View};
 use mica_node::counters::TrafficClass;
-use mica_policy::collective::{Algorithm, Choices, Collective, Reachability as Told};
+use mica_policy::collective::Collective;
 use mica_protocol::CollectiveTraffic;
 
-use super::cells::{self, RootMembers, share_of};
-use super::group::{NodeGroup, OperationSlot};
+use super::cells::{self, RootMembers};
+use super::fast_limits::FastPath;
+use super::group::NodeGroup;
 use super::header::OperationKind;
-use super::reduce_cells::alone_max;
-use super::{Parts, block_on, waiting_in};
+use super::parts::Parts;
+use super::run::{block_on, waiting_in};
+use super::slot::OperationSlot;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::late;
 use crate::op::kernel::Kernel;
 use crate::process;
-
-/// Which calls may take the fast path: longest messages in bytes, by collective.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FastPath {
-    barrier: bool,
-    bcast: usize,
-    gather: usize,
-    scatter: usize,
-    allgather: usize,
-    alltoall: usize,
-    allreduce: usize,
-    reduce: usize,
-    reduce_scatter: usize,
-    scan: usize,
-}
 
 /// Maximum bytes of a cell that are prefetched for the next operation, in case it is of the same
 /// kind.
@@ -45,40 +32,6 @@ const FETCH_MAX: usize = 1024;
 
 /// Polls before the wait goes through the engine, which makes progress and yields.
 const FAST_POLLS: u32 = 300;
-
-impl FastPath {
-    /// Those calls that these choices send through cells anyway.
-    pub fn new(choices: &Choices, reach: Told) -> FastPath {
-        let is_shared = |collective, bytes| {
-            choices.algorithm(collective, bytes, true, reach) == Algorithm::Shared
-        };
-        // Lengths at which the choice may change.
-        let lengths =
-            (1..16).chain((4..28).flat_map(|octave| (4..8usize).map(move |n| n << octave >> 2)));
-        let up_to = |collective, most: usize| {
-            lengths
-                .clone()
-                .take_while(|&bytes| bytes <= most && is_shared(collective, bytes))
-                .last()
-                .unwrap_or(0)
-        };
-        let setting = choices.setting();
-        let cell = setting.area_cell.unwrap_or(0);
-        let (half, alone) = (cell / 2, alone_max(setting.ranks).min(cell));
-        FastPath {
-            barrier: is_shared(Collective::Barrier, 0),
-            bcast: up_to(Collective::Bcast, half),
-            gather: up_to(Collective::Gather, half),
-            scatter: up_to(Collective::Scatter, half),
-            allgather: up_to(Collective::Allgather, half),
-            alltoall: up_to(Collective::Alltoall, share_of(half, setting.ranks)),
-            allreduce: up_to(Collective::Allreduce, alone),
-            reduce: up_to(Collective::Reduce, alone),
-            reduce_scatter: up_to(Collective::ReduceScatter, half),
-            scan: up_to(Collective::Scan, half),
-        }
-    }
-}
 
 /// The fast call on a communicator, if an operation that `takes` the fast path may use it now.
 #[inline(always)]

@@ -23,8 +23,6 @@
 use mica_channel::area::TURNS;
 use mica_policy::collective::Collective;
 
-use super::CollectiveOperation;
-
 const BEFORE_AT: u32 = 42;
 const REFUSED_AT: u32 = 47;
 const LAG_AT: u32 = 48;
@@ -93,20 +91,16 @@ impl From<Collective> for OperationKind {
 }
 
 impl OperationKind {
-    /// The kind of an operation that copies `directly` where possible.
-    pub fn of(what: &CollectiveOperation, directly: bool) -> OperationKind {
-        let kind = match what {
-            CollectiveOperation::Scan {
-                exclusive: true, ..
-            } => OperationKind(EXSCAN << COLLECTIVE_AT),
-            CollectiveOperation::Finalize => OperationKind(FINALIZE << COLLECTIVE_AT),
-            _ => OperationKind::from(what.collective()),
-        };
-        let kind = match directly {
-            true => OperationKind(kind.0 | DIRECTLY),
-            false => kind,
-        };
-        what.root().map_or(kind, |root| kind.rooted(root))
+    /// `MPI_Exscan`.
+    pub const EXSCAN: OperationKind = OperationKind(EXSCAN << COLLECTIVE_AT);
+
+    /// `MPI_Finalize`.
+    pub const FINALIZE: OperationKind = OperationKind(FINALIZE << COLLECTIVE_AT);
+
+    /// The same kind, of an operation that copies directly where possible.
+    #[inline]
+    pub fn copying_directly(self) -> OperationKind {
+        OperationKind(self.0 | DIRECTLY)
     }
 
     /// The same kind with this root; it must not have one yet.

@@ -14,7 +14,7 @@
 use mica_channel::direct::{PeerAccessError, PeerBuffer, PublishedBuffer};
 use mica_channel::memory::{Block, Region, View};
 
-use super::group::OperationSlot;
+use super::slot::OperationSlot;
 use crate::collective::place::Elements;
 use crate::constants as c;
 use crate::error::{Error, Result};

@@ -9,8 +9,8 @@ use mica_channel::area::INLINE;
 use mica_channel::memory::{Block, Region, RegionRef};
 
 use super::cells::{phase, pieces};
-use super::group::OperationSlot;
 use super::operands::{share, stride};
+use super::slot::OperationSlot;
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::constants as c;

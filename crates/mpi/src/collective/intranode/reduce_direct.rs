@@ -12,13 +12,13 @@
 use mica_channel::direct::PeerBuffer;
 use mica_channel::memory::{Block, Region, Shape, View};
 
-use super::group::OperationSlot;
 use super::offers::{
     BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access_to, access_to_all,
     any_in_place, describe_operands, open, settle,
 };
 use super::operands::share;
 use super::reduce_cells::Operands;
+use super::slot::OperationSlot;
 use crate::collective::place::Elements;
 use crate::error::{Error, Result};
 

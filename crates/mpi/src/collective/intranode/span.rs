@@ -2,11 +2,11 @@
 
 use mica_channel::memory::{Block, Region, RegionRef, View};
 
-use super::group::OperationSlot;
 use super::offers::{
     BufferAccess, Division, OfferedBuffer, describe_parts, division, span_of, words_to_send,
 };
 use super::parts::{Parts, RootBuffer};
+use super::slot::OperationSlot;
 use crate::error::Result;
 
 /// A stretch of memory that holds the parts of a buffer, each contiguous.

@@ -19,7 +19,8 @@ pub use reduce::{allreduce, reduce, reduce_scatter};
 
 use mica_channel::memory::{Region, View};
 
-use super::intranode::{CollectiveOperation, node_step};
+use super::intranode::CollectiveOperation;
+use super::intranode::plan::node_step;
 use super::layout::RanksByNode;
 use super::place::{BinomialTree, RankPlace, bytes_at};
 use super::schedule::Schedule;

@@ -1,7 +1,10 @@
-//! The predefined attributes of communicators (MPI 5.0, 9.1.2).
+//! Attributes of communicators: those that the program attaches, and the predefined ones (MPI 5.0,
+//! 9.1.2).
 
 use mica_protocol::Engine;
 
+use super::object::Comm;
+use crate::attribute::AttributeOwner;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::error_codes;
@@ -20,7 +23,7 @@ pub enum AttributeValue {
 
 /// The value of a predefined attribute: `None` if the key is another one, `Some(None)` if this job
 /// has no such value.
-pub(super) fn value(keyval: i32) -> Option<Option<i32>> {
+fn value(keyval: i32) -> Option<Option<i32>> {
     let of_job = |f: fn(&Engine) -> Option<u32>| {
         process::engine()
             .ok()
@@ -43,10 +46,39 @@ pub(super) fn value(keyval: i32) -> Option<Option<i32>> {
 }
 
 /// Refuses to change a predefined attribute.
-pub(super) fn refuse(keyval: i32) -> Result<()> {
+fn refuse(keyval: i32) -> Result<()> {
     if value(keyval).is_none() {
         return Ok(());
     }
     let reason = "a predefined attribute cannot be changed";
     Err(Error::argument(c::ERR_KEYVAL, "keyval", keyval, reason))
+}
+
+impl Comm {
+    /// `MPI_Comm_set_attr`.
+    pub fn set_attribute(&self, keyval: i32, value: usize) -> Result<()> {
+        refuse(keyval)?;
+        self.0
+            .attributes
+            .set(AttributeOwner::Comm, self.handle(), keyval, value)
+    }
+
+    /// `MPI_Comm_get_attr`.
+    pub fn attribute(&self, keyval: i32) -> Result<Option<AttributeValue>> {
+        match value(keyval) {
+            Some(value) => Ok(value.map(AttributeValue::Predefined)),
+            None => {
+                let value = self.0.attributes.get(AttributeOwner::Comm, keyval)?;
+                Ok(value.map(AttributeValue::User))
+            }
+        }
+    }
+
+    /// `MPI_Comm_delete_attr`.
+    pub fn delete_attribute(&self, keyval: i32) -> Result<()> {
+        refuse(keyval)?;
+        self.0
+            .attributes
+            .delete(AttributeOwner::Comm, self.handle(), keyval)
+    }
 }

@@ -6,7 +6,7 @@
 //! order, as they call collectives in the same order. Several operations may be in progress at once
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
 //! overwritten for the operation that is `TURNS` later, which therefore first checks that all
-//! members have finished the earlier one ([`OperationSlot::begin`]). Usually the rank already knows
+//! members have finished the earlier one ([`OperationSlot::begin`](super::slot::OperationSlot::begin)). Usually the rank already knows
 //! this: with each operation a member announces the number up to which it has finished all
 //! operations, and a rank that waits for all members learns this from the lines that it reads
 //! anyway.
@@ -15,8 +15,6 @@
 //! |---|---|
 //! | each member | its own line, cell and mark; in a scatter the root writes the others' cells |
 //! | all members | read every line; cells after the stamp that announces them |
-
-mod turn;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,43 +29,48 @@ use super::header::{OperationKind, RootBefore};
 use super::tree::MemberTree;
 use crate::late::{self, ArrivalCount};
 
-pub use turn::OperationSlot;
-
 /// A communicator's ranks on this node.
 #[derive(Debug)]
 pub struct NodeGroup {
-    area: Area,
-    reach: Option<PeerAccess>,
+    pub(super) area: Area,
+    pub(super) reach: Option<PeerAccess>,
     /// The arrangement of members where there are many; `None`: each member polls all others.
-    tree: Option<MemberTree>,
+    pub(super) tree: Option<MemberTree>,
     /// Whether every member has a core of its own.
-    has_cores: bool,
+    pub(super) has_cores: bool,
     /// Number of operations that this rank has begun; from bit 56 on, the root of the last one
     /// ([`RootBefore`]).
-    begun: AtomicU64,
+    pub(super) begun: AtomicU64,
     /// The operations that this rank has completed.
-    account: Completions,
+    pub(super) account: Completions,
     /// Whether several threads of this rank may be in the library.
-    mode: &'static ThreadMode,
+    pub(super) mode: &'static ThreadMode,
     /// Whether an operation has begun that finds out about copies by address.
-    asked_for_cma: AtomicBool,
+    pub(super) asked_for_cma: AtomicBool,
     /// Whether all members can reach all others' memory by address; unset until that is known.
-    cma: OnceLock<bool>,
+    pub(super) cma: OnceLock<bool>,
 }
 
 /// Bits of `begun` that count operations; the root lies above them.
 const ROOT_AT: u32 = 56;
 
+/// Bits of a stamp that number the phases of one operation.
+pub(super) const PHASE_BITS: u32 = 24;
+
+/// Maximum number of pieces of a message: a piece takes at most two phases, and an operation takes
+/// a few more.
+pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
+
 /// What is reserved for an operation when it is called: its place in the order of operations.
 #[derive(Debug, Clone)]
 pub struct OperationTicket {
-    number: u64,
-    kind: OperationKind,
-    before: RootBefore,
-    by_address: bool,
-    asks_for_cma: bool,
+    pub(super) number: u64,
+    pub(super) kind: OperationKind,
+    pub(super) before: RootBefore,
+    pub(super) by_address: bool,
+    pub(super) asks_for_cma: bool,
     /// The call that it belongs to, if late arrivals are counted.
-    arrival: Option<Arc<ArrivalCount>>,
+    pub(super) arrival: Option<Arc<ArrivalCount>>,
 }
 
 impl NodeGroup {
@@ -120,7 +123,7 @@ impl NodeGroup {
             Collective::Alltoall => half / self.size(),
             _ => half,
         };
-        piece.max(1).saturating_mul(turn::MOST_PIECES)
+        piece.max(1).saturating_mul(MOST_PIECES)
     }
 
     /// How the members access each other's buffers.
@@ -168,7 +171,7 @@ impl NodeGroup {
     /// Operation `number` has failed: if it was the last one begun, the next operation announces
     /// `said` about it.
     #[cold]
-    fn note_wrong(&self, number: u64, said: RootBefore) {
+    pub(super) fn note_wrong(&self, number: u64, said: RootBefore) {
         let begun = self.begun.load(Ordering::Relaxed);
         if begun & ((1 << ROOT_AT) - 1) == number {
             let said = said.bits() << ROOT_AT;
@@ -178,7 +181,7 @@ impl NodeGroup {
 
     /// Completes an operation and announces this to the others. Any thread may complete it.
     #[inline]
-    fn finish(&self, number: u64) {
+    pub(super) fn finish(&self, number: u64) {
         if let Some(before) = self.area.complete(&self.account, number, self.mode)
             && self.area.is_awaited(before)
         {
@@ -188,7 +191,7 @@ impl NodeGroup {
 
     /// Wakes the other members, if they sleep, after something was published.
     #[inline]
-    fn wake_others(&self) {
+    pub(super) fn wake_others(&self) {
         let me = self.me();
         self.area
             .wake_all((0..self.size()).filter(|&member| member != me));
@@ -196,18 +199,18 @@ impl NodeGroup {
 
     /// The number up to which this rank has completed all operations.
     #[inline]
-    fn low(&self) -> u64 {
+    pub(super) fn low(&self) -> u64 {
         self.account.all_up_to()
     }
 
     #[inline]
-    fn raise_safe(&self, to: u64) {
+    pub(super) fn raise_safe(&self, to: u64) {
         self.account.raise_safe(to);
     }
 
     /// Whether all members have finished operation `number`; reads their finish marks if that is
     /// not known.
-    fn is_safe(&self, number: u64) -> bool {
+    pub(super) fn is_safe(&self, number: u64) -> bool {
         self.account.is_safe(number) || self.is_marked(number)
     }
 

@@ -11,19 +11,12 @@ use mica_channel::memory::{Region, RegionRef, View};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
-use super::{NodeGroup, OperationTicket};
-use crate::collective::CallLabel;
-use crate::collective::intranode::header::{OperationHeader, OperationKind, RootBefore};
+use super::group::{NodeGroup, OperationTicket, PHASE_BITS};
+use super::header::{OperationHeader, OperationKind, RootBefore};
+use crate::collective::label::CallLabel;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::late::{self, ArrivalCount};
-
-/// Bits of a stamp that number the phases of one operation.
-const PHASE_BITS: u32 = 24;
-
-/// Maximum number of pieces of a message: a piece takes at most two phases, and an operation takes
-/// a few more.
-pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 
 /// Polls of a line in a row, where a rank has nothing else to do and a core of its own: returning
 /// to the caller and coming back takes as long as several polls.

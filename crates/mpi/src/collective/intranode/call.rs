@@ -1,0 +1,56 @@
+//! This rank's part in a collective on the shared area, as a description that can be kept.
+
+use std::sync::Arc;
+
+use mica_policy::collective::{Algorithm, Reachability};
+
+use super::context::{MUCH, NodeContext};
+use super::group::{NodeGroup, OperationTicket};
+use super::operation::CollectiveOperation;
+use crate::collective::label::CallLabel;
+
+/// This rank's part in a collective on the shared area.
+#[derive(Clone, Debug)]
+pub struct NodeCall {
+    /// Always has a node group.
+    pub(super) local: Arc<NodeContext>,
+    pub(super) what: CollectiveOperation,
+    /// Whether to copy directly where buffers can be reached.
+    pub(super) directly: bool,
+    /// The members' ranks in the communicator; `None` if the members are all of its ranks.
+    pub(super) ranks: Option<Arc<[usize]>>,
+    /// The function by which the program called it.
+    pub(super) label: CallLabel,
+}
+
+impl NodeCall {
+    /// Names the function that the program called.
+    pub(crate) fn set_label(&mut self, label: CallLabel) {
+        self.label = label;
+    }
+
+    #[inline]
+    pub(super) fn team(&self) -> &NodeGroup {
+        let team = self.local.team.as_ref();
+        team.expect("calls are made where there is a team")
+    }
+
+    /// Takes this call's place in the order of the node group's operations. All ranks must call it
+    /// in the same order.
+    pub(crate) fn reserve(&self) -> OperationTicket {
+        let (what, choices) = (&self.what, &self.local.choices);
+        // Whether direct copy still pays where some buffers can be reached only by the kernel's
+        // copies.
+        let by_address = self.directly && {
+            let bytes = what.bytes().unwrap_or(MUCH);
+            let once = choices.once_reachable(
+                what.collective(),
+                bytes,
+                what.commutes(),
+                Reachability::Cma,
+            );
+            once == Algorithm::Direct
+        };
+        self.team().reserve(what.kind(self.directly), by_address)
+    }
+}

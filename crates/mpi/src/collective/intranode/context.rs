@@ -1,0 +1,77 @@
+//! What a communicator knows about its ranks on one node: the policy's choices, the shared memory,
+//! and how buffers can be accessed. Made once for a communicator, by `plan`.
+
+use std::sync::Arc;
+
+use mica_policy::collective::{Algorithm, Choices, Collective, Reachability};
+use mica_protocol::CollectiveTraffic;
+
+use super::fast_limits::FastPath;
+use super::group::NodeGroup;
+use super::operation::CollectiveOperation;
+
+/// What a communicator knows about its ranks on this node.
+#[derive(Debug)]
+pub struct NodeContext {
+    pub(super) choices: Choices,
+    pub(super) direction: RootedDirection,
+    /// Which calls take the fast path, without a plan.
+    pub(super) lane: FastPath,
+    /// The best possible access to buffers; known alike to all members.
+    pub(super) reach: Reachability,
+    pub(super) traffic: Arc<CollectiveTraffic>,
+    /// `None` if there is no shared area.
+    pub(super) team: Option<NodeGroup>,
+}
+
+/// Who copies in an operation with a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootedDirection {
+    /// Whichever is cheaper.
+    Auto,
+    /// The receiver.
+    Pull,
+    /// The sender.
+    Push,
+    /// Both.
+    Both,
+}
+
+/// Equal only to itself: there is one context for each communicator.
+impl PartialEq for NodeContext {
+    fn eq(&self, other: &NodeContext) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for NodeContext {}
+
+impl NodeContext {
+    /// The algorithm for an operation.
+    pub(super) fn algorithm(&self, what: &CollectiveOperation) -> Algorithm {
+        let (collective, commutes) = (what.collective(), what.commutes());
+        let of = |bytes| {
+            self.choices
+                .algorithm(collective, bytes, commutes, self.reach)
+        };
+        match what.bytes() {
+            Some(bytes) => of(bytes),
+            // No rank knows all amounts: ranks with long parts offer them; if not all ranks do, the
+            // operation goes through cells.
+            None => match of(MUCH) {
+                Algorithm::Direct => Algorithm::Direct,
+                _ => of(LITTLE),
+            },
+        }
+    }
+
+    /// Whether a part of `bytes` bytes is worth offering, where not all ranks know the amounts.
+    pub(super) fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
+        let choice = self.choices.algorithm(collective, bytes, true, self.reach);
+        choice == Algorithm::Direct
+    }
+}
+
+/// Bytes that stand for unknown amounts: a long and a short part.
+pub(super) const MUCH: usize = 1 << 20;
+const LITTLE: usize = 1 << 10;

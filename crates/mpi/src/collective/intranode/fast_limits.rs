@@ -1,0 +1,56 @@
+//! Which calls of a communicator may take the fast path ([`super::fast_path`]): found out once, from
+//! the choices of the policy.
+
+use mica_policy::collective::{Algorithm, Choices, Collective, Reachability};
+
+use super::cells::share_of;
+use super::reduce_cells::alone_max;
+
+/// Which calls may take the fast path: longest messages in bytes, by collective.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FastPath {
+    pub(super) barrier: bool,
+    pub(super) bcast: usize,
+    pub(super) gather: usize,
+    pub(super) scatter: usize,
+    pub(super) allgather: usize,
+    pub(super) alltoall: usize,
+    pub(super) allreduce: usize,
+    pub(super) reduce: usize,
+    pub(super) reduce_scatter: usize,
+    pub(super) scan: usize,
+}
+
+impl FastPath {
+    /// Those calls that these choices send through cells anyway.
+    pub fn new(choices: &Choices, reach: Reachability) -> FastPath {
+        let is_shared = |collective, bytes| {
+            choices.algorithm(collective, bytes, true, reach) == Algorithm::Shared
+        };
+        // Lengths at which the choice may change.
+        let lengths =
+            (1..16).chain((4..28).flat_map(|octave| (4..8usize).map(move |n| n << octave >> 2)));
+        let up_to = |collective, most: usize| {
+            lengths
+                .clone()
+                .take_while(|&bytes| bytes <= most && is_shared(collective, bytes))
+                .last()
+                .unwrap_or(0)
+        };
+        let setting = choices.setting();
+        let cell = setting.area_cell.unwrap_or(0);
+        let (half, alone) = (cell / 2, alone_max(setting.ranks).min(cell));
+        FastPath {
+            barrier: is_shared(Collective::Barrier, 0),
+            bcast: up_to(Collective::Bcast, half),
+            gather: up_to(Collective::Gather, half),
+            scatter: up_to(Collective::Scatter, half),
+            allgather: up_to(Collective::Allgather, half),
+            alltoall: up_to(Collective::Alltoall, share_of(half, setting.ranks)),
+            allreduce: up_to(Collective::Allreduce, alone),
+            reduce: up_to(Collective::Reduce, alone),
+            reduce_scatter: up_to(Collective::ReduceScatter, half),
+            scan: up_to(Collective::Scan, half),
+        }
+    }
+}

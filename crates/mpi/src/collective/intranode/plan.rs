@@ -1,0 +1,232 @@
+//! Plans a collective among ranks of one node: on the shared area or in rounds of messages, as the
+//! policy chooses from what all ranks know alike.
+
+use std::sync::Arc;
+
+use mica_node::topology::{Level, level_between};
+use mica_node::tunables;
+use mica_policy::collective::{Algorithm, AlgorithmFamily, Choices, Reachability};
+
+use super::call::NodeCall;
+use super::context::{NodeContext, RootedDirection};
+use super::fast_limits::FastPath;
+use super::group::NodeGroup;
+use super::operation::CollectiveOperation;
+use super::tree;
+use crate::collective::label::CallLabel;
+use crate::collective::place::RankPlace;
+use crate::collective::schedule::Schedule;
+use crate::collective::thresholds::MessageThresholds;
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::process;
+
+/// This rank's part in a collective.
+#[derive(Clone, Debug)]
+pub enum CollectivePlan {
+    /// On the shared area.
+    Call(NodeCall),
+    /// In rounds of messages.
+    Rounds(Schedule),
+    /// The call is erroneous, but this rank takes part so that the others do not wait for it.
+    Refused(Box<RefusedCall>),
+}
+
+/// A call that ends with an error.
+#[derive(Clone, Debug)]
+pub struct RefusedCall {
+    /// How it takes part, in memory of its own.
+    pub(crate) plan: CollectivePlan,
+    /// The error that it ends with.
+    pub(crate) error: Error,
+}
+
+impl From<Schedule> for CollectivePlan {
+    fn from(schedule: Schedule) -> CollectivePlan {
+        CollectivePlan::Rounds(schedule)
+    }
+}
+
+impl CollectivePlan {
+    /// The same plan, called by the function that `label` names.
+    pub fn labelled(mut self, label: CallLabel) -> CollectivePlan {
+        self.set_label(label);
+        self
+    }
+
+    /// Names the function that the program called.
+    #[inline]
+    pub fn set_label(&mut self, label: CallLabel) {
+        match self {
+            CollectivePlan::Call(call) => call.set_label(label),
+            CollectivePlan::Rounds(schedule) => schedule.label(label),
+            CollectivePlan::Refused(refused) => refused.plan.set_label(label),
+        }
+    }
+}
+
+/// A collective among this node's ranks of a communicator that spans nodes; `ranks` are their ranks
+/// in the communicator. `None` if it is to use messages.
+pub(crate) fn node_step(
+    local: &Arc<NodeContext>,
+    what: &CollectiveOperation,
+    ranks: &[usize],
+) -> Option<NodeCall> {
+    let team = local.team.as_ref()?;
+    if what.is_empty() || !what.fits(team) {
+        return None;
+    }
+    let algorithm = local.algorithm(what);
+    (algorithm.family() != AlgorithmFamily::Messages).then(|| NodeCall {
+        local: Arc::clone(local),
+        directly: algorithm == Algorithm::Direct,
+        what: what.clone(),
+        ranks: Some(ranks.into()),
+        label: CallLabel::UNSAID,
+    })
+}
+
+/// The plan of a collective among ranks that are all on this node.
+pub(crate) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectivePlan> {
+    let me = RankPlace {
+        rank: comm.rank(),
+        size: comm.size(),
+    };
+    if me.size == 1 || what.is_empty() || comm.layout().is_some() {
+        return what
+            .messages(me, &MessageThresholds::DEFAULT)
+            .map(CollectivePlan::Rounds);
+    }
+    let local = comm.local()?;
+    let algorithm = local.algorithm(&what);
+    match (algorithm.family(), &local.team) {
+        (AlgorithmFamily::Shared | AlgorithmFamily::Direct, Some(team)) if what.fits(team) => {
+            Ok(CollectivePlan::Call(NodeCall {
+                local: Arc::clone(local),
+                directly: algorithm == Algorithm::Direct,
+                what,
+                ranks: None,
+                label: CallLabel::UNSAID,
+            }))
+        }
+        (AlgorithmFamily::Messages, _) => what
+            .messages(me, &MessageThresholds::of(algorithm))
+            .map(CollectivePlan::Rounds),
+        _ => what
+            .messages(me, &MessageThresholds::DEFAULT)
+            .map(CollectivePlan::Rounds),
+    }
+}
+
+impl Comm {
+    /// The members on this node, and the memory that they share.
+    ///
+    /// # Errors
+    /// When this rank's part of the shared area cannot be obtained.
+    #[inline]
+    pub(crate) fn local(&self) -> Result<&Arc<NodeContext>> {
+        match self.local_cell().get() {
+            Some(local) => Ok(local),
+            None => self.find_local(),
+        }
+    }
+
+    #[cold]
+    fn find_local(&self) -> Result<&Arc<NodeContext>> {
+        // Only one thread at a time calls collectives here, so it is made once.
+        let local = Arc::new(NodeContext::of(self, Some(self.context()))?);
+        Ok(self.local_cell().get_or_init(|| local))
+    }
+}
+
+impl NodeContext {
+    /// The context of a communicator of this process, with `context` as the area's name; without an
+    /// area if that is `None`.
+    pub(crate) fn of(comm: &Comm, context: Option<u64>) -> Result<NodeContext> {
+        let engine = process::engine()?;
+        let (members, me) = comm.on_this_node();
+        let cores = engine.cores().min(members.len());
+        let common = engine.common_abilities(comm.context(), &members)?;
+        let area = match context.filter(|_| members.len() > 1) {
+            Some(context) => engine.open_area(context, &members, me)?,
+            None => None,
+        };
+        let places: Vec<_> = members.iter().map(|&rank| engine.place(rank)).collect();
+        let costs = match common.same_costs {
+            true => engine.collective_costs(),
+            // All ranks know the built-in costs.
+            false => Arc::default(),
+        };
+        let choices = Choices::new(
+            costs,
+            forced(mica_policy::collective::ForcedAlgorithms::in_force())?,
+            mica_policy::collective::GroupSetting {
+                ranks: members.len(),
+                level: furthest(&places),
+                cores,
+                area_cell: area.as_ref().map(mica_channel::area::Area::cell_bytes),
+            },
+        );
+        let fan = forced(tunables::COLL_FAN.number())? as usize;
+        let is_tree = match forced(tunables::COLL_SHAPE.choice())? {
+            "flat" => false,
+            "tree" => true,
+            _ => members.len() > tree::FLAT_MAX,
+        };
+        let tree = is_tree.then(|| tree::MemberTree::new(me, &places, fan));
+        let direction = match forced(tunables::COLL_DIRECTION.choice())? {
+            "pull" => RootedDirection::Pull,
+            "push" => RootedDirection::Push,
+            "both" => RootedDirection::Both,
+            _ => RootedDirection::Auto,
+        };
+        let reach = match common {
+            common if common.windows => Reachability::Unknown,
+            common if common.cma => Reachability::Cma,
+            _ => Reachability::None,
+        };
+        let lane = match is_tree || members.len() < comm.size() || area.is_none() {
+            true => FastPath::default(),
+            false => FastPath::new(&choices, reach),
+        };
+        let has_cores = cores == members.len();
+        let reach_peers = Some(engine.peer_access().clone());
+        let mode = engine.thread_mode();
+        let team = area.map(|area| NodeGroup::new(area, reach_peers, tree, has_cores, mode));
+        Ok(NodeContext {
+            lane,
+            choices,
+            direction,
+            reach,
+            traffic: engine.collective_traffic(),
+            team,
+        })
+    }
+}
+
+impl NodeCall {
+    /// The same call on an area of its own, for a persistent operation, which may be started in any
+    /// order relative to other operations. `None` if no area is available.
+    pub(crate) fn apart(&self, comm: &Comm) -> Result<Option<NodeCall>> {
+        let Some(context) = comm.take_last_spare() else {
+            return Ok(None);
+        };
+        let local = Arc::new(NodeContext::of(comm, Some(context))?);
+        Ok(local.team.is_some().then(|| NodeCall {
+            local,
+            ..self.clone()
+        }))
+    }
+}
+
+/// The topology level between the two members that are furthest apart.
+fn furthest(places: &[mica_node::topology::CorePlace]) -> Level {
+    let from = |(i, a)| places[..i].iter().map(move |b| level_between(a, b));
+    let pairs = places.iter().enumerate().flat_map(from);
+    pairs.max().unwrap_or(Level::SharedCache)
+}
+
+/// The value of a tunable, which was validated when the engine started.
+fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
+    value.map_err(|bad| Error::other(crate::constants::ERR_OTHER, bad.to_string()))
+}

@@ -1,0 +1,109 @@
+//! Runs this rank's part in a collective on the shared area: to its end (blocking), or polled by the
+//! engine.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use mica_node::counters::TrafficClass;
+use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKind, WaitList};
+
+use super::call::NodeCall;
+use super::dispatch::{PathChoice, PathTaken, perform};
+use super::group::OperationTicket;
+use super::slot::OperationSlot;
+use crate::error::Result;
+use crate::process;
+
+impl NodeCall {
+    fn how(&self) -> PathChoice {
+        if !self.directly {
+            return PathChoice::Cells { base: 0 };
+        }
+        let what = &self.what;
+        // Where not all ranks know the amounts, a rank offers only parts that are long enough.
+        let is_worth = || {
+            self.local
+                .is_worth_offering(what.collective(), what.longest())
+        };
+        PathChoice::Direct {
+            direction: self.local.direction,
+            offers: what.bytes().is_some() || is_worth(),
+        }
+    }
+
+    /// Runs it to its end. Blocks.
+    pub(crate) fn run_here(&self, ticket: OperationTicket, context: u64) -> Result<()> {
+        block_on(context, self.run(ticket, true))
+    }
+
+    /// This rank's part, from the first stamp to the last.
+    async fn run(&self, ticket: OperationTicket, waits: bool) -> Result<()> {
+        let turn = OperationSlot::new(self.team(), ticket, waits).labelled(self.label);
+        turn.begin(self.what.own_bytes(turn.me())).await;
+        let result = perform(&turn, &self.what, self.how()).await;
+        turn.finish();
+        let way = match result? {
+            PathTaken::Cells => TrafficClass::Area,
+            PathTaken::Mapped => TrafficClass::Mapped,
+            PathTaken::ByAddress => TrafficClass::Direct,
+        };
+        let brought = self.what.brought(self.team().me());
+        self.local.traffic.count(way, brought);
+        Ok(())
+    }
+}
+
+/// Polls an algorithm to its end, on the communicator with this context. Blocks.
+pub(super) fn block_on(context: u64, algorithm: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut running = pin!(algorithm);
+    let mut polling = Context::from_waker(Waker::noop());
+    process::engine()?.watch(waiting_in(context), || {
+        match running.as_mut().poll(&mut polling) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        }
+    })?
+}
+
+/// What a hang report says about a rank that waits in a collective.
+pub(super) fn waiting_in(context: u64) -> impl Fn(&EngineState, &mut WaitList) {
+    move |_, list| {
+        list.add(Pending {
+            context: Some(context),
+            ..Pending::of(WaitKind::Collective)
+        });
+    }
+}
+
+impl Prepare for NodeCall {
+    fn prepare(&self) -> Box<dyn StageTask> {
+        let (call, ticket) = (self.clone(), self.reserve());
+        Box::new(RunningCall(Box::pin(async move {
+            call.run(ticket, false).await
+        })))
+    }
+}
+
+/// A call that the engine polls.
+struct RunningCall(Pin<Box<dyn Future<Output = Result<()>> + Send>>);
+
+impl StageTask for RunningCall {
+    fn advance(&mut self) -> Option<std::result::Result<(), TaskError>> {
+        let mut polling = Context::from_waker(Waker::noop());
+        match self.0.as_mut().poll(&mut polling) {
+            Poll::Pending => None,
+            Poll::Ready(result) => Some(result.map_err(|error| TaskError {
+                code: error.code(),
+                detail: error.to_string(),
+            })),
+        }
+    }
+}
+
+impl fmt::Debug for RunningCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}

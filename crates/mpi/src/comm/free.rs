@@ -1,0 +1,22 @@
+//! The end of a communicator.
+
+use super::object::Comm;
+use crate::buffered;
+use crate::constants as c;
+use crate::error::{Error, Result};
+
+impl Comm {
+    /// `MPI_Comm_free`: deletes the attributes and the handle; the communicator lives until its
+    /// operations are complete.
+    pub fn free(handle: u32) -> Result<()> {
+        let comm = Comm::resolve(handle)?;
+        if matches!(handle, c::COMM_WORLD | c::COMM_SELF) {
+            let reason = "a predefined communicator cannot be freed";
+            return Err(Error::argument(c::ERR_COMM, "comm", &comm, reason));
+        }
+        comm.delete_attributes()?;
+        buffered::release(buffered::BufferOwner::comm(&comm))?;
+        comm.discard();
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! The status of a message or an operation (MPI 5.0, 3.2.5), in terms of its communicator.
+
+use mica_protocol::{MatchEnvelope, ReceiveCompletion};
+
+use crate::comm::Comm;
+use crate::constants as c;
+use crate::error::Error;
+
+/// What is known of a message that was received, probed or cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// Rank of the sender in the communicator.
+    pub source: i32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes that are in the buffer (or, after a probe, that the message has).
+    pub bytes: u64,
+    /// Whether the operation was cancelled.
+    pub cancelled: Cancelled,
+}
+
+/// Whether an operation was cancelled, in 8 bytes, so that a status has no padding. The compiler
+/// would copy padding in pieces that span separately written fields, and such a load waits until
+/// the store buffer is empty (three of them cost 9 ns of a message's 75).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Cancelled {
+    /// It completed.
+    No,
+    /// It was cancelled.
+    Yes,
+}
+
+impl From<bool> for Cancelled {
+    fn from(cancelled: bool) -> Cancelled {
+        match cancelled {
+            false => Cancelled::No,
+            true => Cancelled::Yes,
+        }
+    }
+}
+
+impl Status {
+    /// The empty status (MPI 5.0, 3.7.3).
+    pub const EMPTY: Status = Status {
+        source: c::ANY_SOURCE,
+        tag: c::ANY_TAG,
+        bytes: 0,
+        cancelled: Cancelled::No,
+    };
+
+    /// What a receive from `MPI_PROC_NULL` returns (MPI 5.0, 3.10).
+    pub const PROC_NULL: Status = Status {
+        source: c::PROC_NULL,
+        ..Status::EMPTY
+    };
+}
+
+/// The status of a message in terms of its communicator.
+#[inline]
+pub(crate) fn status_of(comm: &Comm, envelope: &MatchEnvelope, bytes: usize) -> Status {
+    let source = comm
+        .rank_of(envelope.source)
+        .map_or(c::ANY_SOURCE, |rank| rank as i32);
+    Status {
+        source,
+        tag: envelope.tag,
+        bytes: bytes as u64,
+        cancelled: Cancelled::No,
+    }
+}
+
+/// Status of a receive, and the error if the message did not fit.
+#[inline]
+pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<Error>) {
+    if done.cancelled {
+        return (
+            Status {
+                cancelled: Cancelled::Yes,
+                ..Status::EMPTY
+            },
+            None,
+        );
+    }
+    let status = status_of(comm, &done.envelope, done.sent.min(done.capacity));
+    if done.sent <= done.capacity {
+        return (status, None);
+    }
+    let error = Error::Truncated {
+        sent: done.sent as u64,
+        capacity: done.capacity as u64,
+        source_rank: status.source,
+        tag: status.tag,
+    };
+    (status, Some(error))
+}
