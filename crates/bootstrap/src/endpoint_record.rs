@@ -184,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_card_survives_the_way() {
+    fn record_round_trips() {
         let record = EndpointRecord::own("3", None, 7).expect("a record");
         assert_eq!(
             EndpointRecord::decode(&record.encode(), 0).expect("a record"),

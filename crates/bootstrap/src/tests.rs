@@ -51,7 +51,7 @@ fn ranks_exchange_values_of_any_size() {
 }
 
 #[test]
-fn launchers_tell_who_one_is() {
+fn launchers_report_rank_and_size() {
     let pmi1 = &fake::pmi1(2, 1024)[1];
     assert_eq!((pmi1.rank(), pmi1.size(), pmi1.job_id()), (1, 2, "kvs_0"));
     assert_eq!((pmi1.appnum(), pmi1.universe_size()), (Some(3), None));
@@ -62,7 +62,7 @@ fn launchers_tell_who_one_is() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_not_sent() {
+fn rejects_unstorable_values_before_sending() {
     let mut managers = fake::pmi1(1, 1024);
     managers.extend(fake::pmi2(1));
     for manager in &mut managers {
@@ -76,7 +76,7 @@ fn what_cannot_be_stored_is_not_sent() {
 }
 
 #[test]
-fn a_launcher_that_goes_away_is_an_error() {
+fn lost_launcher_is_an_error() {
     let mut managers = fake::pmi1(1, 1024);
     managers.extend(fake::pmi2(1));
     for manager in &mut managers {
@@ -226,7 +226,7 @@ fn virtual_nodes_have_segments_of_their_own() {
 }
 
 #[test]
-fn a_rank_that_does_not_come_is_named() {
+fn names_missing_rank() {
     let settings = LauncherSettings {
         virtual_nodes: 0,
         timeout: Duration::from_millis(300),
@@ -254,7 +254,7 @@ fn a_rank_that_does_not_come_is_named() {
 }
 
 #[test]
-fn a_leader_that_is_gone_is_named() {
+fn names_missing_leader() {
     let settings = LauncherSettings {
         virtual_nodes: 0,
         timeout: Duration::from_secs(60),

@@ -48,7 +48,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
                 engine.resume();
             }
             // The promise of one user binds that user, not the others.
-            engine.set_thread_multiple(true);
+            engine.set_thread_multiple();
             request::share_table();
             engine
         }
@@ -61,7 +61,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
                     engine.elide_lock(promise);
                     request::elide_table_lock(promise);
                 }
-                None => engine.set_thread_multiple(true),
+                None => engine.set_thread_multiple(),
             }
             let engine = ENGINE.get_or_init(|| engine);
             engine.start_progress_thread();

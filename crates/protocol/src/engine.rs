@@ -3,7 +3,7 @@
 
 use crate::fault::Fault;
 use crate::matching::MatchPattern;
-use crate::operation::{FastReceive, ReceiveCompletion, SendId, StartedReceive};
+use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, StartedReceive};
 use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
 use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
@@ -181,11 +181,9 @@ impl Engine {
         })
     }
 
-    /// `multiple`: several threads may be inside at the same time.
-    pub fn set_thread_multiple(&self, multiple: bool) {
-        if multiple {
-            self.state.share();
-        }
+    /// Allows several threads inside at the same time.
+    pub fn set_thread_multiple(&self) {
+        self.state.share();
     }
 
     /// Removes the lock: the program has promised that only one thread at a time calls.
@@ -230,7 +228,8 @@ impl Engine {
         }
     }
 
-    /// Sends, and returns when the buffer may be reused and, with `sync`, the message is matched.
+    /// Sends, and returns when the buffer may be reused and, with `sync` (MPI's synchronous
+    /// mode), the message is matched.
     /// Blocks.
     ///
     /// # Errors
@@ -269,7 +268,9 @@ impl Engine {
             && source != self.rank
         {
             for _ in 0..self.wait.direct_polls {
-                match self.enter(|state| state.try_receive(&pattern, source, view, true)) {
+                match self
+                    .enter(|state| state.try_receive(&pattern, source, view, Overlong::Truncate))
+                {
                     FastReceive::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's run queue.
                     FastReceive::Nothing if self.wait.shares_core => {
@@ -303,7 +304,7 @@ impl Engine {
             {
                 state.handle_packets_for_posted(source)?;
                 if let FastReceive::Received(done) =
-                    state.try_receive(&pattern, source, view, false)
+                    state.try_receive(&pattern, source, view, Overlong::Leave)
                 {
                     return Ok(StartedReceive::Received(done));
                 }

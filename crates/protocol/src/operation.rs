@@ -119,6 +119,20 @@ pub(crate) struct RecvOp {
     pub long: bool,
 }
 
+impl RecvOp {
+    /// A receive that is neither matched nor posted yet.
+    pub fn new(pattern: MatchPattern, view: &View) -> RecvOp {
+        RecvOp {
+            pattern,
+            view: view.clone(),
+            stage: ReceiveStage::Posted { ticket: 0 },
+            exposed: None,
+            copying: None,
+            long: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ReceiveStage {
     Posted {
@@ -150,6 +164,15 @@ pub(crate) struct Copying {
     pub class: TrafficClass,
     /// Stays mapped until the cookie, which is dropped first, is gone.
     pub _window: Option<Window>,
+}
+
+/// What to do with a message that is longer than the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overlong {
+    /// Receive its beginning.
+    Truncate,
+    /// Leave it in the ring.
+    Leave,
 }
 
 /// The outcome of one attempt to receive without posting a receive (`try_receive`).

@@ -3,8 +3,8 @@
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::{
-    FastReceive, MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp,
-    SendPhase,
+    FastReceive, MessageId, Overlong, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId,
+    RecvOp, SendPhase,
 };
 use crate::packet;
 use crate::pending::Pending;
@@ -21,14 +21,7 @@ impl EngineState {
     /// When progress fails for lack of memory.
     pub fn receive(&mut self, pattern: MatchPattern, view: &View) -> Result<RecvId, Fault> {
         let unexpected = self.matching.unexpected.find(&pattern);
-        let op = RecvOp {
-            pattern,
-            view: view.clone(),
-            stage: ReceiveStage::Posted { ticket: 0 },
-            exposed: None,
-            copying: None,
-            long: false,
-        };
+        let op = RecvOp::new(pattern, view);
         let id = RecvId(self.operations.recvs.insert(op) as u32);
         match unexpected {
             None => {
@@ -58,14 +51,7 @@ impl EngineState {
             source: Some(envelope.source),
             tag: Some(envelope.tag),
         };
-        let op = RecvOp {
-            pattern,
-            view: view.clone(),
-            stage: ReceiveStage::Posted { ticket: 0 },
-            exposed: None,
-            copying: None,
-            long: false,
-        };
+        let op = RecvOp::new(pattern, view);
         let id = RecvId(self.operations.recvs.insert(op) as u32);
         self.accept(
             id,
@@ -509,14 +495,15 @@ fn set_arrived(message: &mut UnexpectedMessage, position: usize) {
 
 impl EngineState {
     /// The fast path of a receive: no other receive is in progress, and its message is the next
-    /// from `source`. A message longer than the buffer is left alone unless `any_length`.
+    /// from `source`. `overlong` says what to do with a message
+    /// that is longer than the buffer.
     #[inline(always)]
     pub(crate) fn try_receive(
         &mut self,
         pattern: &MatchPattern,
         source: u32,
         view: &View,
-        any_length: bool,
+        overlong: Overlong,
     ) -> FastReceive {
         // Unexpected messages for other receives do not matter.
         let waits = !self.matching.unexpected.is_empty()
@@ -541,7 +528,7 @@ impl EngineState {
         }
         let inline = usize::from(packet.inline_len);
         let sent = inline.max(packet.payload as usize);
-        if sent > view.len() && !any_length {
+        if sent > view.len() && overlong == Overlong::Leave {
             return FastReceive::Busy;
         }
         if packet.payload == 0 {

@@ -33,6 +33,13 @@ use mica_node::cooperative::CopyEnd;
 use mica_node::counters::TrafficClass;
 use mica_policy as policy;
 
+/// Who copies a message whose receiver has sent a `JOIN`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copier {
+    Sender,
+    Both,
+}
+
 /// A receive buffer that is open to the sender.
 struct OpenedBuffer {
     exposed: Exposed,
@@ -136,17 +143,7 @@ impl EngineState {
         if self.channels.is_remote(peer) {
             return self.fetch_remote(id, peer, &rts, &view, len);
         }
-        let peer_range = match rts.remote {
-            Some(SenderBuffer::Contiguous { address }) => {
-                let mut peer_range =
-                    PeerRange::open(&mut self.direct, peer, address, rts.exposure, total);
-                if let Some(index) = rts.copy_index.filter(|_| rts.unverified) {
-                    peer_range.answer = Some(self.cooperative_copies.of(peer, index));
-                }
-                Some(peer_range)
-            }
-            _ => None,
-        };
+        let peer_range = self.open_sender_buffer(peer, &rts);
         let sender_mapped = peer_range.as_ref().is_some_and(|r| r.is_mapped(total));
         // Opening this side's buffer has no use if the other side's is enough.
         let opened = if sender_mapped && !self.selection.may_cooperate() {
@@ -154,13 +151,9 @@ impl EngineState {
         } else {
             self.open_receive(&view, len, rts.copy_index.is_some())
         };
-        let runs = match rts.remote {
-            Some(SenderBuffer::Runs { count, .. }) => count as usize,
-            _ => 1,
-        };
         let buffers = BufferFacts {
             len,
-            pieces: runs.max(view.run_count_hint()),
+            pieces: sender_pieces(&rts).max(view.run_count_hint()),
             sender_mapped,
             receiver_mapped: opened
                 .as_ref()
@@ -207,6 +200,19 @@ impl EngineState {
         }
     }
 
+    /// The sender's buffer, if it is contiguous and this rank may read it.
+    fn open_sender_buffer(&mut self, peer: u32, rts: &RtsPacket) -> Option<PeerRange> {
+        let Some(SenderBuffer::Contiguous { address }) = rts.remote else {
+            return None;
+        };
+        let total = rts.len as usize;
+        let mut range = PeerRange::open(&mut self.direct, peer, address, rts.exposure, total);
+        if let Some(index) = rts.copy_index.filter(|_| rts.unverified) {
+            range.answer = Some(self.cooperative_copies.of(peer, index));
+        }
+        Some(range)
+    }
+
     /// Copies the whole message on this side.
     fn pull(
         &mut self,
@@ -223,6 +229,7 @@ impl EngineState {
         self.finish_pull(id, peer_range.peer, rts, pulled, peer_range.traffic_class())
     }
 
+    /// Ends a receive whose message this side has tried to pull.
     fn finish_pull(
         &mut self,
         id: RecvId,
@@ -258,7 +265,7 @@ impl EngineState {
         len: usize,
         opened: Option<OpenedBuffer>,
     ) -> Result<(), Fault> {
-        self.send_join(id, rts, view, len, opened, true)?;
+        self.send_join(id, rts, view, len, opened, Copier::Sender)?;
         self.await_push(id, rts.op, false);
         Ok(())
     }
@@ -276,7 +283,7 @@ impl EngineState {
         let Some(index) = rts.copy_index else {
             return self.pull(id, rts, peer_range, view, len);
         };
-        self.send_join(id, rts, view, len, opened, false)?;
+        self.send_join(id, rts, view, len, opened, Copier::Both)?;
         let copy = self.cooperative_copies.of(peer_range.peer, index);
         let mut failed = false;
         while let Some(piece) = copy.take(CopyEnd::Front, len) {
@@ -300,6 +307,7 @@ impl EngineState {
         )
     }
 
+    /// Sends `JOIN`: where the buffer of receive `id` lies, and who copies.
     fn send_join(
         &mut self,
         id: RecvId,
@@ -307,7 +315,7 @@ impl EngineState {
         view: &View,
         len: usize,
         opened: Option<OpenedBuffer>,
-        sender_copies_all: bool,
+        copier: Copier,
     ) -> Result<(), Fault> {
         let join = JoinPacket {
             sender_op: rts.op,
@@ -315,7 +323,7 @@ impl EngineState {
             len: len as u64,
             address: view.as_contiguous().map_or(0, |(a, _)| a as u64),
             exposure: opened.as_ref().map(|m| m.exposed.exposure()),
-            sender_copies_all,
+            sender_copies_all: copier == Copier::Sender,
             unverified: opened.as_ref().is_some_and(|m| m.unverified),
         };
         let op = &mut self.operations.recvs[id.0 as usize];
@@ -341,9 +349,9 @@ impl EngineState {
 
     /// Opens the buffer of a receive to the sender; from cached state, if there is a cooperative
     /// copy for the answer.
-    fn open_receive(&mut self, view: &View, len: usize, answers: bool) -> Option<OpenedBuffer> {
+    fn open_receive(&mut self, view: &View, len: usize, has_copy: bool) -> Option<OpenedBuffer> {
         let (address, _) = view.as_contiguous()?;
-        if answers && let Some(exposed) = self.direct.recall(address, len) {
+        if has_copy && let Some(exposed) = self.direct.recall(address, len) {
             let unverified = true;
             return Some(OpenedBuffer {
                 exposed,
@@ -491,5 +499,13 @@ impl EngineState {
         if let (Some(exposed), Some(net)) = (rts_state.registered, &mut self.channels.net) {
             net.conceal(exposed);
         }
+    }
+}
+
+/// Number of contiguous pieces of the sender's buffer.
+fn sender_pieces(rts: &RtsPacket) -> usize {
+    match rts.remote {
+        Some(SenderBuffer::Runs { count, .. }) => count as usize,
+        _ => 1,
     }
 }

@@ -125,15 +125,7 @@ impl Selection {
             }
             let mut thresholds = derive(level, kernel)?;
             if let Some(fits) = packet_payload_max {
-                let set = tunables::EAGER_MAX.threshold()?.is_some();
-                let eager = if set {
-                    thresholds.eager_max.min(fits)
-                } else {
-                    fits
-                };
-                thresholds.ring_max = eager;
-                thresholds.eager_max = eager;
-                thresholds.eager_max_skewed = eager;
+                all_in_packets(&mut thresholds, fits)?;
             }
             let even = PeerSelection {
                 thresholds,
@@ -281,6 +273,18 @@ impl Selection {
     fn peer(&self, peer: u32) -> &PeerSelection {
         &self.classes[self.class_of[peer as usize] as usize]
     }
+}
+
+/// For a peer to which all data goes in packets of at most `fits` bytes: one threshold for all.
+fn all_in_packets(thresholds: &mut Thresholds, fits: usize) -> Result<(), BadValue> {
+    let eager = match tunables::EAGER_MAX.threshold()? {
+        Some(_) => thresholds.eager_max.min(fits),
+        None => fits,
+    };
+    thresholds.ring_max = eager;
+    thresholds.eager_max = eager;
+    thresholds.eager_max_skewed = eager;
+    Ok(())
 }
 
 /// Minimum length in bytes of a message that gets a cooperative copy: below, cells are faster for

@@ -201,11 +201,7 @@ impl Engine {
         let wait = WaitPolicy::from_environment(oversubscribed, !channels.shm.is_mixed())?;
         let wake_socket = match channels.net {
             None => None,
-            Some(_) => {
-                let wake_socket = WakeSocket::new().map_err(StartError::WakeSocket)?;
-                segment.block(rank).parking.0.set_wake_socket(&wake_socket);
-                Some(wake_socket)
-            }
+            Some(_) => Some(open_wake_socket(&segment, rank)?),
         };
         let access = direct.reach();
         let abilities = access.abilities(collective_costs.fingerprint());
@@ -300,6 +296,13 @@ fn open_net(
     }
     net.connect(rank, cookie, &addresses)?;
     Ok(Some(Box::new(net)))
+}
+
+/// The socket by which peers wake this rank while it waits for the network.
+fn open_wake_socket(segment: &JobSegment, rank: u32) -> Result<WakeSocket, StartError> {
+    let wake_socket = WakeSocket::new().map_err(StartError::WakeSocket)?;
+    segment.block(rank).parking.0.set_wake_socket(&wake_socket);
+    Ok(wake_socket)
 }
 
 /// The channels to poll besides the rings, and when.

@@ -294,7 +294,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lines_of_hydra() {
+    fn reads_lines_of_hydra() {
         let put =
             Pmi1Message::parse("cmd=put kvsname=kvs_1_0 key=P0-a value=x=y\n").expect("a put");
         assert_eq!(put.command(), "put");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message() {
+    fn rejects_malformed_messages() {
         for line in ["", "hello", "cmd=", "rc=0 cmd=x", "mcmd=spawn", "=x"] {
             let error = Pmi1Message::parse(line).expect_err(line);
             assert!(matches!(error, MessageError::NoCommand { .. }), "{line}");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written() {
+    fn rejects_unwritable_fields() {
         let message = || Pmi1Message::new("put");
         for (key, value) in [
             ("a b", "1"),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused() {
+    fn rejects_endless_line() {
         let mut lines = MessageLines::new();
         lines.push(&vec![b'x'; LINE_MAX]);
         assert_eq!(lines.next_message(), Ok(None));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_does_not_hide_the_next() {
+    fn continues_after_bad_line() {
         let mut lines = MessageLines::new();
         lines.push(b"\xff\xfe\nhello\n\n  \ncmd=finalize\ncmd=ab");
         assert!(matches!(

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_the_field() {
+    fn reads_frames_of_hydra_and_slurm() {
         let answer = one(b"    36cmd=kvs-get-response;value=a;;b;rc=0;").expect("a message");
         let answer = answer.expect("complete");
         assert_eq!(answer.command(), "kvs-get-response");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame() {
+    fn rejects_malformed_frames() {
         assert_eq!(one(b"    1"), Ok(None));
         assert_eq!(one(b"    99cmd=x;"), Ok(None));
         for bad in [
