@@ -23,7 +23,7 @@ pub mod shm;
 pub mod transport;
 
 use memory::View;
-use shm::Packet;
+use mica_node::ring::Packet;
 
 bitflags::bitflags! {
     /// What a channel can do.

@@ -1,6 +1,6 @@
 //! `process_vm_readv` and `process_vm_writev`: vectors on both sides, partial results, limits.
 
-use super::CopyRefusal;
+use super::refusal::CopyRefusal;
 use crate::memory::View;
 use mica_node::segment::RankBlock;
 

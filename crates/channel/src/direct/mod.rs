@@ -26,6 +26,7 @@ mod exposure;
 mod mapped;
 mod options;
 mod reach;
+mod refusal;
 mod window;
 mod xpmem;
 
@@ -44,36 +45,12 @@ pub use exposure::{Backend, Exposed, Exposure};
 pub use mapped::{HelperThread, SkipReason, Unavailable, Usage};
 pub use options::DirectOptions;
 pub use reach::{PeerAccess, PeerAccessError, PeerBuffer, PublishedBuffer};
+pub use refusal::CopyRefusal;
 pub use window::Window;
 pub use xpmem::Device as XpmemDevice;
 
 use mapped::Registry;
 use xpmem::{Module, Xpmem};
-
-/// Why direct copy from a peer does not work.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CopyRefusal {
-    /// Direct copy was switched off by `MICA_DIRECT=off`.
-    #[error("switched off by MICA_DIRECT=off")]
-    SwitchedOff,
-    /// The kernel refused the call.
-    #[error("process_vm_readv or process_vm_writev: {}", std::io::Error::from_raw_os_error(*.errno))]
-    Kernel {
-        /// The error number.
-        errno: i32,
-    },
-    /// The call read something, but not the peer's memory (process numbers of another namespace).
-    #[error("process_vm_readv reached another process")]
-    WrongProcess,
-}
-
-impl CopyRefusal {
-    /// Whether the kernel will give the same answer the next time.
-    fn is_final(&self) -> bool {
-        matches!(self, CopyRefusal::Kernel { errno } if matches!(*errno, libc::EPERM | libc::ENOSYS))
-    }
-}
 
 /// Where a sender's message lies in its own address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,9 +32,11 @@ mod bindings;
 mod buffers;
 pub mod choice;
 mod endpoint;
+mod inspection;
 mod library;
 mod messages;
 mod offers;
+mod operations;
 mod options;
 mod order;
 mod peers;
@@ -58,14 +60,14 @@ use bindings as fi;
 use buffers::{OperationPurpose, RegisteredBuffers, SendPools};
 use choice::{OfferVerdict, ProviderOffer};
 use endpoint::Endpoint;
+use inspection::PeerInspection;
 use library::Libfabric;
 use mica_node::counters::Counters;
 use offers::ProviderSurvey;
+use operations::RmaOperations;
 use order::Order;
 use peers::NetPeers;
 use registration::RegistrationCache;
-use remote::RmaOperations;
-use watch::PeerInspection;
 
 /// Receives posted at a time.
 const RECEIVES: u32 = 64;
@@ -167,7 +169,7 @@ impl Net {
         let library = Libfabric::load(options.library.as_deref())?;
         let survey = ProviderSurvey::make(&library, &options.wish)?;
         let (info, offer) = survey.chosen(&library, &options.wish)?;
-        let completions = RECEIVES + SENDS + remote::PARTS;
+        let completions = RECEIVES + SENDS + operations::PARTS;
         let mut endpoint = Endpoint::open(library, info, completions as usize)?;
         let inject_max = endpoint.info.tx().inject_size.min(messages::INJECT);
         // Messages longer than the provider's limit are not passed to it.
@@ -186,7 +188,7 @@ impl Net {
         };
         let pins = endpoint.info.mr_mode() & fi::FI_MR_ALLOCATED != 0;
         let mut net = Net {
-            capabilities: remote::capabilities(&endpoint),
+            capabilities: operations::capabilities(&endpoint),
             address: contact.to_bytes(),
             offer,
             payload_max,
@@ -315,7 +317,7 @@ impl Net {
     /// Upper bound for waiting for the descriptor: if something is under way and its peer is lost,
     /// only polling from time to time may find that out. `None`: no bound.
     pub fn wait_at_most(&self) -> Option<Duration> {
-        self.is_waiting_for_peers().then_some(watch::PERIOD)
+        self.is_waiting_for_peers().then_some(inspection::PERIOD)
     }
 
     /// The next peer that was found to be lost; each is returned once.

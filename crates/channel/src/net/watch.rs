@@ -10,61 +10,13 @@
 //! is left to the provider and to the launcher.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::Net;
+use super::inspection::{PERIOD, Probe, QUIET_INSPECTIONS, Quiet, RARE};
 
 /// Polls between two readings of the clock.
 const GLANCE: u64 = 256;
-
-/// Time between two inspections.
-pub(super) const PERIOD: Duration = Duration::from_millis(100);
-
-/// Inspections without progress before a peer is probed.
-const QUIET_INSPECTIONS: u32 = 3;
-
-/// Largest number of inspections between two probes; the interval doubles each time.
-const RARE: u32 = 320;
-
-/// A connection attempt under way.
-#[derive(Debug)]
-struct Probe {
-    peer: u32,
-    socket: OwnedFd,
-}
-
-/// The state of the inspections.
-#[derive(Debug)]
-pub(super) struct PeerInspection {
-    next: Instant,
-    peers: Vec<Quiet>,
-    probes: Vec<Probe>,
-}
-
-/// How long a peer has made no progress.
-#[derive(Debug, Clone, Copy)]
-struct Quiet {
-    /// Progress counter at the last inspection.
-    motion: u32,
-    inspections: u32,
-    /// Number of inspections after which the peer is probed.
-    ask_at: u32,
-}
-
-impl PeerInspection {
-    pub fn new(peers: usize) -> PeerInspection {
-        let quiet = Quiet {
-            motion: 0,
-            inspections: 0,
-            ask_at: QUIET_INSPECTIONS,
-        };
-        PeerInspection {
-            next: Instant::now() + PERIOD,
-            peers: vec![quiet; peers],
-            probes: Vec::new(),
-        }
-    }
-}
 
 impl Net {
     /// Whether anything is under way with any peer, so that inspections are needed to detect a

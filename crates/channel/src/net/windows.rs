@@ -3,7 +3,7 @@
 
 use super::Net;
 use super::bindings as fi;
-use super::remote::{ADD, CAS, OPEN, RmaAction, RmaTransfer, SWAP};
+use super::operations::{ADD, CAS, OPEN, RmaAction, RmaTransfer, SWAP};
 use crate::memory::View;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};

@@ -11,8 +11,9 @@
 //! by the waiting rank, or for the device. A chunk that fails records its error number, abandons
 //! the unclaimed chunks, and is settled like any other.
 
+use super::error::CopyError;
+use super::fork;
 use super::peer::{PeerCopyDirection, PeerMemory};
-use super::{CopyError, fork};
 use crate::memory::View;
 use mica_node::chunk_queue::ChunkedJob;
 use std::ops::Range;

@@ -24,23 +24,27 @@
 //! only if the kernel refuses: the caller then uses another path for the whole message.
 
 mod dsa;
+mod error;
 mod fork;
 mod helper;
 mod inline;
 mod job;
 mod peer;
 mod recommended;
+mod setup;
 mod thread;
 
 #[cfg(test)]
 mod tests;
 
 pub use dsa::{DsaEngine, DsaReport, DsaThreadEngine, NoDevice, QueueInfo, QueueMode, find_queues};
+pub use error::CopyError;
 pub use helper::spawn_helper;
 pub use inline::InlineEngine;
 pub use job::{CopyJob, Notify};
 pub use peer::PeerMemory;
-pub use recommended::{EngineFacts, EngineKind, Setup, open, recommended};
+pub use recommended::{EngineFacts, EngineKind, open, recommended};
+pub use setup::Setup;
 pub use thread::ThreadEngine;
 
 use crate::EngineCost;
@@ -62,32 +66,6 @@ bitflags::bitflags! {
         /// Uses no core while it copies.
         const HARDWARE = 1 << 3;
     }
-}
-
-/// Why a job failed. Some of its bytes may have been copied; the source is unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CopyError {
-    /// The kernel refused to read or write memory.
-    #[error(
-        "copying {bytes} bytes{} failed: {}",
-        .pid.map(|pid| format!(" from or to process {pid}")).unwrap_or_default(),
-        std::io::Error::from_raw_os_error(*.errno)
-    )]
-    Kernel {
-        /// The error number.
-        errno: i32,
-        /// Length of the job.
-        bytes: usize,
-        /// The peer's process, if its memory took part.
-        pid: Option<u32>,
-    },
-    /// The job belongs to the process from which this one was forked, and continues there.
-    #[error("a copy of {bytes} bytes was started before this process was forked")]
-    Forked {
-        /// Length of the job.
-        bytes: usize,
-    },
 }
 
 /// The progress of a job.

@@ -3,7 +3,8 @@
 use super::helper::{Helper, Worker};
 use super::inline::ByCaller;
 use super::job::OffloadJob;
-use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Notify, Setup};
+use super::setup::Setup;
+use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Notify};
 use crate::EngineCost;
 use std::sync::Arc;
 

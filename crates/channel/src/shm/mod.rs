@@ -17,10 +17,12 @@
 
 mod advanced;
 mod basic;
+mod inline;
 
 #[cfg(test)]
 mod tests;
 
+pub use inline::inline_packet;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 
 use crate::memory::View;
@@ -32,19 +34,6 @@ use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, SegmentRef};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-
-/// The packet whose payload, at most [`INLINE`] bytes, is all of `view` and lies in its header.
-pub fn inline_packet(kind: u8, context: u64, tag: i32, view: &View) -> Packet {
-    debug_assert!(view.len() <= INLINE);
-    let mut packet = Packet {
-        context,
-        tag,
-        inline_len: view.len() as u8,
-        ..Packet::of_kind(kind)
-    };
-    view.pack(0, &mut packet.inline);
-    packet
-}
 
 /// One rank's endpoint of the shared-memory channel.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 //! pool's size and the design.
 
 use super::late::LATE_BYTES;
-use super::report::REPORT_BYTES;
 use crate::cooperative::CooperativeCopy;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
@@ -29,6 +28,9 @@ const CONTEXT_IDS: u64 = 1 << 37;
 
 /// A page of memory.
 pub const PAGE: usize = 4096;
+
+/// Maximum of bytes of a rank's text in a [hang report](super::JobSegment::answer).
+pub const REPORT_BYTES: usize = 2 * PAGE;
 
 /// Maximum of messages of a rank that are copied cooperatively at a time; a page of
 /// [`CooperativeCopy`]s.

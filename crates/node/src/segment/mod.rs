@@ -9,6 +9,7 @@
 //! it over; a program that runs alone creates its own.
 
 mod ability;
+mod ability_exchange;
 mod area_budget;
 mod block;
 mod error;
@@ -21,16 +22,14 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use ability::{
-    Abilities, AbilityWait, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings,
-};
+pub use ability::{Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings};
+pub use ability_exchange::AbilityWait;
 pub use area_budget::AreaBudget;
 pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
 pub use error::SegmentError;
-pub use geometry::{AREA_SPAN, Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
+pub use geometry::{AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS};
 pub use open::inherited_descriptor;
 pub use reference::SegmentRef;
-pub use report::REPORT_BYTES;
 pub use spec::JobSpec;
 
 use crate::cooperative::CooperativeCopy;

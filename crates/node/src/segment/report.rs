@@ -15,14 +15,12 @@
 //! covers never change while they are read. There is one launcher, and it has read all texts before
 //! it opens the next question.
 
-use super::{JobSegment, PAGE, SegmentError};
+use super::geometry::{PAGE, REPORT_BYTES};
+use super::{JobSegment, SegmentError};
 use crate::park::Fencing;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-
-/// Maximum of bytes of a rank's text.
-pub const REPORT_BYTES: usize = 2 * PAGE;
 
 /// Offset of the question number: in the header's page, in a line of its own.
 pub(super) const QUESTION_OFFSET: usize = 2048 + 256;

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::buffers::{Advised, ForkAdvice, Hint, MigratedBuffers, MigratedRange, meet};
+use super::buffers::{Advised, ForkAdvice, Hint, InChild, MigratedBuffers, MigratedRange, meet};
 use super::eligibility::SkipReason;
 use super::extents::without;
-use super::hooks::{AdviceKind, InChild, copy_elsewhere};
+use super::hooks::{AdviceKind, copy_elsewhere};
 use super::raw;
 use mica_node::procmap::MappedArea;
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use super::eligibility::{MappedFiles, SkipReason};
 use super::extents::union;
-use super::hooks::InChild;
 use super::origin::MallocBlocks;
 use crate::direct::{DirectOptions, Exposure};
 use mica_node::procmap::ProcMap;
@@ -115,6 +114,15 @@ pub(super) struct Count {
 pub(super) struct Lent {
     pub pages: Range<usize>,
     pub pin: Arc<()>,
+}
+
+/// What the child of a fork gets of migrated memory, if not a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InChild {
+    /// Nothing is mapped (MADV_DONTFORK).
+    Absent,
+    /// Zeros (MADV_WIPEONFORK).
+    Wiped,
 }
 
 /// How a child gets a part of the file. Keyed by offset in the file: when that part is unmapped,

@@ -18,27 +18,10 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Once;
 
-use super::buffers::MigratedBuffers;
-use super::hooks::InChild;
-use super::{OWNERS, eligibility, raw};
+use super::buffers::{InChild, MigratedBuffers};
+use super::owners::{Forking, OWNERS};
+use super::{eligibility, raw};
 use mica_node::procmap::ProcMap;
-
-/// State shared by the handlers of one fork, behind the lock that they hold.
-#[derive(Debug)]
-pub(super) struct Forking {
-    /// Read and write end of the pipe by whose end of file the parent learns that the child has its
-    /// copies. `None`: nothing was migrated, or no pipe could be created.
-    pipe: Option<[i32; 2]>,
-    /// What the program has advised for its child.
-    advised: Vec<(Range<usize>, InChild)>,
-}
-
-impl Forking {
-    pub const NONE: Forking = Forking {
-        pipe: None,
-        advised: Vec::new(),
-    };
-}
 
 thread_local! {
     static SKIPPED: Cell<bool> = const { Cell::new(false) };

@@ -25,9 +25,11 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::buffers::InChild;
 use super::eligibility::SkipReason;
 use super::loader::{self, LoadCounts, Watched};
-use super::{OWNERS, raw};
+use super::owners::OWNERS;
+use super::raw;
 
 /// Constants of Linux that libc lacks.
 const MADV_COLLAPSE: i32 = 25;
@@ -36,15 +38,6 @@ const MADV_SOFT_OFFLINE: i32 = 101;
 const MADV_GUARD_REMOVE: i32 = 103;
 const MREMAP_DONTUNMAP: i32 = 4;
 const SYS_PROCESS_MADVISE: c_long = 440;
-
-/// What the child of a fork gets of migrated memory, if not a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InChild {
-    /// Nothing is mapped (MADV_DONTFORK).
-    Absent,
-    /// Zeros (MADV_WIPEONFORK).
-    Wiped,
-}
 
 /// What an advice requires for migrated memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,88 +27,23 @@ mod loader;
 mod migration;
 mod origin;
 mod owner;
+mod owners;
 mod peers;
 mod planning;
 mod raw;
 mod reclaim;
+mod usage;
 
 pub use eligibility::{HelperThread, SkipReason};
 pub(super) use peers::PeerSlots;
+pub use usage::{Unavailable, Usage};
 
 use super::{DirectOptions, Exposed};
 use buffers::MigratedBuffers;
-use fork::Forking;
-use mica_node::fork_lock::ForkLock;
-use mica_node::segment::{JobSegment, Limit};
+use mica_node::segment::JobSegment;
 use owner::{Answer, Attempt};
+use owners::OWNERS;
 use std::sync::Arc;
-
-/// All owners of this process (one, except in tests), and the state of the fork handlers.
-#[derive(Debug)]
-struct Owners {
-    list: Vec<MigratedBuffers>,
-    forking: Forking,
-}
-
-static OWNERS: ForkLock<Owners> = ForkLock::new(Owners {
-    list: Vec::new(),
-    forking: Forking::NONE,
-});
-
-/// Why no buffer of this process can be migrated.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Unavailable {
-    /// The job segment has no room for buffers.
-    #[error(
-        "the job segment has no slots: a limit on file size (RLIMIT_FSIZE, ulimit -f) was in force when the job started, or it has too many ranks"
-    )]
-    NoSlots,
-    /// PROCMAP_QUERY is missing.
-    #[error("PROCMAP_QUERY on /proc/self/maps (Linux 6.11): {}", std::io::Error::from_raw_os_error(*.errno))]
-    NoQuery {
-        /// The error number.
-        errno: i32,
-    },
-    /// The allocator may not be glibc's.
-    #[error("{}", SkipReason::Allocator)]
-    Allocator,
-    /// Fork handlers cannot be set up.
-    #[error("pthread_atfork: {}", std::io::Error::from_raw_os_error(*.errno))]
-    NoForkHandler {
-        /// The error number.
-        errno: i32,
-    },
-}
-
-impl Unavailable {
-    /// The reason in the form that is announced to the other ranks.
-    pub(super) fn limit(&self) -> Limit {
-        match *self {
-            Unavailable::NoSlots => Limit::NoSlots,
-            Unavailable::NoQuery { errno } => Limit::NoQuery {
-                errno: errno.unsigned_abs(),
-            },
-            Unavailable::Allocator => Limit::Allocator,
-            Unavailable::NoForkHandler { errno } => Limit::NoForkHandler {
-                errno: errno.unsigned_abs(),
-            },
-        }
-    }
-}
-
-/// What has been migrated, and what has not.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Bytes of memory that lie in slots.
-    pub bytes: usize,
-    /// Slots in use.
-    pub slots: usize,
-    /// Migrations so far.
-    pub moves: u64,
-    /// How often buffers in reuse were left where they are, by reason.
-    pub kept: Vec<(SkipReason, u64)>,
-}
 
 /// This rank's own buffers.
 #[derive(Debug)]

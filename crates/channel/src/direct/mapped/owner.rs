@@ -11,7 +11,7 @@ use super::eligibility::{self, MappedFiles, SkipReason};
 use super::migration::{self, Backing, SignalsBlocked};
 use super::origin::MallocBlocks;
 use super::planning::MigrationPlan;
-use super::{Unavailable, Usage};
+use super::usage::{Unavailable, Usage};
 use crate::direct::{Backend, DirectOptions, Exposed, Exposure};
 use mica_node::procmap::ProcMap;
 use mica_node::segment::JobSegment;

@@ -25,9 +25,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::OWNERS;
 use super::eligibility::{HelperThread, SkipReason};
 use super::migration::SignalsBlocked;
+use super::owners::OWNERS;
 use mica_node::futex::{self, FutexScope};
 
 /// Bytes of migrated memory up to which the long interval applies.

@@ -7,9 +7,13 @@
 //! regular as the datatype allows, and a position in the packed bytes is found by division and
 //! binary search, never by a walk.
 
+mod arithmetic;
 pub(super) mod copy;
 mod node;
 
+pub use arithmetic::TypeLayoutError;
+
+use arithmetic::{Result, span};
 use node::{PlacedNode, Sequence};
 
 /// A datatype's byte layout. Sizes and displacements are 64-bit, and all arithmetic is checked.
@@ -23,37 +27,6 @@ pub struct TypeLayout {
     marked: bool,
     /// Alignment of the most demanding entry.
     align: u64,
-}
-
-/// A layout that cannot be represented.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TypeLayoutError {
-    /// A quantity of the layout exceeds 63 bits.
-    #[error("the {what} of the datatype exceeds 63 bits")]
-    Overflow {
-        /// Which quantity.
-        what: &'static str,
-    },
-}
-
-impl TypeLayoutError {
-    pub(super) const fn overflow(what: &'static str) -> TypeLayoutError {
-        TypeLayoutError::Overflow { what }
-    }
-}
-
-type Result<T> = std::result::Result<T, TypeLayoutError>;
-
-/// Lowest and highest displacement of `count` ranges `low..high` which start `stride` apart.
-fn span(low: i64, high: i64, count: u64, stride: i64) -> Result<(i64, i64)> {
-    const ERROR: TypeLayoutError = TypeLayoutError::overflow("extent");
-    let steps = i64::try_from(count.saturating_sub(1)).map_err(|_| ERROR)?;
-    let reach = steps.checked_mul(stride).ok_or(ERROR)?;
-    let low = low.checked_add(reach.min(0)).ok_or(ERROR)?;
-    let high = high.checked_add(reach.max(0)).ok_or(ERROR)?;
-    high.checked_sub(low).ok_or(ERROR)?;
-    Ok((low, high))
 }
 
 /// The lowest lower bound and the highest upper bound of the parts of a layout.

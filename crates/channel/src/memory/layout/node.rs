@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Result, TypeLayoutError, span};
+use super::arithmetic::{Result, TypeLayoutError, span};
 
 const SIZE: TypeLayoutError = TypeLayoutError::overflow("size");
 const DISPLACEMENT: TypeLayoutError = TypeLayoutError::overflow("displacement");

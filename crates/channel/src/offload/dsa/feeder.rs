@@ -19,8 +19,8 @@
 //! device gets no more descriptors.
 
 use super::descriptor::{Descriptor, DsaCompletion, Record};
+use super::portal::{Portal, Submission};
 use super::presence::{PageAccess, Presence};
-use super::{Portal, Submission};
 use crate::offload::job::{CHUNK, Chunk, OffloadJob};
 use std::sync::Arc;
 

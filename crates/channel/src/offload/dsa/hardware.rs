@@ -12,8 +12,9 @@
 //! device in software.
 
 use super::descriptor::Descriptor;
+use super::error::NoDevice;
+use super::portal::{Portal, Submission};
 use super::queues::{self, QueueInfo, QueueMode};
-use super::{NoDevice, Portal, Submission};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;

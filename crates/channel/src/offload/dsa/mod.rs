@@ -13,90 +13,31 @@
 //! job; with `dsa+thread` the helper thread does.
 
 mod descriptor;
+mod error;
 mod feeder;
 mod hardware;
+mod portal;
 mod presence;
 mod queues;
 #[cfg(test)]
 pub(super) mod software;
 
+pub use error::NoDevice;
 pub use feeder::DsaReport;
 pub use queues::{QueueInfo, QueueMode, find_queues};
 
 use super::helper::{Helper, Worker};
 use super::inline::{ByCaller, start_inline};
 use super::job::OffloadJob;
+use super::setup::Setup;
 use super::thread::ByHelper;
-use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Setup, fork};
+use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, fork};
 use crate::EngineCost;
 use crate::memory::{Block, Shape};
-use descriptor::Descriptor;
 use feeder::Feeder;
-use std::io;
-use std::path::PathBuf;
+use portal::Portal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Why no device is available for copying.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoDevice {
-    /// Another engine was requested.
-    #[error("no DSA device was looked for")]
-    NotLookedFor,
-    /// The machine has no DSA, or no queue is set up.
-    #[error("no enabled work queue of type user in {directory} (see accel-config)")]
-    NoQueue {
-        /// Where queues are listed.
-        directory: &'static str,
-    },
-    /// This process may not use the queue, or another process uses it.
-    #[error("{call} of DSA work queue {} failed: {source}", .queue.display())]
-    Refused {
-        /// The queue's character device.
-        queue: PathBuf,
-        /// The call.
-        call: &'static str,
-        /// Its error.
-        source: io::Error,
-    },
-    /// The processor cannot submit to a queue of this mode.
-    #[error("the processor lacks the instruction for {mode:?} DSA work queue {}", .queue.display())]
-    NoInstruction {
-        /// The queue's character device.
-        queue: PathBuf,
-        /// Its mode.
-        mode: QueueMode,
-    },
-}
-
-/// The result of submitting a descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Submission {
-    /// The device will write its completion record.
-    Accepted,
-    /// The queue has no room: try again later.
-    Full,
-    /// The queue will never accept it.
-    Refused,
-}
-
-/// Access to a work queue.
-pub(super) trait Portal: Send + std::fmt::Debug {
-    /// Submits a descriptor. Its addresses and its record must stay valid until the record is
-    /// written.
-    fn submit(&mut self, descriptor: &Descriptor) -> Submission;
-
-    /// Entries of the queue: descriptors that may be out at once.
-    fn entries(&self) -> usize;
-
-    /// Longest transfer of one descriptor, in bytes.
-    fn max_transfer(&self) -> usize;
-
-    /// Whether the queue is in service. The driver drains a queue before it disables it, so a
-    /// disabled queue touches no memory any more.
-    fn is_enabled(&self) -> bool;
-}
 
 /// An open device, shared by an engine and its cookies.
 #[derive(Debug)]

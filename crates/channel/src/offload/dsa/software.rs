@@ -1,7 +1,7 @@
 //! A software device for tests: a thread that executes descriptors and injects configured faults.
 
 use super::descriptor::{Descriptor, PAGE_FAULT, Record, SUCCESS};
-use super::{Portal, Submission};
+use super::portal::{Portal, Submission};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 

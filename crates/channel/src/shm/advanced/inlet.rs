@@ -1,11 +1,10 @@
 //! The inlet: the ring from one peer, with its doorbell and the marks of the peer's cells.
 
-use super::Packet;
 use crate::memory::View;
 use mica_node::cells::Marks;
 use mica_node::doorbell::Doorbell;
 use mica_node::park::ParkingSpot;
-use mica_node::ring::{RingConsumer, RingStorage};
+use mica_node::ring::{Packet, RingConsumer, RingStorage};
 use mica_node::segment::{JobSegment, SegmentRef};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;

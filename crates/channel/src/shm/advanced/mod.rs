@@ -9,13 +9,13 @@
 mod inlet;
 mod outlet;
 
-use super::Packet;
 use crate::memory::View;
 use crate::{ChannelError, PacketSource};
 use inlet::Inlet;
 use mica_node::cells::CellPool;
 use mica_node::park::Fencing;
 use mica_node::peer_table::PeerTable;
+use mica_node::ring::Packet;
 use mica_node::segment::{JobSegment, PAGE, SegmentRef};
 use outlet::RingOutlet;
 use std::sync::Arc;

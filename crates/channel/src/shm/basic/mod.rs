@@ -7,12 +7,13 @@
 //! memory grows with the square of its ranks (3.2.3); and a receiver finds messages by polling
 //! every FIFO in turn, whose counters lie next to their buffers.
 
-use super::{Packet, inline_packet};
+use super::inline::inline_packet;
 use crate::memory::View;
 use crate::{ChannelError, PacketSource};
 use mica_node::fifo::{FifoConsumer, FifoHead, FifoLine, FifoProducer, FifoStorage};
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::peer_table::PeerTable;
+use mica_node::ring::Packet;
 use mica_node::segment::{JobSegment, SegmentRef};
 use std::sync::Arc;
 
