@@ -495,8 +495,7 @@ fn set_arrived(message: &mut UnexpectedMessage, position: usize) {
 
 impl EngineState {
     /// The fast path of a receive: no other receive is in progress, and its message is the next
-    /// from `source`. `overlong` says what to do with a message
-    /// that is longer than the buffer.
+    /// from `source`. `overlong` says what to do with a message that is longer than the buffer.
     #[inline(always)]
     pub(crate) fn try_receive(
         &mut self,

@@ -130,8 +130,14 @@ impl Engine {
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
         let loopback = tunables::NET.choice()? == "loopback";
-        let agreement = (&settings, loopback);
-        let net = open_net(&segment, rank, &nodes, agreement, manager.as_deref_mut())?;
+        let net = open_net(
+            &segment,
+            rank,
+            &nodes,
+            &settings,
+            loopback,
+            manager.as_deref_mut(),
+        )?;
         let shm = Shm::new(&segment, rank, wake_fencing, net.is_none() || !loopback)?;
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
@@ -257,7 +263,8 @@ fn open_net(
     segment: &JobSegment,
     rank: u32,
     nodes: &NodeMap,
-    (settings, loopback): (&Settings, bool),
+    settings: &Settings,
+    loopback: bool,
     manager: Option<&mut (dyn ProcessManager + 'static)>,
 ) -> Result<Option<Box<dyn Transport>>, StartError> {
     let needed = if loopback { 1 } else { segment.ranks() };
@@ -267,27 +274,27 @@ fn open_net(
     let manager = manager.ok_or(StartError::NoExchange)?;
     let mut net = Net::open(&net::NetOptions::in_force(nodes.all_on_one_machine)?)?;
     let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
-    let mut mine = nonce[..COOKIE].to_vec();
+    let mut entry = nonce[..COOKIE].to_vec();
     let settings_bytes = settings.to_bytes();
-    mine.push(settings_bytes.len() as u8);
-    mine.extend_from_slice(&settings_bytes);
-    mine.extend_from_slice(net.address());
-    let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &mine)?;
+    entry.push(settings_bytes.len() as u8);
+    entry.extend_from_slice(&settings_bytes);
+    entry.extend_from_slice(net.address());
+    let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &entry)?;
     // The first rank's cookie is the job's.
     let cookie = all[0]
         .first_chunk::<COOKIE>()
         .map_or(0, |word| u64::from_le_bytes(*word));
     let mut addresses = Vec::with_capacity(all.len());
-    for (peer, entry) in (0..).zip(&all) {
-        let entry = entry.get(COOKIE..).unwrap_or_default();
-        let (settings_bytes, address) = match entry.split_first() {
+    for (peer, peer_entry) in (0..).zip(&all) {
+        let peer_entry = peer_entry.get(COOKIE..).unwrap_or_default();
+        let (settings_bytes, address) = match peer_entry.split_first() {
             Some((&bytes, rest)) if rest.len() >= usize::from(bytes) => {
                 rest.split_at(usize::from(bytes))
             }
             _ => Default::default(),
         };
-        if let Some(theirs) = Settings::from_bytes(settings_bytes)
-            && let Some(difference) = settings.difference(rank, &theirs, peer)
+        if let Some(peer_settings) = Settings::from_bytes(settings_bytes)
+            && let Some(difference) = settings.difference(rank, &peer_settings, peer)
         {
             return Err(Box::new(difference).into());
         }

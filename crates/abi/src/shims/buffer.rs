@@ -3,7 +3,6 @@
     clippy::too_many_arguments,
     reason = "the argument lists are MPI's own"
 )]
-#![allow(clippy::too_many_arguments)] // MPI's signatures
 
 use std::ffi::{c_int, c_void};
 

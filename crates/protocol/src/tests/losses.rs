@@ -45,7 +45,7 @@ fn message(fabric: &Fabric, rank: u32, len: usize) -> Buffer {
 }
 
 #[test]
-fn sends_of_any_kind_to_a_lost_peer_fail() {
+fn sends_to_lost_peer_fail() {
     for (len, sync) in [(8, false), (100, false), (8, true), (LONG, false)] {
         let (engines, fabric) = three_ranks(Script::PLAIN);
         let buffer = message(&fabric, 0, len);
@@ -55,7 +55,7 @@ fn sends_of_any_kind_to_a_lost_peer_fail() {
 }
 
 #[test]
-fn a_send_that_waits_for_its_match_ends_when_the_peer_is_lost() {
+fn losing_peer_ends_unmatched_send() {
     for sync in [false, true] {
         let (engines, fabric) = three_ranks(Script::PLAIN);
         let len = if sync { 8 } else { LONG };
@@ -71,7 +71,7 @@ fn a_send_that_waits_for_its_match_ends_when_the_peer_is_lost() {
 /// The network reports no loss of a peer from which this rank only receives: the rank has to probe
 /// it, however often it wakes meanwhile.
 #[test]
-fn a_receive_from_a_lost_peer_ends_however_short_the_sleeps_are() {
+fn losing_peer_ends_receive_despite_short_sleeps() {
     for wait_at_most in [None, Some(Duration::from_millis(1))] {
         let (engines, fabric) = three_ranks(Script {
             wait_at_most,
@@ -88,7 +88,7 @@ fn a_receive_from_a_lost_peer_ends_however_short_the_sleeps_are() {
 }
 
 #[test]
-fn a_read_that_a_loss_breaks_off_ends_its_receive() {
+fn losing_peer_ends_receive_during_read() {
     let (engines, fabric) = three_ranks(Script::PLAIN);
     let from = message(&fabric, 1, LONG);
     let to = Buffer::new(LONG, false);
@@ -112,7 +112,7 @@ fn a_read_that_a_loss_breaks_off_ends_its_receive() {
 }
 
 #[test]
-fn what_a_lost_peer_has_sent_before_is_received() {
+fn receives_messages_sent_before_loss() {
     let (engines, fabric) = three_ranks(Script {
         brings: 0,
         ..Script::PLAIN

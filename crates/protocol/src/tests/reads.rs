@@ -54,7 +54,7 @@ fn steps<R>(engines: &[Engine], mut f: impl FnMut() -> Option<R>) -> R {
 }
 
 #[test]
-fn what_lies_in_one_piece_is_read() {
+fn reads_contiguous_messages() {
     for capacity in [LEN, LEN + 10, 700] {
         let fabric = exchange(Script::PLAIN, (false, false), capacity);
         assert_eq!(
@@ -65,7 +65,7 @@ fn what_lies_in_one_piece_is_read() {
 }
 
 #[test]
-fn a_refused_read_falls_back_to_chunks() {
+fn refused_read_falls_back_to_chunks() {
     for capacity in [LEN, 700] {
         let script = Script {
             refuses_reads: 1,
@@ -81,7 +81,7 @@ fn a_refused_read_falls_back_to_chunks() {
 }
 
 #[test]
-fn what_is_scattered_or_cannot_be_read_comes_in_chunks() {
+fn scattered_or_unreadable_messages_use_chunks() {
     let without = Script {
         reads: false,
         ..Script::PLAIN
@@ -100,7 +100,7 @@ fn what_is_scattered_or_cannot_be_read_comes_in_chunks() {
 
 /// An RTS without bytes to transfer is answered, so that the send completes.
 #[test]
-fn a_long_message_for_an_empty_buffer_is_acknowledged() {
+fn sends_fin_for_empty_receive_buffer() {
     let fabric = exchange(Script::PLAIN, (false, false), 0);
     assert_eq!(
         (fabric.sent(packet::CHUNK), fabric.sent(packet::FIN)),

@@ -59,7 +59,7 @@ proptest! {
 }
 
 #[test]
-fn long_messages_go_by_the_kernel_where_it_copies_and_by_packets_elsewhere() {
+fn long_messages_use_kernel_copy_if_available() {
     for (shape, direct, class) in [
         (SHAPE, DirectOptions::CMA, TrafficClass::Direct),
         (FIFOS, DirectOptions::CMA, TrafficClass::Direct),
