@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Crates that still have circles, by folder, and how many of their files are in one. The numbers
 /// may only fall; remove a crate once it has none.
-const OPEN: &[(&str, usize)] = &[("channel", 29), ("launch", 2), ("mpi", 49), ("node", 4)];
+const OPEN: &[(&str, usize)] = &[("channel", 29), ("launch", 2), ("node", 4)];
 
 /// The path of a module or of an item from the crate's root.
 type Segments = Vec<String>;

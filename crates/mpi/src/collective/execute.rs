@@ -6,8 +6,8 @@ use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as W
 
 use super::intranode::CollectiveOperation;
 use super::intranode::call::NodeCall;
-use super::intranode::group::OperationTicket;
-use super::intranode::plan::{CollectivePlan, plan};
+use super::intranode::group::ReservedOperation;
+use super::intranode::plan::{CollectivePlan, plan_on_area};
 use super::label::CallLabel;
 use super::schedule::{Round, RoundTransfer, RoundWork};
 use crate::comm::{Comm, exchange};
@@ -45,13 +45,13 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
         .rounds
         .iter()
         .filter_map(|round| round.call.as_ref());
-    let tickets: Vec<OperationTicket> = calls.map(NodeCall::reserve).collect();
-    let mut tickets = tickets.into_iter();
+    let reserved: Vec<ReservedOperation> = calls.map(NodeCall::reserve).collect();
+    let mut reserved = reserved.into_iter();
     for round in &schedule.rounds {
         transfer(comm, round, tag)?;
         if let Some(call) = &round.call {
-            let ticket = tickets.next().expect("each call has reserved one");
-            call.run_here(ticket, comm.context())?;
+            let operation = reserved.next().expect("each call has reserved one");
+            call.run_here(operation, comm.context())?;
         }
         for local in &round.local {
             local.perform()?;
@@ -76,9 +76,9 @@ fn arrive(comm: &Comm) -> Option<late::Visit> {
 /// # Errors
 /// When another process has called a collective instead.
 pub fn finalize(world: &Comm) -> Result<()> {
-    match plan(world, CollectiveOperation::Finalize)? {
-        CollectivePlan::Call(call) => call.run_here(call.reserve(), world.context()),
-        _ => exchange::barrier(world),
+    match plan_on_area(world, CollectiveOperation::Finalize)? {
+        Some(call) => call.run_here(call.reserve(), world.context()),
+        None => exchange::barrier(world),
     }
 }
 

@@ -415,7 +415,7 @@ fn different_lengths_are_refused() {
     }
 }
 
-/// After an error the other operations of the team still work.
+/// After an error the other operations of the node group still work.
 #[test]
 fn a_team_survives_calls_that_do_not_go_together() {
     let kit = Kit::new();

@@ -1,4 +1,4 @@
-//! The collectives on shared areas, with all ranks of a team in one thread: polled in random
+//! The collectives on shared areas, with all ranks of a node group in one thread: polled in random
 //! orders, several operations at once, sequences that use the turns again and again, against what
 //! the ranks' contributions say. A failure names the seed.
 
@@ -36,7 +36,7 @@ fn check(ranks: &Ranks, cases: &[Case], hows: &[How], width: usize, seed: u64) {
     }
 }
 
-/// Random operations on one team, so that turns are used again and again.
+/// Random operations on one node group, so that turns are used again and again.
 fn sequence(kit: &Kit, form: Form, length: usize, seed: u64, how: impl Fn(&mut Random) -> How) {
     let mut random = Random(seed);
     let ranks = Ranks::new(form);

@@ -1,4 +1,4 @@
-//! All ranks of a team in one thread: each has its own view of the area, and its operations are
+//! All ranks of a node group in one thread: each has its own view of the area, and its operations are
 //! polled in an order that a seed gives.
 
 use std::cell::{Cell, RefCell};
@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// How the members of a team reach each other's buffers.
+/// How the members of a node group reach each other's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// Not at all: there is no channel.
@@ -99,18 +99,18 @@ unsafe impl XpmemDevice for SameProcess {
     fn detach(&self, _address: usize) {}
 }
 
-/// Rank in the job of a team's member: the last one first, and rank 0 is no member.
+/// Rank in the job of a node group's member: the last one first, and rank 0 is no member.
 fn rank_of(member: usize, size: usize) -> u32 {
     (size - member) as u32
 }
 
 thread_local! {
-    /// This test's jobs by the size of teams and of cells. Another one's are not to be shared:
+    /// This test's jobs by the size of node groups and of cells. Another one's are not to be shared:
     /// ranks publish different things.
     static JOBS: RefCell<HashMap<(usize, usize), Arc<JobSegment>>> = RefCell::default();
 }
 
-/// A job for teams of `size` ranks, all of them this process, in whose areas cells have `cell`
+/// A job for node groups of `size` ranks, all of them this process, in whose areas cells have `cell`
 /// bytes.
 fn job(size: usize, cell: usize) -> Arc<JobSegment> {
     let make = || {
@@ -181,7 +181,7 @@ fn channels(segment: &Arc<JobSegment>, size: usize, means: Means) -> Vec<Option<
     all
 }
 
-/// What a team is made of.
+/// What a node group is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     pub size: usize,
@@ -208,7 +208,7 @@ impl Form {
 /// Rounds without an end of any call, after which there will be none.
 const IDLE: usize = 100_000;
 
-/// All ranks of a team.
+/// All ranks of a node group.
 pub struct Ranks {
     pub form: Form,
     teams: Vec<Rc<NodeGroup>>,
@@ -234,7 +234,7 @@ impl Ranks {
         };
         let places: Vec<CorePlace> = members.iter().map(|&rank| place(rank)).collect();
         let channels = channels(&segment, form.size, form.means);
-        let team = |(me, channel): (usize, &Option<Direct>)| {
+        let group = |(me, channel): (usize, &Option<Direct>)| {
             let area = Area::open(&segment, context, &members, me);
             let area = area.expect("memory").expect("room");
             assert_eq!(area.cell_bytes(), form.cell);
@@ -250,7 +250,7 @@ impl Ranks {
         };
         Ranks {
             form,
-            teams: channels.iter().enumerate().map(team).collect(),
+            teams: channels.iter().enumerate().map(group).collect(),
             channels,
         }
     }
@@ -410,12 +410,12 @@ impl Operation {
     }
 
     /// This rank's part.
-    fn begin(&self, team: &Rc<NodeGroup>, rank: usize) -> Task {
+    fn begin(&self, group: &Rc<NodeGroup>, rank: usize) -> Task {
         let how = match self.odd {
             Some((odd, how)) if odd == rank => how,
             _ => self.how,
         };
-        let (what, team) = (self.parts[rank].clone(), Rc::clone(team));
+        let (what, group) = (self.parts[rank].clone(), Rc::clone(group));
         let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
         // Some go by as a blocking call goes, which looks more than once each time.
         let waits = (begun.get() + rank).is_multiple_of(3);
@@ -431,16 +431,16 @@ impl Operation {
                 (by_address, true, how)
             }
         };
-        let ticket = team.reserve(what.kind(is_direct), by_address);
+        let operation = group.reserve(what.kind(is_direct), by_address);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let turn = OperationSlot::new(&team, ticket, waits);
-            turn.begin(what.own_bytes(rank)).await;
-            let result = perform(&turn, &what, how).await;
+            let slot = OperationSlot::new(&group, operation, waits);
+            slot.begin(what.own_bytes(rank)).await;
+            let result = perform(&slot, &what, how).await;
             if matches!(what, CollectiveOperation::Barrier) && result.is_ok() {
                 assert_eq!(begun.get(), size, "rank {rank} has left the barrier");
             }
-            turn.finish();
+            slot.finish();
             result.map(|went| match went {
                 dispatch::PathTaken::Cells => Went::Cells,
                 dispatch::PathTaken::Mapped | dispatch::PathTaken::ByAddress => Went::Direct,

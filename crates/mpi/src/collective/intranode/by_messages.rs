@@ -111,8 +111,8 @@ impl NodeCall {
     /// The same collective as a schedule of messages.
     pub(crate) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
         let me = RankPlace {
-            rank: self.team().me(),
-            size: self.team().size(),
+            rank: self.group().me(),
+            size: self.group().size(),
         };
         let part = self.what.messages(me, &MessageThresholds::DEFAULT)?;
         let Some(ranks) = &self.ranks else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mica_policy::collective::{Algorithm, Reachability};
 
 use super::context::{MUCH, NodeContext};
-use super::group::{NodeGroup, OperationTicket};
+use super::group::{NodeGroup, ReservedOperation};
 use super::operation::CollectiveOperation;
 use crate::collective::label::CallLabel;
 
@@ -30,14 +30,14 @@ impl NodeCall {
     }
 
     #[inline]
-    pub(super) fn team(&self) -> &NodeGroup {
-        let team = self.local.team.as_ref();
-        team.expect("calls are made where there is a team")
+    pub(super) fn group(&self) -> &NodeGroup {
+        let group = self.local.group.as_ref();
+        group.expect("calls are made where there is a node group")
     }
 
     /// Takes this call's place in the order of the node group's operations. All ranks must call it
     /// in the same order.
-    pub(crate) fn reserve(&self) -> OperationTicket {
+    pub(crate) fn reserve(&self) -> ReservedOperation {
         let (what, choices) = (&self.what, &self.local.choices);
         // Whether direct copy still pays where some buffers can be reached only by the kernel's
         // copies.
@@ -51,6 +51,6 @@ impl NodeCall {
             );
             once == Algorithm::Direct
         };
-        self.team().reserve(what.kind(self.directly), by_address)
+        self.group().reserve(what.kind(self.directly), by_address)
     }
 }

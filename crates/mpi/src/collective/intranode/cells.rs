@@ -25,8 +25,8 @@ impl RootMembers<'_> {
     pub const ALL: RootMembers<'static> = RootMembers(None);
 
     /// The others among these, starting with the next one.
-    fn after(self, turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> {
-        after(turn).filter(move |&member| self.0.is_none_or(|among| among[member]))
+    fn after(self, slot: &OperationSlot<'_>) -> impl Iterator<Item = usize> {
+        after(slot).filter(move |&member| self.0.is_none_or(|among| among[member]))
     }
 }
 
@@ -47,22 +47,22 @@ pub(super) fn phase(base: u32, pieces: usize) -> u32 {
 /// # Errors
 /// As for all functions here: when another rank has called something else, or takes part with
 /// another amount.
-pub async fn barrier(turn: &OperationSlot<'_>) -> Result<()> {
-    turn.begin(0).await;
-    match turn.team().tree() {
+pub async fn barrier(slot: &OperationSlot<'_>) -> Result<()> {
+    slot.begin(0).await;
+    match slot.group().tree() {
         None => {
-            turn.publish(1);
-            turn.all_reached(1).await
+            slot.publish(1);
+            slot.all_reached(1).await
         }
         Some(tree) => {
             for &child in &tree.children {
-                turn.reached(child, 1).await?;
+                slot.reached(child, 1).await?;
             }
             if let Some(parent) = tree.parent {
-                turn.publish_for(1, parent);
-                turn.reached(parent, 2).await?;
+                slot.publish_for(1, parent);
+                slot.reached(parent, 2).await?;
             }
-            turn.publish_for_some(2, tree.children.iter().copied());
+            slot.publish_for_some(2, tree.children.iter().copied());
             Ok(())
         }
     }
@@ -70,85 +70,85 @@ pub async fn barrier(turn: &OperationSlot<'_>) -> Result<()> {
 
 /// Broadcast of `view` from `root`.
 pub async fn bcast(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     view: &View,
     root: usize,
     among: RootMembers<'_>,
     base: u32,
 ) -> Result<()> {
-    let piece = turn.half_bytes();
-    if turn.me() == root {
+    let piece = slot.half_bytes();
+    if slot.me() == root {
         let bytes = view.len();
         if bytes <= INLINE && base == 0 {
-            turn.put(view);
-            turn.publish(1);
+            slot.put(view);
+            slot.publish(1);
             return Ok(());
         }
         // Also for an empty message, the others wait for its length.
         for k in 0..pieces(bytes, piece).max(1) {
             if k >= 2 && among.0.is_none() {
-                turn.all_reached(phase(base, k - 1)).await?;
+                slot.all_reached(phase(base, k - 1)).await?;
             } else if k >= 2 {
-                for member in among.after(turn) {
-                    turn.reached(member, phase(base, k - 1)).await?;
+                for member in among.after(slot) {
+                    slot.reached(member, phase(base, k - 1)).await?;
                 }
             }
             let at = k * piece;
-            view.pack_to(at, &turn.half(root, k), piece.min(bytes - at));
-            turn.publish(phase(base, k + 1));
+            view.pack_to(at, &slot.half(root, k), piece.min(bytes - at));
+            slot.publish(phase(base, k + 1));
         }
         return Ok(());
     }
-    turn.reached(root, phase(base, 1)).await?;
+    slot.reached(root, phase(base, 1)).await?;
     // From the root's header. A message that does not fit is still read through, so that the root
     // does not wait forever.
-    let bytes = turn.bytes(root);
+    let bytes = slot.bytes(root);
     if bytes <= INLINE && base == 0 {
         if bytes <= view.len() {
-            turn.get(root, view);
+            slot.get(root, view);
         }
     } else {
         let count = pieces(bytes, piece);
         for k in 0..count {
-            turn.reached(root, phase(base, k + 1)).await?;
+            slot.reached(root, phase(base, k + 1)).await?;
             let at = k * piece;
-            view.unpack_at(at, &turn.half(root, k), piece.min(bytes - at));
+            view.unpack_at(at, &slot.half(root, k), piece.min(bytes - at));
             if count > 2 {
-                turn.publish_for(phase(base, k + 1), root);
+                slot.publish_for(phase(base, k + 1), root);
             }
         }
     }
     if bytes > view.len() {
-        return Err(turn.disagreement(root, view.len()));
+        return Err(slot.disagreement(root, view.len()));
     }
     Ok(())
 }
 
 /// Gather: the `send` of every rank to the root's `parts`. In place at the root, `send` is `None`.
 pub async fn gather(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: Option<&View>,
     parts: Option<&Parts>,
     root: usize,
     among: RootMembers<'_>,
     base: u32,
 ) -> Result<()> {
-    let (me, piece) = (turn.me(), turn.half_bytes());
+    let (me, piece) = (slot.me(), slot.half_bytes());
     if me != root {
         let Some(send) = send else { return Ok(()) };
         let bytes = send.len();
         if bytes <= INLINE && base == 0 {
-            turn.put(send);
-            turn.publish_for(1, root);
+            slot.put(send);
+            slot.publish_for(1, root);
             return Ok(());
         }
         for k in 0..pieces(bytes, piece) {
             if k >= 2 {
-                turn.reached(root, phase(base, k - 1)).await?;
+                slot.reached(root, phase(base, k - 1)).await?;
             }
             let at = k * piece;
-            send.pack_to(at, &turn.half(me, k), piece.min(bytes - at));
-            turn.publish_for(phase(base, k + 1), root);
+            send.pack_to(at, &slot.half(me, k), piece.min(bytes - at));
+            slot.publish_for(phase(base, k + 1), root);
         }
         return Ok(());
     }
@@ -159,56 +159,56 @@ pub async fn gather(
     let (mut k, mut more, mut result) = (0, true, Ok(()));
     while more {
         more = false;
-        for member in among.after(turn) {
+        for member in among.after(slot) {
             let bytes = parts.len(member);
-            if bytes == 0 || k > 0 && k >= pieces(turn.bytes(member), piece) {
+            if bytes == 0 || k > 0 && k >= pieces(slot.bytes(member), piece) {
                 continue;
             }
-            turn.reached(member, phase(base, k + 1)).await?;
+            slot.reached(member, phase(base, k + 1)).await?;
             // A message that does not fit is still read through, so that the member does not wait
             // forever.
-            let theirs = turn.bytes(member);
+            let theirs = slot.bytes(member);
             if theirs != bytes && k == 0 {
-                result = result.and(Err(turn.disagreement(member, bytes)));
+                result = result.and(Err(slot.disagreement(member, bytes)));
             }
             more |= k + 1 < pieces(theirs, piece);
             let view = parts.view(member)?;
             if theirs <= INLINE && base == 0 {
                 if theirs <= bytes {
-                    turn.get(member, &view);
+                    slot.get(member, &view);
                 }
                 continue;
             }
             let at = k * piece;
             if at < bytes.min(theirs) {
                 let some = piece.min(bytes.min(theirs) - at);
-                view.unpack_at(at, &turn.half(member, k), some);
+                view.unpack_at(at, &slot.half(member, k), some);
             }
         }
         k += 1;
         if more {
-            turn.publish(phase(base, k));
+            slot.publish(phase(base, k));
         }
     }
     result
 }
 
 /// Scatter: the root's `parts` to the `receive` of every rank. In place at the root, `receive` is
-/// `None`. The root writes to the others' cells, or all parts to its line. `told`: the root has
+/// `None`. The root writes to the others' cells, or all parts to its line. `known`: the root has
 /// announced the length of the parts, as all are of equal length.
 pub async fn scatter(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     parts: Option<&Parts>,
     receive: Option<&View>,
     root: usize,
-    (among, told): (RootMembers<'_>, bool),
+    (among, known): (RootMembers<'_>, bool),
     base: u32,
 ) -> Result<()> {
-    let (me, size, piece) = (turn.me(), turn.size(), turn.half_bytes());
-    let in_line = |bytes: usize| told && base == 0 && fits_in_line(bytes, size);
+    let (me, size, piece) = (slot.me(), slot.size(), slot.half_bytes());
+    let in_line = |bytes: usize| known && base == 0 && fits_in_line(bytes, size);
     let line = |member: usize, bytes: usize| {
         let place = place_for(root, member, size) * bytes;
-        turn.inline_region(root).at(place).to_region()
+        slot.inline_region(root).at(place).to_region()
     };
     if me != root {
         let Some(receive) = receive else {
@@ -218,26 +218,26 @@ pub async fn scatter(
         let (mut theirs, mut count) = (bytes, pieces(bytes, piece));
         let mut k = 0;
         while k < count {
-            turn.reached(root, phase(base, k + 1)).await?;
-            if k == 0 && told {
+            slot.reached(root, phase(base, k + 1)).await?;
+            if k == 0 && known {
                 // A message that does not fit is still read through, so that the root does not wait
                 // forever.
-                theirs = turn.bytes(root);
+                theirs = slot.bytes(root);
                 count = pieces(theirs, piece);
             }
             let at = k * piece;
             if in_line(theirs) {
                 receive.unpack_at(0, &line(me, theirs), bytes.min(theirs));
             } else if at < bytes {
-                receive.unpack_at(at, &turn.half(me, k), piece.min(bytes - at));
+                receive.unpack_at(at, &slot.half(me, k), piece.min(bytes - at));
             }
             if count > 2 {
-                turn.publish_for(phase(base, k + 1), root);
+                slot.publish_for(phase(base, k + 1), root);
             }
             k += 1;
         }
         if theirs != bytes {
-            return Err(turn.disagreement(root, bytes));
+            return Err(slot.disagreement(root, bytes));
         }
         return Ok(());
     }
@@ -245,25 +245,25 @@ pub async fn scatter(
     let (mut k, mut more) = (0, true);
     while more {
         more = false;
-        for member in among.after(turn) {
+        for member in among.after(slot) {
             let bytes = parts.len(member);
             if k >= pieces(bytes, piece) {
                 continue;
             }
             if k >= 2 {
-                turn.reached(member, phase(base, k - 1)).await?;
+                slot.reached(member, phase(base, k - 1)).await?;
             }
             let at = k * piece;
             let to = match in_line(bytes) {
                 true => line(member, bytes),
-                false => turn.half(member, k),
+                false => slot.half(member, k),
             };
             let view = parts.view(member)?;
             view.pack_to(at, &to, piece.min(bytes - at));
             more |= k + 1 < pieces(bytes, piece);
         }
         k += 1;
-        turn.publish(phase(base, k));
+        slot.publish(phase(base, k));
     }
     if let Some(receive) = receive {
         receive.copy_from(&parts.view(me)?);
@@ -274,47 +274,47 @@ pub async fn scatter(
 /// Allgather: rank `i`'s `send` to part `i` of the `parts` of every rank. In place, `send` is
 /// `None`.
 pub async fn allgather(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: Option<&View>,
     parts: &Parts,
     base: u32,
 ) -> Result<()> {
-    let (me, piece) = (turn.me(), turn.half_bytes());
+    let (me, piece) = (slot.me(), slot.half_bytes());
     let mine = parts.view(me)?;
     let own = send.unwrap_or(&mine);
     if own.len() != mine.len() {
         return Err(unlike(own.len(), mine.len()));
     }
-    let most = (0..turn.size())
+    let most = (0..slot.size())
         .map(|member| pieces(parts.len(member), piece))
         .max();
     for k in 0..most.unwrap_or(0) {
         if k >= 2 {
             // A member that has published piece k - 1 has read all of round k - 2.
-            turn.all_reached(phase(base, k)).await?;
+            slot.all_reached(phase(base, k)).await?;
         }
         let at = k * piece;
         if own.len() <= INLINE && base == 0 {
-            turn.put(own);
+            slot.put(own);
         } else if at < own.len() {
-            own.pack_to(at, &turn.half(me, k), piece.min(own.len() - at));
+            own.pack_to(at, &slot.half(me, k), piece.min(own.len() - at));
         }
-        turn.publish(phase(base, k + 1));
+        slot.publish(phase(base, k + 1));
         if k == 0 && send.is_some() {
             mine.copy_from(own);
         }
-        for member in after(turn) {
+        for member in after(slot) {
             let bytes = parts.len(member);
             if at >= bytes {
                 continue;
             }
-            turn.reached(member, phase(base, k + 1)).await?;
-            turn.expect_bytes(member, bytes)?;
+            slot.reached(member, phase(base, k + 1)).await?;
+            slot.expect_bytes(member, bytes)?;
             let view = parts.view(member)?;
             if bytes <= INLINE && base == 0 {
-                turn.get(member, &view);
+                slot.get(member, &view);
             } else {
-                view.unpack_at(at, &turn.half(member, k), piece.min(bytes - at));
+                view.unpack_at(at, &slot.half(member, k), piece.min(bytes - at));
             }
         }
     }
@@ -322,25 +322,25 @@ pub async fn allgather(
 }
 
 /// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is
-/// `None`. `told`: the length of all parts, if all are of equal length and each rank has announced
-/// it.
+/// `None`. `uniform_len`: the length of all parts, if all are of equal length and each rank has
+/// announced it.
 pub async fn alltoall(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: Option<&Parts>,
     receive: &Parts,
-    told: Option<usize>,
+    uniform_len: Option<usize>,
     base: u32,
 ) -> Result<()> {
-    let (me, size) = (turn.me(), turn.size());
+    let (me, size) = (slot.me(), slot.size());
     let out = send.unwrap_or(receive);
     // A half, or the line, holds one piece for each other rank.
-    let in_line = told.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
-    let piece = in_line.unwrap_or_else(|| share_of_half(turn)).max(1);
+    let in_line = uniform_len.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
+    let piece = in_line.unwrap_or_else(|| share_of_half(slot)).max(1);
     let room = |member, k| match in_line {
-        Some(_) => turn.inline_region(member).to_region(),
-        None => turn.half(member, k),
+        Some(_) => slot.inline_region(member).to_region(),
+        None => slot.half(member, k),
     };
-    let others = || after(turn);
+    let others = || after(slot);
     let rounds = others()
         .map(|member| pieces(out.len(member).max(receive.len(member)), piece))
         .max();
@@ -351,14 +351,14 @@ pub async fn alltoall(
             let bytes = out.len(member);
             if at < bytes {
                 if k >= 2 {
-                    turn.reached(member, phase(base, k)).await?;
+                    slot.reached(member, phase(base, k)).await?;
                 }
                 let place = place_for(me, member, size) * piece;
                 let to = half.offset(place as isize);
                 out.view(member)?.pack_to(at, &to, piece.min(bytes - at));
             }
         }
-        turn.publish(phase(base, k + 1));
+        slot.publish(phase(base, k + 1));
         if k == 0
             && let Some(send) = send
         {
@@ -367,9 +367,9 @@ pub async fn alltoall(
         for member in others() {
             let bytes = receive.len(member);
             if at < bytes {
-                turn.reached(member, phase(base, k + 1)).await?;
-                if let Some(told) = told {
-                    turn.expect_bytes(member, told)?;
+                slot.reached(member, phase(base, k + 1)).await?;
+                if let Some(uniform_len) = uniform_len {
+                    slot.expect_bytes(member, uniform_len)?;
                 }
                 let place = place_for(member, me, size) * piece;
                 let from = room(member, k).offset(place as isize);
@@ -388,8 +388,8 @@ pub async fn alltoall(
 
 /// Bytes of half a cell for each other rank.
 #[inline]
-pub(super) fn share_of_half(turn: &OperationSlot<'_>) -> usize {
-    share_of(turn.half_bytes(), turn.size())
+pub(super) fn share_of_half(slot: &OperationSlot<'_>) -> usize {
+    share_of(slot.half_bytes(), slot.size())
 }
 
 /// Bytes of `half` for each other rank, among `ranks` ranks.
@@ -422,8 +422,8 @@ fn wrap(n: usize, size: usize) -> usize {
 
 /// The other members, starting with the next one, so that not all access the same member at once.
 #[inline]
-pub(super) fn after(turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> + use<> {
-    let (me, size) = (turn.me(), turn.size());
+pub(super) fn after(slot: &OperationSlot<'_>) -> impl Iterator<Item = usize> + use<> {
+    let (me, size) = (slot.me(), slot.size());
     (1..size).map(move |distance| wrap(me + distance, size))
 }
 

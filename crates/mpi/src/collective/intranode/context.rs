@@ -16,12 +16,12 @@ pub struct NodeContext {
     pub(super) choices: Choices,
     pub(super) direction: RootedDirection,
     /// Which calls take the fast path, without a plan.
-    pub(super) lane: FastPath,
+    pub(super) fast_path: FastPath,
     /// The best possible access to buffers; known alike to all members.
     pub(super) reach: Reachability,
     pub(super) traffic: Arc<CollectiveTraffic>,
     /// `None` if there is no shared area.
-    pub(super) team: Option<NodeGroup>,
+    pub(super) group: Option<NodeGroup>,
 }
 
 /// Who copies in an operation with a root.

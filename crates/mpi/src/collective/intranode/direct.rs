@@ -59,7 +59,7 @@ enum Actors {
 }
 
 impl Rooted {
-    fn actors(&self, turn: &OperationSlot<'_>) -> Actors {
+    fn actors(&self, slot: &OperationSlot<'_>) -> Actors {
         match (self.direction, self.to_root) {
             (RootedDirection::Pull, false) | (RootedDirection::Push, true) => Actors::Others,
             (RootedDirection::Pull, true) | (RootedDirection::Push, false) => Actors::Root,
@@ -67,8 +67,8 @@ impl Rooted {
             // In gather and scatter, the root copies its own part meanwhile.
             (RootedDirection::Auto, _)
                 if self.whole
-                    && turn.team().has_cores()
-                    && self.bytes / turn.size() >= SHARE_MIN =>
+                    && slot.group().has_cores()
+                    && self.bytes / slot.size() >= SHARE_MIN =>
             {
                 Actors::Both
             }
@@ -91,58 +91,58 @@ impl Rooted {
     /// When another rank has called something else or takes part with another amount.
     pub async fn at_root(
         &self,
-        turn: &OperationSlot<'_>,
+        slot: &OperationSlot<'_>,
         offers: bool,
         buffer: RootBuffer<'_>,
         copy_own: impl FnOnce() -> Result<()>,
     ) -> Result<DirectOutcome> {
         let (offered, done) = (self.base + 1, self.base + 2);
-        let actors = self.actors(turn);
+        let actors = self.actors(slot);
         let (root_side, _) = self.sides();
-        let span = PartsSpan::of_root(buffer, turn.size(), self.to_root)?;
+        let span = PartsSpan::of_root(buffer, slot.size(), self.to_root)?;
         let offer = match offers {
-            true => span.offer(turn, self.by_address),
+            true => span.offer(slot, self.by_address),
             false => OfferedBuffer::NONE,
         };
         if !self.whole {
-            for member in after(turn) {
-                span.tell(member, turn.cell(member));
+            for member in after(slot) {
+                span.announce(member, slot.cell(member));
             }
         }
-        describe(turn, root_side, &offer, span.bytes());
-        turn.publish(offered);
+        describe(slot, root_side, &offer, span.bytes());
+        slot.publish(offered);
         if offer.access() == BufferAccess::None {
             return Ok(DirectOutcome::not(offered));
         }
         let mut result = Ok(());
         if actors != Actors::Others {
-            turn.all_reached(offered).await?;
-            result = settle(turn, self.copy_at_root(turn, actors, buffer));
+            slot.all_reached(offered).await?;
+            result = settle(slot, self.copy_at_root(slot, actors, buffer));
             // Also after an error: the others wait for this rank.
-            turn.publish(done);
+            slot.publish(done);
         }
         result = result.and(copy_own());
-        turn.all_reached(done).await?;
-        let differs = |member: usize| turn.bytes(member) != buffer.len(member);
-        if actors == Actors::Others && after(turn).any(differs) {
+        slot.all_reached(done).await?;
+        let differs = |member: usize| slot.bytes(member) != buffer.len(member);
+        if actors == Actors::Others && after(slot).any(differs) {
             // A member with another number of bytes may expect this rank to copy, and wait for it.
-            turn.publish(done);
+            slot.publish(done);
         }
         if self.to_root {
-            let mut lengths = after(turn).map(|member| (member, buffer.len(member)));
+            let mut lengths = after(slot).map(|member| (member, buffer.len(member)));
             result = result.and_then(|()| {
-                lengths.try_for_each(|(member, bytes)| turn.expect_bytes(member, bytes))
+                lengths.try_for_each(|(member, bytes)| slot.expect_bytes(member, bytes))
             });
         }
         result?;
-        if !turn.has_any_refused() {
+        if !slot.has_any_refused() {
             return Ok(DirectOutcome::Directly);
         }
         // Any of the others may lack what this rank could not copy.
-        let misses = |member| turn.has_refused(turn.me()) || turn.has_refused(member);
+        let misses = |member| slot.has_refused(slot.me()) || slot.has_refused(member);
         Ok(DirectOutcome::Not(CellFallback {
             base: done,
-            among: Some((0..turn.size()).map(misses).collect()),
+            among: Some((0..slot.size()).map(misses).collect()),
             operand: None,
         }))
     }
@@ -151,26 +151,26 @@ impl Rooted {
     /// out.
     fn copy_at_root(
         &self,
-        turn: &OperationSlot<'_>,
+        slot: &OperationSlot<'_>,
         actors: Actors,
         buffer: RootBuffer<'_>,
     ) -> Result<()> {
         let (_, other_side) = self.sides();
-        for member in after(turn) {
+        for member in after(slot) {
             let view = &buffer.view(member)?;
-            if turn.bytes(member) != view.len() {
+            if slot.bytes(member) != view.len() {
                 if self.whole {
                     // It detects that itself.
                     continue;
                 }
-                return Err(turn.disagreement(member, view.len()));
+                return Err(slot.disagreement(member, view.len()));
             }
-            let cut = actors.cut(turn, view.len());
+            let cut = actors.cut(slot, view.len());
             let rest = view.len() - cut;
-            if rest == 0 || access(turn, member, other_side) == BufferAccess::None {
+            if rest == 0 || access(slot, member, other_side) == BufferAccess::None {
                 continue;
             }
-            let theirs = open(turn, member, other_side, view.len())?;
+            let theirs = open(slot, member, other_side, view.len())?;
             match self.to_root {
                 true => theirs.load(cut, view, cut, rest)?,
                 false => theirs.store(cut, view, cut, rest)?,
@@ -183,67 +183,67 @@ impl Rooted {
     ///
     /// # Errors
     /// As [`at_root`](Self::at_root); when the root has another number of bytes for this rank.
-    pub async fn at_other(&self, turn: &OperationSlot<'_>, own: &View) -> Result<DirectOutcome> {
+    pub async fn at_other(&self, slot: &OperationSlot<'_>, own: &View) -> Result<DirectOutcome> {
         let (offered, done) = (self.base + 1, self.base + 2);
-        let (actors, root, bytes) = (self.actors(turn), self.root, own.len());
+        let (actors, root, bytes) = (self.actors(slot), self.root, own.len());
         let (root_side, other_side) = self.sides();
         let mut offer = OfferedBuffer::NONE;
         if actors != Actors::Others {
             if let Some((address, bytes)) = own.as_contiguous()
                 && bytes > 0
             {
-                offer = OfferedBuffer::of(turn, address, bytes, self.by_address);
+                offer = OfferedBuffer::of(slot, address, bytes, self.by_address);
             }
-            describe(turn, other_side, &offer, bytes);
-            turn.publish_for(offered, root);
+            describe(slot, other_side, &offer, bytes);
+            slot.publish_for(offered, root);
         }
-        turn.reached(root, offered).await?;
-        if access(turn, root, root_side) == BufferAccess::None {
+        slot.reached(root, offered).await?;
+        if access(slot, root, root_side) == BufferAccess::None {
             return Ok(DirectOutcome::not(offered));
         }
         let cut = match offer.access() {
             BufferAccess::None => bytes,
-            _ => actors.cut(turn, bytes),
+            _ => actors.cut(slot, bytes),
         };
-        let result = settle(turn, self.copy_at_other(turn, own, cut));
+        let result = settle(slot, self.copy_at_other(slot, own, cut));
         // Also after an error: the root waits for this rank.
-        turn.publish_for(done, root);
+        slot.publish_for(done, root);
         if actors != Actors::Others {
-            turn.reached(root, done).await?;
+            slot.reached(root, done).await?;
         }
         result?;
-        let root_refused = actors != Actors::Others && turn.has_refused(root);
-        match root_refused || turn.has_refused(turn.me()) {
+        let root_refused = actors != Actors::Others && slot.has_refused(root);
+        match root_refused || slot.has_refused(slot.me()) {
             true => Ok(DirectOutcome::not(done)),
             false => Ok(DirectOutcome::Directly),
         }
     }
 
     /// A non-root rank's share of the copies: the first `cut` bytes of `own`.
-    fn copy_at_other(&self, turn: &OperationSlot<'_>, own: &View, cut: usize) -> Result<()> {
-        let (root, bytes, span) = (self.root, own.len(), span_of(turn, self.root));
+    fn copy_at_other(&self, slot: &OperationSlot<'_>, own: &View, cut: usize) -> Result<()> {
+        let (root, bytes, span) = (self.root, own.len(), span_of(slot, self.root));
         let (root_side, _) = self.sides();
         let at = match self.whole || cut == 0 {
             true => 0,
-            false => PartsSpan::told(turn.cell(turn.me())),
+            false => PartsSpan::announced(slot.cell(slot.me())),
         };
         // Even parts: the root announces the length of each.
         let is_even_scatter = self.bytes > 0 && !self.whole && !self.to_root;
-        if is_even_scatter && turn.bytes(root) != bytes {
-            return Err(turn.disagreement(root, bytes));
+        if is_even_scatter && slot.bytes(root) != bytes {
+            return Err(slot.disagreement(root, bytes));
         }
         if cut > 0 {
             if span < at + bytes {
-                return Err(turn.disagreement(root, bytes));
+                return Err(slot.disagreement(root, bytes));
             }
-            let theirs = open(turn, root, root_side, span)?;
+            let theirs = open(slot, root, root_side, span)?;
             match self.to_root {
                 true => theirs.store(at, own, 0, cut)?,
                 false => theirs.load(at, own, 0, cut)?,
             }
         }
         match self.whole && span > bytes {
-            true => Err(turn.disagreement(root, bytes)),
+            true => Err(slot.disagreement(root, bytes)),
             false => Ok(()),
         }
     }
@@ -251,11 +251,11 @@ impl Rooted {
 
 impl Actors {
     /// Where the root's share of `bytes` bytes begins; it extends to the end.
-    fn cut(self, turn: &OperationSlot<'_>, bytes: usize) -> usize {
+    fn cut(self, slot: &OperationSlot<'_>, bytes: usize) -> usize {
         match self {
             Actors::Others => bytes,
             Actors::Root => 0,
-            Actors::Both => (bytes - bytes / turn.size()) & !63,
+            Actors::Both => (bytes - bytes / slot.size()) & !63,
         }
     }
 }
@@ -265,13 +265,13 @@ impl Actors {
 /// # Errors
 /// When another rank has called something else or takes part with another amount.
 pub async fn allgather(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: Option<&View>,
     parts: &Parts,
     by_address: bool,
     base: u32,
 ) -> Result<DirectOutcome> {
-    let mine = parts.view(turn.me())?;
+    let mine = parts.view(slot.me())?;
     let own = send.unwrap_or(&mine);
     if own.len() != mine.len() {
         return Err(super::cells::unlike(own.len(), mine.len()));
@@ -279,39 +279,39 @@ pub async fn allgather(
     let offer = match own.is_empty() {
         // No rank reads it.
         true => OfferedBuffer::EMPTY,
-        false => OfferedBuffer::of_message(turn, own, by_address)?,
+        false => OfferedBuffer::of_message(slot, own, by_address)?,
     };
-    describe(turn, BufferSide::Send, &offer, own.len());
-    turn.publish(base + 1);
+    describe(slot, BufferSide::Send, &offer, own.len());
+    slot.publish(base + 1);
     let mut to_myself = send.map(|send| OwnPart::new(send.clone(), mine.clone()));
     to_myself.iter_mut().for_each(OwnPart::copy_half);
-    turn.all_reached(base + 1).await?;
-    if access_to_all(turn, BufferSide::Send) == BufferAccess::None {
+    slot.all_reached(base + 1).await?;
+    if access_to_all(slot, BufferSide::Send) == BufferAccess::None {
         return Ok(DirectOutcome::not(base + 1));
     }
     let pull = || {
-        after(turn).try_for_each(|member| {
+        after(slot).try_for_each(|member| {
             let bytes = parts.len(member);
-            turn.expect_bytes(member, bytes)?;
+            slot.expect_bytes(member, bytes)?;
             if bytes > 0 {
-                let theirs = open(turn, member, BufferSide::Send, bytes)?;
+                let theirs = open(slot, member, BufferSide::Send, bytes)?;
                 theirs.load(0, &parts.view(member)?, 0, bytes)?;
             }
             Ok(())
         })
     };
-    let pulled = settle(turn, pull());
+    let pulled = settle(slot, pull());
     // Also after an error: the others wait for this rank.
-    turn.publish(base + 2);
+    slot.publish(base + 2);
     to_myself.iter_mut().for_each(OwnPart::copy_rest);
-    turn.all_reached(base + 2).await?;
+    slot.all_reached(base + 2).await?;
     pulled?;
-    Ok(copied_by_all(turn, base + 2))
+    Ok(copied_by_all(slot, base + 2))
 }
 
 /// The outcome, after phase `done`, of an operation in which all copy from all.
-fn copied_by_all(turn: &OperationSlot<'_>, done: u32) -> DirectOutcome {
-    match turn.has_any_refused() {
+fn copied_by_all(slot: &OperationSlot<'_>, done: u32) -> DirectOutcome {
+    match slot.has_any_refused() {
         true => DirectOutcome::not(done),
         false => DirectOutcome::Directly,
     }
@@ -323,27 +323,27 @@ fn copied_by_all(turn: &OperationSlot<'_>, done: u32) -> DirectOutcome {
 /// # Errors
 /// When another rank has called something else.
 pub async fn alltoall(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: Option<&Parts>,
     receive: &Parts,
     offers: bool,
     by_address: bool,
     base: u32,
 ) -> Result<DirectOutcome> {
-    let (me, out) = (turn.me(), send.unwrap_or(receive));
+    let (me, out) = (slot.me(), send.unwrap_or(receive));
     let offered = match offers || out.total() == 0 {
-        true => OfferedParts::of(turn, out, by_address)?,
+        true => OfferedParts::of(slot, out, by_address)?,
         false => OfferedParts::None,
     };
-    offered.tell(turn);
-    turn.publish(base + 1);
+    offered.announce(slot);
+    slot.publish(base + 1);
     let mut to_myself = match send {
         Some(_) => Some(OwnPart::new(out.view(me)?, receive.view(me)?)),
         None => None,
     };
     to_myself.iter_mut().for_each(OwnPart::copy_half);
-    turn.all_reached(base + 1).await?;
-    if access_to_all(turn, BufferSide::Send) == BufferAccess::None {
+    slot.all_reached(base + 1).await?;
+    if access_to_all(slot, BufferSide::Send) == BufferAccess::None {
         return Ok(DirectOutcome::not(base + 1));
     }
     // In place, data that others have yet to read must not be overwritten.
@@ -354,14 +354,14 @@ pub async fn alltoall(
     let mut landed = Vec::new();
     let mut pull = || {
         let mut filled = 0;
-        after(turn).try_for_each(|member| {
+        after(slot).try_for_each(|member| {
             let bytes = receive.len(member);
             if bytes == 0 {
                 return Ok(());
             }
-            let part = OfferedPart::of(turn, member);
+            let part = OfferedPart::of(slot, member);
             if part.bytes < part.at + bytes {
-                return Err(turn.disagreement(member, bytes));
+                return Err(slot.disagreement(member, bytes));
             }
             let into = match &beside {
                 None => receive.view(member)?,
@@ -373,17 +373,17 @@ pub async fn alltoall(
                     into
                 }
             };
-            open_by(turn, member, part.words, part.bytes)?.load(part.at, &into, 0, bytes)?;
+            open_by(slot, member, part.words, part.bytes)?.load(part.at, &into, 0, bytes)?;
             Ok(())
         })
     };
-    let pulled = settle(turn, pull());
+    let pulled = settle(slot, pull());
     // Also after an error: the others wait for this rank.
-    turn.publish(base + 2);
+    slot.publish(base + 2);
     to_myself.iter_mut().for_each(OwnPart::copy_rest);
-    turn.all_reached(base + 2).await?;
+    slot.all_reached(base + 2).await?;
     pulled?;
-    let copied = copied_by_all(turn, base + 2);
+    let copied = copied_by_all(slot, base + 2);
     if matches!(copied, DirectOutcome::Directly) {
         for (member, from) in landed {
             receive.view(member)?.copy_from(&from);

@@ -47,7 +47,7 @@ pub enum PathTaken {
 /// When another rank has called something else or takes part with another amount; errors of the
 /// operator; when there is no memory.
 pub async fn perform(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     what: &CollectiveOperation,
     how: PathChoice,
 ) -> Result<PathTaken> {
@@ -58,36 +58,36 @@ pub async fn perform(
             operand: None,
         },
         PathChoice::Direct { direction, offers } => {
-            let (agreed, base) = match turn.may_go_by_address() {
-                true => turn.agree_on_cma(0).await?,
+            let (agreed, base) = match slot.may_go_by_address() {
+                true => slot.agree_on_cma(0).await?,
                 false => (false, 0),
             };
-            let reach = turn.team().reach();
+            let reach = slot.group().reach();
             let is_refused = reach.is_some_and(|reach| reach.cma_was_refused());
             // Ranks may differ in this: it only affects what this rank offers and tries.
             let by_address = agreed && !is_refused;
-            let way = AgreedTerms { by_address, base };
-            match directly(turn, what, direction, offers, way).await? {
+            let terms = AgreedTerms { by_address, base };
+            match copy_directly(slot, what, direction, offers, terms).await? {
                 DirectOutcome::Directly if by_address => return Ok(PathTaken::ByAddress),
                 DirectOutcome::Directly => return Ok(PathTaken::Mapped),
                 DirectOutcome::Not(cells) => cells,
             }
         }
     };
-    in_cells(turn, what, &cells)
+    in_cells(slot, what, &cells)
         .await
         .map(|()| PathTaken::Cells)
 }
 
 /// By direct copy, if all buffers can be accessed.
-async fn directly(
-    turn: &OperationSlot<'_>,
+async fn copy_directly(
+    slot: &OperationSlot<'_>,
     what: &CollectiveOperation,
     direction: RootedDirection,
     offers: bool,
-    way: AgreedTerms,
+    terms: AgreedTerms,
 ) -> Result<DirectOutcome> {
-    let (me, AgreedTerms { by_address, base }) = (turn.me(), way);
+    let (me, AgreedTerms { by_address, base }) = (slot.me(), terms);
     let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
         root,
         to_root,
@@ -107,9 +107,9 @@ async fn directly(
             match me == *root {
                 true => {
                     let buffer = RootBuffer::Whole(view);
-                    rooted.at_root(turn, offers, buffer, || Ok(())).await
+                    rooted.at_root(slot, offers, buffer, || Ok(())).await
                 }
-                false => rooted.at_other(turn, view).await,
+                false => rooted.at_other(slot, view).await,
             }
         }
         CollectiveOperation::Gather {
@@ -126,10 +126,10 @@ async fn directly(
                         None => Ok(()),
                     };
                     rooted
-                        .at_root(turn, offers, RootBuffer::Parts(parts), own)
+                        .at_root(slot, offers, RootBuffer::Parts(parts), own)
                         .await
                 }
-                (_, Some(send)) => rooted.at_other(turn, send).await,
+                (_, Some(send)) => rooted.at_other(slot, send).await,
                 (_, None) => Ok(DirectOutcome::Directly),
             }
         }
@@ -147,18 +147,18 @@ async fn directly(
                         None => Ok(()),
                     };
                     rooted
-                        .at_root(turn, offers, RootBuffer::Parts(parts), own)
+                        .at_root(slot, offers, RootBuffer::Parts(parts), own)
                         .await
                 }
-                (_, Some(receive)) => rooted.at_other(turn, receive).await,
+                (_, Some(receive)) => rooted.at_other(slot, receive).await,
                 (_, None) => Ok(DirectOutcome::Directly),
             }
         }
         CollectiveOperation::Allgather { send, parts } => {
-            direct::allgather(turn, send.as_ref(), parts, by_address, base).await
+            direct::allgather(slot, send.as_ref(), parts, by_address, base).await
         }
         CollectiveOperation::Alltoall { send, receive } => {
-            direct::alltoall(turn, send.as_ref(), receive, offers, by_address, base).await
+            direct::alltoall(slot, send.as_ref(), receive, offers, by_address, base).await
         }
         CollectiveOperation::Reduce {
             reduction,
@@ -169,7 +169,7 @@ async fn directly(
             let Some(operands) = Operands::dense(reduction, own(send, result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
-            reduce_direct::reduce(turn, operands, result.as_ref(), *root, way).await
+            reduce_direct::reduce(slot, operands, result.as_ref(), *root, terms).await
         }
         CollectiveOperation::ReduceScatter {
             reduction,
@@ -180,7 +180,7 @@ async fn directly(
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
-            reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
+            reduce_direct::reduce_scatter(slot, operands, counts, result, terms).await
         }
         CollectiveOperation::Scan {
             reduction,
@@ -191,43 +191,43 @@ async fn directly(
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
-            reduce_direct::scan(turn, operands, result, *exclusive, way).await
+            reduce_direct::scan(slot, operands, result, *exclusive, terms).await
         }
     }
 }
 
 /// Through cells.
 async fn in_cells(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     what: &CollectiveOperation,
     cells: &CellFallback,
 ) -> Result<()> {
     // After this error, the others detect that this rank has left.
-    what.check_longest(turn.team())?;
+    what.check_longest(slot.group())?;
     let (base, among) = (cells.base, RootMembers(cells.among.as_deref()));
     let kept = cells.operand.as_ref();
     match what {
-        CollectiveOperation::Barrier | CollectiveOperation::Finalize => cells::barrier(turn).await,
+        CollectiveOperation::Barrier | CollectiveOperation::Finalize => cells::barrier(slot).await,
         CollectiveOperation::Bcast { view, root } => {
-            cells::bcast(turn, view, *root, among, base).await
+            cells::bcast(slot, view, *root, among, base).await
         }
         CollectiveOperation::Gather {
             send, parts, root, ..
-        } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, among, base).await,
+        } => cells::gather(slot, send.as_ref(), parts.as_ref(), *root, among, base).await,
         CollectiveOperation::Scatter {
             parts,
             receive,
             root,
             bytes,
         } => {
-            let told = (among, bytes.is_some());
-            cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
+            let known = (among, bytes.is_some());
+            cells::scatter(slot, parts.as_ref(), receive.as_ref(), *root, known, base).await
         }
         CollectiveOperation::Allgather { send, parts } => {
-            cells::allgather(turn, send.as_ref(), parts, base).await
+            cells::allgather(slot, send.as_ref(), parts, base).await
         }
         CollectiveOperation::Alltoall { send, receive } => {
-            cells::alltoall(turn, send.as_ref(), receive, what.bytes(), base).await
+            cells::alltoall(slot, send.as_ref(), receive, what.bytes(), base).await
         }
         CollectiveOperation::Reduce {
             reduction,
@@ -236,7 +236,7 @@ async fn in_cells(
             root,
         } => {
             let operands = Operands::spaced(reduction, kept.unwrap_or_else(|| own(send, result)))?;
-            reduce_cells::reduce(turn, operands, result.as_ref(), *root, base).await
+            reduce_cells::reduce(slot, operands, result.as_ref(), *root, base).await
         }
         CollectiveOperation::ReduceScatter {
             reduction,
@@ -246,7 +246,7 @@ async fn in_cells(
         } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
-            reduce_cells::reduce_scatter(turn, operands, counts, result, base).await
+            reduce_cells::reduce_scatter(slot, operands, counts, result, base).await
         }
         CollectiveOperation::Scan {
             reduction,
@@ -256,7 +256,7 @@ async fn in_cells(
         } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
-            reduce_cells::scan(turn, operands, result, *exclusive, base).await
+            reduce_cells::scan(slot, operands, result, *exclusive, base).await
         }
     }
 }

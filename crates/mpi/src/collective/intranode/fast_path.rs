@@ -37,18 +37,18 @@ const FAST_POLLS: u32 = 300;
 #[inline(always)]
 fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'_>> {
     let local = comm.known_local()?;
-    if !takes(&local.lane) || late::is_on() {
+    if !takes(&local.fast_path) || late::is_on() {
         return None;
     }
     Some(FastCall {
-        team: local.team.as_ref()?,
+        group: local.group.as_ref()?,
         traffic: &local.traffic,
     })
 }
 
 /// A communicator's node group and counters, for an operation on the fast path.
 struct FastCall<'a> {
-    team: &'a NodeGroup,
+    group: &'a NodeGroup,
     traffic: &'a CollectiveTraffic,
 }
 
@@ -57,62 +57,62 @@ impl FastCall<'_> {
     /// such root.
     #[inline(always)]
     fn brought_by(&self, root: usize, bytes: usize) -> Option<usize> {
-        let is_there = root < self.team.size();
-        is_there.then_some(if root == self.team.me() { bytes } else { 0 })
+        let is_there = root < self.group.size();
+        is_there.then_some(if root == self.group.me() { bytes } else { 0 })
     }
 }
 
 /// Where the payload of a member is: in its line or in its cell.
 #[inline(always)]
-fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
-    shared_block(turn, member, bytes <= INLINE)
+fn payload<'a>(slot: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
+    shared_block(slot, member, bytes <= INLINE)
 }
 
 /// A member's shared memory for payload: that in its line, or its cell.
 #[inline(always)]
-fn shared_block<'a>(turn: &OperationSlot<'a>, member: usize, in_line: bool) -> RegionRef<'a> {
+fn shared_block<'a>(slot: &OperationSlot<'a>, member: usize, in_line: bool) -> RegionRef<'a> {
     match in_line {
-        true => turn.inline_region(member),
-        false => turn.cell(member),
+        true => slot.inline_region(member),
+        false => slot.cell(member),
     }
 }
 
 /// A blocking barrier; `None` if it must take the slow path.
 #[inline]
 pub fn barrier(comm: &Comm) -> Option<Result<()>> {
-    let opened = open(comm, |lane| lane.barrier)?;
+    let opened = open(comm, |limits| limits.barrier)?;
     let what = (Collective::Barrier, 0, 0);
-    Some(run(&opened, comm, what, |turn| {
-        turn.publish(1);
-        wait_for_all(comm, turn)?;
-        turn.learn_from_all()
+    Some(run(&opened, comm, what, |slot| {
+        slot.publish(1);
+        wait_for_all(comm, slot)?;
+        slot.learn_from_all()
     }))
 }
 
 /// A blocking broadcast of `bytes` bytes at `region`; `None` if it must take the slow path.
 #[inline]
 pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.bcast))?;
+    let opened = open(comm, |limits| takes(bytes, limits.bcast))?;
     let brought = opened.brought_by(root, bytes)?;
     let kind = OperationKind::from(Collective::Bcast).rooted(root);
     let what = (kind, bytes, brought);
-    Some(run(&opened, comm, what, |turn| {
-        if root == turn.me() {
-            region.at(0).copy_to(payload(turn, root, bytes), bytes);
-            turn.publish(1);
+    Some(run(&opened, comm, what, |slot| {
+        if root == slot.me() {
+            region.at(0).copy_to(payload(slot, root, bytes), bytes);
+            slot.publish(1);
             return Ok(());
         }
-        wait_for(comm, turn, root)?;
-        turn.learn_from(root)?;
-        if turn.bytes(root) == bytes {
-            payload(turn, root, bytes).copy_to(region.at(0), bytes);
+        wait_for(comm, slot, root)?;
+        slot.learn_from(root)?;
+        if slot.bytes(root) == bytes {
+            payload(slot, root, bytes).copy_to(region.at(0), bytes);
             return Ok(());
         }
         // A message of another length takes the general algorithm.
         let view = dense(region, bytes);
         block_on(
             comm.context(),
-            cells::bcast(turn, &view, root, RootMembers::ALL, 0),
+            cells::bcast(slot, &view, root, RootMembers::ALL, 0),
         )
     }))
 }
@@ -127,33 +127,33 @@ pub fn gather(
     bytes: usize,
     root: usize,
 ) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.gather))?;
+    let opened = open(comm, |limits| takes(bytes, limits.gather))?;
     opened.brought_by(root, bytes)?;
     let what = (
         OperationKind::from(Collective::Gather).rooted(root),
         bytes,
         bytes,
     );
-    Some(run(&opened, comm, what, |turn| {
-        let me = turn.me();
+    Some(run(&opened, comm, what, |slot| {
+        let me = slot.me();
         let Some(result) = result else {
-            send.at(0).copy_to(payload(turn, me, bytes), bytes);
-            turn.publish_for(1, root);
+            send.at(0).copy_to(payload(slot, me, bytes), bytes);
+            slot.publish_for(1, root);
             return Ok(());
         };
         let part = |member: usize| result.at(member * bytes);
         send.at(0).copy_to(part(me), bytes);
-        for member in cells::after(turn) {
-            wait_for(comm, turn, member)?;
-            turn.learn_from(member)?;
-            if turn.bytes(member) != bytes {
-                let parts = Parts::Each(parts_of(result, bytes, turn.size()));
-                let gather = cells::gather(turn, None, Some(&parts), root, RootMembers::ALL, 0);
+        for member in cells::after(slot) {
+            wait_for(comm, slot, member)?;
+            slot.learn_from(member)?;
+            if slot.bytes(member) != bytes {
+                let parts = Parts::Each(parts_of(result, bytes, slot.size()));
+                let gather = cells::gather(slot, None, Some(&parts), root, RootMembers::ALL, 0);
                 return block_on(comm.context(), gather);
             }
-            payload(turn, member, bytes).copy_to(part(member), bytes);
+            payload(slot, member, bytes).copy_to(part(member), bytes);
         }
-        turn.learn_from_all()
+        slot.learn_from_all()
     }))
 }
 
@@ -167,39 +167,39 @@ pub fn scatter(
     bytes: usize,
     root: usize,
 ) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.scatter))?;
-    let size = opened.team.size();
+    let opened = open(comm, |limits| takes(bytes, limits.scatter))?;
+    let size = opened.group.size();
     let brought = opened.brought_by(root, bytes * size)?;
     let what = (
         OperationKind::from(Collective::Scatter).rooted(root),
         bytes,
         brought,
     );
-    Some(run(&opened, comm, what, |turn| {
-        let me = turn.me();
+    Some(run(&opened, comm, what, |slot| {
+        let me = slot.me();
         let place = |member: usize| match cells::fits_in_line(bytes, size) {
             true => {
-                let line = turn.inline_region(root);
+                let line = slot.inline_region(root);
                 line.at(cells::place_for(root, member, size) * bytes)
             }
-            false => turn.cell(member).at(0),
+            false => slot.cell(member).at(0),
         };
         if let Some(send) = send {
-            for member in cells::after(turn) {
+            for member in cells::after(slot) {
                 send.at(member * bytes).copy_to(place(member), bytes);
             }
-            turn.publish(1);
+            slot.publish(1);
             send.at(me * bytes).copy_to(result.at(0), bytes);
             return Ok(());
         }
-        wait_for(comm, turn, root)?;
-        turn.learn_from(root)?;
-        if turn.bytes(root) == bytes {
+        wait_for(comm, slot, root)?;
+        slot.learn_from(root)?;
+        if slot.bytes(root) == bytes {
             place(me).copy_to(result.at(0), bytes);
             return Ok(());
         }
         let view = dense(result, bytes);
-        let scatter = cells::scatter(turn, None, Some(&view), root, (RootMembers::ALL, true), 0);
+        let scatter = cells::scatter(slot, None, Some(&view), root, (RootMembers::ALL, true), 0);
         block_on(comm.context(), scatter)
     }))
 }
@@ -208,21 +208,21 @@ pub fn scatter(
 /// `result` does not overlap `send`.
 #[inline]
 pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.allgather))?;
+    let opened = open(comm, |limits| takes(bytes, limits.allgather))?;
     let part = |member: usize| result.at(member * bytes);
     let what = (Collective::Allgather, bytes, bytes);
-    Some(run(&opened, comm, what, |turn| {
-        let me = turn.me();
-        send.at(0).copy_to(payload(turn, me, bytes), bytes);
-        turn.publish(1);
+    Some(run(&opened, comm, what, |slot| {
+        let me = slot.me();
+        send.at(0).copy_to(payload(slot, me, bytes), bytes);
+        slot.publish(1);
         send.at(0).copy_to(part(me), bytes);
-        for member in cells::after(turn) {
-            wait_for(comm, turn, member)?;
-            turn.learn_from(member)?;
-            turn.expect_bytes(member, bytes)?;
-            payload(turn, member, bytes).copy_to(part(member), bytes);
+        for member in cells::after(slot) {
+            wait_for(comm, slot, member)?;
+            slot.learn_from(member)?;
+            slot.expect_bytes(member, bytes)?;
+            payload(slot, member, bytes).copy_to(part(member), bytes);
         }
-        turn.learn_from_all()
+        slot.learn_from_all()
     }))
 }
 
@@ -230,31 +230,31 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
 /// `result` does not overlap `send`.
 #[inline]
 pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.alltoall))?;
-    let size = opened.team.size();
+    let opened = open(comm, |limits| takes(bytes, limits.alltoall))?;
+    let size = opened.group.size();
     let what = (Collective::Alltoall, bytes, bytes * size);
-    Some(run(&opened, comm, what, |turn| {
-        let me = turn.me();
+    Some(run(&opened, comm, what, |slot| {
+        let me = slot.me();
         let in_line = cells::fits_in_line(bytes, size);
-        let share = cells::share_of_half(turn);
+        let share = cells::share_of_half(slot);
         let stride = if in_line { bytes } else { share };
         let place = |writer: usize, reader: usize| cells::place_for(writer, reader, size) * stride;
-        let mine = shared_block(turn, me, in_line);
-        for member in cells::after(turn) {
+        let mine = shared_block(slot, me, in_line);
+        for member in cells::after(slot) {
             send.at(member * bytes)
                 .copy_to(mine.at(place(me, member)), bytes);
         }
-        turn.publish(1);
+        slot.publish(1);
         send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
-        for member in cells::after(turn) {
-            wait_for(comm, turn, member)?;
-            turn.learn_from(member)?;
-            turn.expect_bytes(member, bytes)?;
-            shared_block(turn, member, in_line)
+        for member in cells::after(slot) {
+            wait_for(comm, slot, member)?;
+            slot.learn_from(member)?;
+            slot.expect_bytes(member, bytes)?;
+            shared_block(slot, member, in_line)
                 .at(place(member, me))
                 .copy_to(result.at(member * bytes), bytes);
         }
-        turn.learn_from_all()
+        slot.learn_from_all()
     }))
 }
 
@@ -268,12 +268,12 @@ pub fn allreduce(
     bytes: usize,
     kernel: Kernel,
 ) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.allreduce))?;
+    let opened = open(comm, |limits| takes(bytes, limits.allreduce))?;
     let what = (Collective::Allreduce, bytes, bytes);
-    Some(run(&opened, comm, what, |turn| {
-        send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
-        turn.publish(1);
-        fold_all(comm, turn, send, result, bytes, kernel)
+    Some(run(&opened, comm, what, |slot| {
+        send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
+        slot.publish(1);
+        fold_all(comm, slot, send, result, bytes, kernel)
     }))
 }
 
@@ -288,20 +288,20 @@ pub fn reduce(
     kernel: Kernel,
     root: usize,
 ) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.reduce))?;
+    let opened = open(comm, |limits| takes(bytes, limits.reduce))?;
     opened.brought_by(root, bytes)?;
     let what = (
         OperationKind::from(Collective::Reduce).rooted(root),
         bytes,
         bytes,
     );
-    Some(run(&opened, comm, what, |turn| {
+    Some(run(&opened, comm, what, |slot| {
         let Some(result) = result else {
-            send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
-            turn.publish_for(1, root);
+            send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
+            slot.publish_for(1, root);
             return Ok(());
         };
-        fold_all(comm, turn, send, result, bytes, kernel)
+        fold_all(comm, slot, send, result, bytes, kernel)
     }))
 }
 
@@ -317,16 +317,16 @@ pub fn reduce_scatter(
     (element, kernel): (usize, Kernel),
 ) -> Option<Result<()>> {
     let longest = (0..comm.size()).map(&bytes_of).max()?;
-    let opened = open(comm, |lane| takes(longest, lane.reduce_scatter))?;
-    let size = opened.team.size();
+    let opened = open(comm, |limits| takes(longest, limits.reduce_scatter))?;
+    let size = opened.group.size();
     // As in `reduce_cells::reduce_scatter`, where a longer block goes in pieces.
-    let room = opened.team.cell_bytes() / 2 / element / size * element;
+    let room = opened.group.cell_bytes() / 2 / element / size * element;
     if longest > room {
         return None;
     }
     let what = (Collective::ReduceScatter, total, total);
-    Some(run(&opened, comm, what, |turn| {
-        let me = turn.me();
+    Some(run(&opened, comm, what, |slot| {
+        let me = slot.me();
         let (mut from, mut mine) = (0, 0);
         for member in 0..size {
             let bytes = bytes_of(member);
@@ -334,17 +334,17 @@ pub fn reduce_scatter(
                 true => mine = from,
                 false => send
                     .at(from)
-                    .copy_to(turn.cell(me).at(member * room), bytes),
+                    .copy_to(slot.cell(me).at(member * room), bytes),
             }
             from += bytes;
         }
-        turn.publish(1);
-        wait_for_all(comm, turn)?;
-        turn.learn_from_all()?;
-        turn.expect_bytes_of_all(total)?;
+        slot.publish(1);
+        wait_for_all(comm, slot)?;
+        slot.learn_from_all()?;
+        slot.expect_bytes_of_all(total)?;
         let operand = |member: usize| match member == me {
             true => send.at(mine),
-            false => turn.cell(member).at(me * room),
+            false => slot.cell(member).at(me * room),
         };
         fold(size, operand, result, bytes_of(me), kernel);
         Ok(())
@@ -361,18 +361,18 @@ pub fn scan(
     bytes: usize,
     kernel: Kernel,
 ) -> Option<Result<()>> {
-    let opened = open(comm, |lane| takes(bytes, lane.scan))?;
+    let opened = open(comm, |limits| takes(bytes, limits.scan))?;
     let what = (Collective::Scan, bytes, bytes);
-    Some(run(&opened, comm, what, |turn| {
-        let me = turn.me();
-        send.at(0).copy_to(payload(turn, me, bytes), bytes);
-        turn.publish(1);
+    Some(run(&opened, comm, what, |slot| {
+        let me = slot.me();
+        send.at(0).copy_to(payload(slot, me, bytes), bytes);
+        slot.publish(1);
         for member in 0..me {
-            wait_for(comm, turn, member)?;
-            turn.learn_from(member)?;
-            turn.expect_bytes(member, bytes)?;
+            wait_for(comm, slot, member)?;
+            slot.learn_from(member)?;
+            slot.expect_bytes(member, bytes)?;
         }
-        fold(me + 1, whole(turn, send, bytes), result, bytes, kernel);
+        fold(me + 1, whole(slot, send, bytes), result, bytes, kernel);
         Ok(())
     }))
 }
@@ -381,17 +381,17 @@ pub fn scan(
 #[inline(always)]
 fn fold_all(
     comm: &Comm,
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: &Region,
     result: &Region,
     bytes: usize,
     kernel: Kernel,
 ) -> Result<()> {
-    wait_for_all(comm, turn)?;
-    turn.learn_from_all()?;
-    turn.expect_bytes_of_all(bytes)?;
-    let operand = whole(turn, send, bytes);
-    fold(turn.size(), operand, result, bytes, kernel);
+    wait_for_all(comm, slot)?;
+    slot.learn_from_all()?;
+    slot.expect_bytes_of_all(bytes)?;
+    let operand = whole(slot, send, bytes);
+    fold(slot.size(), operand, result, bytes, kernel);
     Ok(())
 }
 
@@ -399,13 +399,13 @@ fn fold_all(
 /// caches by now, so it reads its own operand from the source buffer.
 #[inline(always)]
 fn whole<'a>(
-    turn: &OperationSlot<'a>,
+    slot: &OperationSlot<'a>,
     send: &'a Region,
     bytes: usize,
 ) -> impl Fn(usize) -> RegionRef<'a> {
-    move |member| match member == turn.me() {
+    move |member| match member == slot.me() {
         true => send.at(0),
-        false => payload(turn, member, bytes),
+        false => payload(slot, member, bytes),
     }
 }
 
@@ -458,33 +458,33 @@ fn run(
     (kind, bytes, brought): (impl Into<OperationKind>, usize, usize),
     work: impl FnOnce(&OperationSlot<'_>) -> Result<()>,
 ) -> Result<()> {
-    let FastCall { team, traffic } = *opened;
+    let FastCall { group, traffic } = *opened;
     traffic.count(TrafficClass::Area, brought);
-    let turn = OperationSlot::new(team, team.reserve(kind.into(), false), true);
-    wait(comm, || turn.is_free(), || Ok(()))?;
-    turn.open(bytes);
-    let result = work(&turn);
+    let slot = OperationSlot::new(group, group.reserve(kind.into(), false), true);
+    wait(comm, || slot.is_free(), || Ok(()))?;
+    slot.open(bytes);
+    let result = work(&slot);
     if brought > INLINE {
-        turn.fetch_next(brought.min(FETCH_MAX));
+        slot.fetch_next(brought.min(FETCH_MAX));
     }
-    turn.finish();
+    slot.finish();
     result
 }
 
 /// Waits until `member` has published.
 #[inline(always)]
-fn wait_for(comm: &Comm, turn: &OperationSlot<'_>, member: usize) -> Result<()> {
+fn wait_for(comm: &Comm, slot: &OperationSlot<'_>, member: usize) -> Result<()> {
     wait(
         comm,
-        || turn.has_reached(member, 1),
-        || turn.may_come(member, 1),
+        || slot.has_reached(member, 1),
+        || slot.may_come(member, 1),
     )
 }
 
 /// Waits until all others have published.
 #[inline(always)]
-fn wait_for_all(comm: &Comm, turn: &OperationSlot<'_>) -> Result<()> {
-    wait(comm, || turn.have_all_reached(1), || turn.may_all_come(1))
+fn wait_for_all(comm: &Comm, slot: &OperationSlot<'_>) -> Result<()> {
+    wait(comm, || slot.have_all_reached(1), || slot.may_all_come(1))
 }
 
 /// Polls until `is_there`; after each failed poll, `may` checks that it can still happen.

@@ -6,7 +6,8 @@
 //! order, as they call collectives in the same order. Several operations may be in progress at once
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
 //! overwritten for the operation that is `TURNS` later, which therefore first checks that all
-//! members have finished the earlier one ([`OperationSlot::begin`](super::slot::OperationSlot::begin)). Usually the rank already knows
+//! members have finished the earlier one ([`OperationSlot::begin`](super::slot::OperationSlot::begin)).
+//! Usually the rank already knows
 //! this: with each operation a member announces the number up to which it has finished all
 //! operations, and a rank that waits for all members learns this from the lines that it reads
 //! anyway.
@@ -63,7 +64,7 @@ pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 
 /// What is reserved for an operation when it is called: its place in the order of operations.
 #[derive(Debug, Clone)]
-pub struct OperationTicket {
+pub struct ReservedOperation {
     pub(super) number: u64,
     pub(super) kind: OperationKind,
     pub(super) before: RootBefore,
@@ -147,7 +148,7 @@ impl NodeGroup {
     /// one thread at a time (MPI 5.0, 6.14), with the same `kind` and the same `by_address`
     /// (whether the operation may copy by address).
     #[inline]
-    pub fn reserve(&self, kind: OperationKind, by_address: bool) -> OperationTicket {
+    pub fn reserve(&self, kind: OperationKind, by_address: bool) -> ReservedOperation {
         // Relaxed, and no read-modify-write: calls of collectives on one communicator do not
         // overlap.
         let begun = self.begun.load(Ordering::Relaxed);
@@ -158,7 +159,7 @@ impl NodeGroup {
         if asks_for_cma {
             self.asked_for_cma.store(true, Ordering::Relaxed);
         }
-        OperationTicket {
+        ReservedOperation {
             number,
             kind,
             before: RootBefore::from_bits(begun >> ROOT_AT),

@@ -55,10 +55,10 @@ impl DirectOutcome {
 ///
 /// # Errors
 /// All other errors of the copies.
-pub fn settle(turn: &OperationSlot<'_>, copies: Result<()>) -> Result<()> {
+pub fn settle(slot: &OperationSlot<'_>, copies: Result<()>) -> Result<()> {
     match copies {
         Err(Error::Unreachable { .. }) => {
-            turn.refuse();
+            slot.refuse();
             Ok(())
         }
         other => other,
@@ -101,12 +101,12 @@ impl OfferedBuffer {
 
     /// `bytes` bytes at `address`. `by_address`: all members can be reached by address.
     pub fn of(
-        turn: &OperationSlot<'_>,
+        slot: &OperationSlot<'_>,
         address: usize,
         bytes: usize,
         by_address: bool,
     ) -> OfferedBuffer {
-        let Some(reach) = turn.team().reach() else {
+        let Some(reach) = slot.group().reach() else {
             return OfferedBuffer::NONE;
         };
         let published = reach.expose(address, bytes);
@@ -127,16 +127,16 @@ impl OfferedBuffer {
     /// # Errors
     /// When there is no memory for the packed message.
     pub fn of_message(
-        turn: &OperationSlot<'_>,
+        slot: &OperationSlot<'_>,
         view: &View,
         by_address: bool,
     ) -> Result<OfferedBuffer> {
         if let Some((address, bytes)) = view.as_contiguous() {
-            return Ok(OfferedBuffer::of(turn, address, bytes, by_address));
+            return Ok(OfferedBuffer::of(slot, address, bytes, by_address));
         }
         let staged = Block::allocate(view.len())?;
         view.pack_to(0, &staged, view.len());
-        let offer = OfferedBuffer::of(turn, staged.address(), view.len(), by_address);
+        let offer = OfferedBuffer::of(slot, staged.address(), view.len(), by_address);
         Ok(OfferedBuffer {
             _staged: Some(staged),
             ..offer
@@ -167,27 +167,27 @@ pub enum BufferSide {
 
 /// Puts the description of one buffer of `bytes` bytes in this rank's line; the next stamp
 /// publishes it.
-pub fn describe(turn: &OperationSlot<'_>, side: BufferSide, offer: &OfferedBuffer, bytes: usize) {
+pub fn describe(slot: &OperationSlot<'_>, side: BufferSide, offer: &OfferedBuffer, bytes: usize) {
     match side {
-        BufferSide::Send => describe_both(turn, offer, &OfferedBuffer::NONE, bytes),
-        BufferSide::Receive => describe_both(turn, &OfferedBuffer::NONE, offer, bytes),
+        BufferSide::Send => describe_both(slot, offer, &OfferedBuffer::NONE, bytes),
+        BufferSide::Receive => describe_both(slot, &OfferedBuffer::NONE, offer, bytes),
     }
 }
 
 /// As [`describe`], for both buffers; each has `bytes` bytes.
 pub fn describe_both(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: &OfferedBuffer,
     receive: &OfferedBuffer,
     bytes: usize,
 ) {
-    describe_operands(turn, send, receive, bytes, false);
+    describe_operands(slot, send, receive, bytes, false);
 }
 
 /// As [`describe_both`], for the buffers of a reduction; `in_place`: the result goes where the
 /// operand is.
 pub fn describe_operands(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     send: &OfferedBuffer,
     receive: &OfferedBuffer,
     bytes: usize,
@@ -195,8 +195,8 @@ pub fn describe_operands(
 ) {
     let ([a, b], [c, d]) = (send.words(), receive.words());
     let in_place = if in_place { IN_PLACE } else { 0 };
-    let flags = send.access as u64 | (receive.access as u64) << 2 | in_place | own_flags(turn);
-    turn.put_words([a, b, c, d, flags, bytes as u64]);
+    let flags = send.access as u64 | (receive.access as u64) << 2 | in_place | own_flags(slot);
+    slot.put_words([a, b, c, d, flags, bytes as u64]);
 }
 
 /// Flag: the member's kernel does not copy by address, from or to any rank.
@@ -206,29 +206,29 @@ const NO_KERNEL: u64 = 1 << 6;
 const IN_PLACE: u64 = 1 << 7;
 
 /// The flags that describe the rank itself, not its buffers.
-fn own_flags(turn: &OperationSlot<'_>) -> u64 {
-    let has_kernel = turn
-        .team()
+fn own_flags(slot: &OperationSlot<'_>) -> u64 {
+    let has_kernel = slot
+        .group()
         .reach()
         .is_some_and(|reach| !reach.cma_was_refused());
     if has_kernel { 0 } else { NO_KERNEL }
 }
 
 /// Whether any member, this rank included, has announced `flag`.
-fn any_announced(turn: &OperationSlot<'_>, flag: u64) -> bool {
-    (0..turn.size()).any(|member| turn.words(member)[4] & flag != 0)
+fn any_announced(slot: &OperationSlot<'_>, flag: u64) -> bool {
+    (0..slot.size()).any(|member| slot.words(member)[4] & flag != 0)
 }
 
 /// Whether any member works in place; valid after all have described their buffers.
-pub fn any_in_place(turn: &OperationSlot<'_>) -> bool {
-    any_announced(turn, IN_PLACE)
+pub fn any_in_place(slot: &OperationSlot<'_>) -> bool {
+    any_announced(slot, IN_PLACE)
 }
 
 /// How the parts lie in a buffer of which each other rank reads its own part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Division {
     /// In one stretch; the cell says where each part begins.
-    Told = 0,
+    Announced = 0,
     /// In one stretch, one after the other, all of equal length.
     Even = 1,
     /// Each part has its own description in the cell.
@@ -241,28 +241,28 @@ const DIVISION_AT: u32 = 4;
 /// As [`describe`], for a buffer to be read in parts. `offer` is for the whole buffer, unless each
 /// part has an offer of its own.
 pub fn describe_parts(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     division: Division,
     offer: &OfferedBuffer,
     bytes: usize,
 ) {
     let [a, b] = offer.words();
-    let flags = offer.access as u64 | (division as u64) << DIVISION_AT | own_flags(turn);
-    turn.put_words([a, b, 0, 0, flags, bytes as u64]);
+    let flags = offer.access as u64 | (division as u64) << DIVISION_AT | own_flags(slot);
+    slot.put_words([a, b, 0, 0, flags, bytes as u64]);
 }
 
 /// How a member has divided its buffer.
-pub fn division(turn: &OperationSlot<'_>, member: usize) -> Division {
-    match turn.words(member)[4] >> DIVISION_AT & 3 {
+pub fn division(slot: &OperationSlot<'_>, member: usize) -> Division {
+    match slot.words(member)[4] >> DIVISION_AT & 3 {
         1 => Division::Even,
         2 => Division::Each,
-        _ => Division::Told,
+        _ => Division::Announced,
     }
 }
 
 /// How a member's buffer can be accessed, as it has announced.
-pub fn access(turn: &OperationSlot<'_>, member: usize, side: BufferSide) -> BufferAccess {
-    let flags = turn.words(member)[4];
+pub fn access(slot: &OperationSlot<'_>, member: usize, side: BufferSide) -> BufferAccess {
+    let flags = slot.words(member)[4];
     let flags = match side {
         BufferSide::Send => flags,
         BufferSide::Receive => flags >> 2,
@@ -275,28 +275,28 @@ pub fn access(turn: &OperationSlot<'_>, member: usize, side: BufferSide) -> Buff
 }
 
 /// The worst access to this buffer among all members.
-pub fn access_to_all(turn: &OperationSlot<'_>, side: BufferSide) -> BufferAccess {
-    access_to(turn, side, 0..turn.size())
+pub fn access_to_all(slot: &OperationSlot<'_>, side: BufferSide) -> BufferAccess {
+    access_to(slot, side, 0..slot.size())
 }
 
 /// As [`access_to_all`], among some members. Also [`BufferAccess::None`] where the kernel must copy
 /// and any member of the node group has announced that its kernel does not.
 pub fn access_to(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     side: BufferSide,
     members: impl IntoIterator<Item = usize>,
 ) -> BufferAccess {
     let all = members.into_iter();
-    let worst = all.map(|member| access(turn, member, side)).min();
+    let worst = all.map(|member| access(slot, member, side)).min();
     match worst {
-        Some(BufferAccess::ByAddress) if any_announced(turn, NO_KERNEL) => BufferAccess::None,
+        Some(BufferAccess::ByAddress) if any_announced(slot, NO_KERNEL) => BufferAccess::None,
         worst => worst.unwrap_or(BufferAccess::None),
     }
 }
 
 /// Bytes of the buffer that a member has described.
-pub fn span_of(turn: &OperationSlot<'_>, member: usize) -> usize {
-    turn.words(member)[5] as usize
+pub fn span_of(slot: &OperationSlot<'_>, member: usize) -> usize {
+    slot.words(member)[5] as usize
 }
 
 /// Opens a member's buffer of `bytes` bytes, which it has offered.
@@ -304,22 +304,22 @@ pub fn span_of(turn: &OperationSlot<'_>, member: usize) -> usize {
 /// # Errors
 /// When it turns out to be inaccessible.
 pub fn open(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     member: usize,
     side: BufferSide,
     bytes: usize,
 ) -> Result<PeerBuffer> {
-    let [a, b, c, d, ..] = turn.words(member);
+    let [a, b, c, d, ..] = slot.words(member);
     let words = match side {
         BufferSide::Send => [a, b],
         BufferSide::Receive => [c, d],
     };
-    open_by(turn, member, words, bytes)
+    open_by(slot, member, words, bytes)
 }
 
 /// The words by which a member has offered the buffer that it sends from.
-pub fn words_to_send(turn: &OperationSlot<'_>, member: usize) -> [u64; 2] {
-    let [a, b, ..] = turn.words(member);
+pub fn words_to_send(slot: &OperationSlot<'_>, member: usize) -> [u64; 2] {
+    let [a, b, ..] = slot.words(member);
     [a, b]
 }
 
@@ -328,14 +328,14 @@ pub fn words_to_send(turn: &OperationSlot<'_>, member: usize) -> [u64; 2] {
 /// # Errors
 /// As [`open`].
 pub fn open_by(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     member: usize,
     words: [u64; 2],
     bytes: usize,
 ) -> Result<PeerBuffer> {
-    let peer = turn.rank(member);
-    let reached = turn
-        .team()
+    let peer = slot.rank(member);
+    let reached = slot
+        .group()
         .reach()
         .and_then(|reach| reach.open(peer, words, bytes));
     reached.ok_or_else(|| {

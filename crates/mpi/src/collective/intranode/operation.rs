@@ -261,15 +261,15 @@ impl CollectiveOperation {
 
     /// Whether the node group's cells can carry it, as far as all ranks know its amounts: its
     /// operands fit in, and it does not have too many pieces.
-    pub fn fits(&self, team: &NodeGroup) -> bool {
-        let most = team.most_bytes(self.collective());
+    pub fn fits(&self, group: &NodeGroup) -> bool {
+        let most = group.most_bytes(self.collective());
         if self.bytes().is_some_and(|bytes| bytes > most) {
             return false;
         }
         let Some(reduction) = self.reduction() else {
             return true;
         };
-        let room = team.cell_bytes() / 2 / team.size();
+        let room = group.cell_bytes() / 2 / group.size();
         stride(reduction).is_some_and(|stride| stride <= room)
     }
 
@@ -278,8 +278,8 @@ impl CollectiveOperation {
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`.
-    pub fn check_longest(&self, team: &NodeGroup) -> Result<()> {
-        let own = self.own_bytes(team.me());
+    pub fn check_longest(&self, group: &NodeGroup) -> Result<()> {
+        let own = self.own_bytes(group.me());
         let longest = match self {
             // The longest part is included in these bytes.
             CollectiveOperation::Reduce { .. }
@@ -287,14 +287,14 @@ impl CollectiveOperation {
             | CollectiveOperation::Scan { .. } => own,
             _ => self.longest().max(own),
         };
-        let most = team.most_bytes(self.collective());
+        let most = group.most_bytes(self.collective());
         if longest <= most {
             return Ok(());
         }
         let detail = format!(
             "a part of {longest} bytes: where the lengths of parts differ, one has at most {most} bytes between the {} ranks of \
              this node; MICA_COLL=messages has no such limit",
-            team.size()
+            group.size()
         );
         Err(Error::other(c::ERR_COUNT, detail))
     }

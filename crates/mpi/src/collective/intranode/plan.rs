@@ -72,8 +72,8 @@ pub(crate) fn node_step(
     what: &CollectiveOperation,
     ranks: &[usize],
 ) -> Option<NodeCall> {
-    let team = local.team.as_ref()?;
-    if what.is_empty() || !what.fits(team) {
+    let group = local.group.as_ref()?;
+    if what.is_empty() || !what.fits(group) {
         return None;
     }
     let algorithm = local.algorithm(what);
@@ -99,8 +99,8 @@ pub(crate) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectiveP
     }
     let local = comm.local()?;
     let algorithm = local.algorithm(&what);
-    match (algorithm.family(), &local.team) {
-        (AlgorithmFamily::Shared | AlgorithmFamily::Direct, Some(team)) if what.fits(team) => {
+    match (algorithm.family(), &local.group) {
+        (AlgorithmFamily::Shared | AlgorithmFamily::Direct, Some(group)) if what.fits(group) => {
             Ok(CollectivePlan::Call(NodeCall {
                 local: Arc::clone(local),
                 directly: algorithm == Algorithm::Direct,
@@ -116,6 +116,27 @@ pub(crate) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectiveP
             .messages(me, &MessageThresholds::DEFAULT)
             .map(CollectivePlan::Rounds),
     }
+}
+
+/// The call on the shared area for a collective of all ranks, if all are on this node and the policy
+/// chooses the area.
+pub(crate) fn plan_on_area(comm: &Comm, what: CollectiveOperation) -> Result<Option<NodeCall>> {
+    if comm.size() == 1 || comm.layout().is_some() {
+        return Ok(None);
+    }
+    let local = comm.local()?;
+    let algorithm = local.algorithm(&what);
+    let uses_area = matches!(
+        algorithm.family(),
+        AlgorithmFamily::Shared | AlgorithmFamily::Direct
+    ) && local.group.as_ref().is_some_and(|group| what.fits(group));
+    Ok(uses_area.then(|| NodeCall {
+        local: Arc::clone(local),
+        directly: algorithm == Algorithm::Direct,
+        what,
+        ranks: None,
+        label: CallLabel::UNSAID,
+    }))
 }
 
 impl Comm {
@@ -185,21 +206,21 @@ impl NodeContext {
             common if common.cma => Reachability::Cma,
             _ => Reachability::None,
         };
-        let lane = match is_tree || members.len() < comm.size() || area.is_none() {
+        let fast_path = match is_tree || members.len() < comm.size() || area.is_none() {
             true => FastPath::default(),
             false => FastPath::new(&choices, reach),
         };
         let has_cores = cores == members.len();
         let reach_peers = Some(engine.peer_access().clone());
         let mode = engine.thread_mode();
-        let team = area.map(|area| NodeGroup::new(area, reach_peers, tree, has_cores, mode));
+        let group = area.map(|area| NodeGroup::new(area, reach_peers, tree, has_cores, mode));
         Ok(NodeContext {
-            lane,
+            fast_path,
             choices,
             direction,
             reach,
             traffic: engine.collective_traffic(),
-            team,
+            group,
         })
     }
 }
@@ -212,7 +233,7 @@ impl NodeCall {
             return Ok(None);
         };
         let local = Arc::new(NodeContext::of(comm, Some(context))?);
-        Ok(local.team.is_some().then(|| NodeCall {
+        Ok(local.group.is_some().then(|| NodeCall {
             local,
             ..self.clone()
         }))

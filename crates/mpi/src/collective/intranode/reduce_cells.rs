@@ -89,14 +89,14 @@ impl<'a> Operands<'a> {
     /// reads its own operand from the source buffer, unless the result goes there.
     fn of(
         &self,
-        turn: &OperationSlot<'_>,
+        slot: &OperationSlot<'_>,
         member: usize,
         first: usize,
         cell: Region,
         result: &Region,
     ) -> Region {
         let own = self.own.region(first);
-        match member == turn.me() && own.address() != result.address() {
+        match member == slot.me() && own.address() != result.address() {
             true => own,
             false => cell,
         }
@@ -107,21 +107,21 @@ impl<'a> Operands<'a> {
     }
 
     /// Whether each rank reduces for itself.
-    fn is_short(&self, turn: &OperationSlot<'_>) -> bool {
-        self.bytes() <= alone_max(turn.size()).min(turn.team().cell_bytes())
+    fn is_short(&self, slot: &OperationSlot<'_>) -> bool {
+        self.bytes() <= alone_max(slot.size()).min(slot.group().cell_bytes())
     }
 
     /// Puts the whole operand where the others read it: in the line or in the cell.
-    fn bring_all(&self, turn: &OperationSlot<'_>, base: u32) -> Result<()> {
-        let place = self.whole(turn, turn.me(), base);
+    fn bring_all(&self, slot: &OperationSlot<'_>, base: u32) -> Result<()> {
+        let place = self.whole(slot, slot.me(), base);
         self.bring(0, self.reduction.count, &place.to_region())
     }
 
     /// Where a member's whole operand is.
-    fn whole<'t>(&self, turn: &OperationSlot<'t>, member: usize, base: u32) -> RegionRef<'t> {
+    fn whole<'t>(&self, slot: &OperationSlot<'t>, member: usize, base: u32) -> RegionRef<'t> {
         match self.in_line(base) {
-            true => turn.inline_region(member),
-            false => turn.cell(member),
+            true => slot.inline_region(member),
+            false => slot.cell(member),
         }
     }
 
@@ -132,52 +132,52 @@ impl<'a> Operands<'a> {
     /// Reduces the whole operands of the first `members` members to `result`.
     fn reduce_all(
         &self,
-        turn: &OperationSlot<'_>,
+        slot: &OperationSlot<'_>,
         base: u32,
         members: usize,
         result: &Region,
     ) -> Result<()> {
         let (reduction, count) = (self.reduction, self.reduction.count);
         reduction.fold(members, count, result, |member| {
-            let place = self.whole(turn, member, base).to_region();
-            Ok(self.of(turn, member, 0, place, result))
+            let place = self.whole(slot, member, base).to_region();
+            Ok(self.of(slot, member, 0, place, result))
         })
     }
 }
 
 /// Allreduce: to the `result` of every rank. Reduce: to the root's; the others have none.
 pub async fn reduce(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: Option<&Elements>,
     root: Option<usize>,
     base: u32,
 ) -> Result<()> {
-    let (me, size, reduction) = (turn.me(), turn.size(), operands.reduction);
+    let (me, size, reduction) = (slot.me(), slot.size(), operands.reduction);
     let wants = result.filter(|_| root.is_none_or(|root| root == me));
-    if operands.is_short(turn) {
-        if let (Some(tree), None) = (turn.team().tree(), root) {
+    if operands.is_short(slot) {
+        if let (Some(tree), None) = (slot.group().tree(), root) {
             let result = result.expect("an allreduce has a receive buffer everywhere");
-            return up_and_down(turn, operands, result, tree, base).await;
+            return up_and_down(slot, operands, result, tree, base).await;
         }
         let is_in_place = wants.is_some_and(|result| result.same_place(operands.own));
         // Only the root reads its own operand, so it is published only if the result overwrites it.
         if root != Some(me) || is_in_place {
-            operands.bring_all(turn, base)?;
+            operands.bring_all(slot, base)?;
         }
         match root {
-            Some(root) if root != me => turn.publish_for(base + 1, root),
+            Some(root) if root != me => slot.publish_for(base + 1, root),
             Some(_) => {}
-            None => turn.publish(base + 1),
+            None => slot.publish(base + 1),
         }
         if let Some(result) = wants {
-            turn.all_reached(base + 1).await?;
-            turn.expect_bytes_of_all(operands.bytes())?;
-            operands.reduce_all(turn, base, size, &result.region(0))?;
+            slot.all_reached(base + 1).await?;
+            slot.expect_bytes_of_all(operands.bytes())?;
+            operands.reduce_all(slot, base, size, &result.region(0))?;
         }
         return Ok(());
     }
-    let most = (turn.half_bytes() / operands.stride).max(1);
+    let most = (slot.half_bytes() / operands.stride).max(1);
     // A rank without a result buffer reduces its share to temporary memory.
     let beside = match wants {
         Some(_) => None,
@@ -186,12 +186,12 @@ pub async fn reduce(
     for k in 0..pieces(reduction.count, most) {
         let first = k * most;
         let count = most.min(reduction.count - first);
-        operands.bring(first, count, &turn.half(me, k))?;
+        operands.bring(first, count, &slot.half(me, k))?;
         let (brought, reduced) = (phase(base, 2 * k + 1), phase(base, 2 * k + 2));
-        turn.publish(brought);
-        turn.all_reached(brought).await?;
+        slot.publish(brought);
+        slot.all_reached(brought).await?;
         if k == 0 {
-            turn.expect_bytes_of_all(operands.bytes())?;
+            slot.expect_bytes_of_all(operands.bytes())?;
         }
         let mine = share(count, me, size);
         let target = match (wants, &beside) {
@@ -199,21 +199,21 @@ pub async fn reduce(
             (None, Some(beside)) => beside.clone(),
             (None, None) => unreachable!("one of the two is there"),
         };
-        let at = |member: usize, element: usize| operands.offset(&turn.half(member, k), element);
+        let at = |member: usize, element: usize| operands.offset(&slot.half(member, k), element);
         reduction.fold(size, mine.len(), &target, |member| {
             let cell = at(member, mine.start);
-            Ok(operands.of(turn, member, first + mine.start, cell, &target))
+            Ok(operands.of(slot, member, first + mine.start, cell, &target))
         })?;
         // Only this rank reads its share of its own cell.
         if !mine.is_empty() {
             let to = reduction.elements(at(me, mine.start), mine.len())?;
             to.copy_from(&reduction.elements(target, mine.len())?);
         }
-        turn.publish(reduced);
+        slot.publish(reduced);
         if let Some(result) = wants {
-            for member in super::cells::after(turn) {
+            for member in super::cells::after(slot) {
                 let theirs = share(count, member, size);
-                turn.reached(member, reduced).await?;
+                slot.reached(member, reduced).await?;
                 if !theirs.is_empty() {
                     let from = reduction.elements(at(member, theirs.start), theirs.len())?;
                     result
@@ -229,20 +229,20 @@ pub async fn reduce(
 /// An allreduce of a short vector by many members: partial results go up the tree, the result goes
 /// down.
 async fn up_and_down(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
     tree: &super::tree::MemberTree,
     base: u32,
 ) -> Result<()> {
-    let (me, reduction) = (turn.me(), operands.reduction);
+    let (me, reduction) = (slot.me(), operands.reduction);
     let count = reduction.count;
-    operands.bring_all(turn, base)?;
-    let place = |member: usize| operands.whole(turn, member, base).to_region();
+    operands.bring_all(slot, base)?;
+    let place = |member: usize| operands.whole(slot, member, base).to_region();
     let to = result.region(0);
     for &child in &tree.children {
-        turn.reached(child, base + 1).await?;
-        turn.expect_bytes(child, operands.bytes())?;
+        slot.reached(child, base + 1).await?;
+        slot.expect_bytes(child, operands.bytes())?;
     }
     // Own operand first, then those of the children's subtrees: the order of ranks.
     reduction.fold(1 + tree.children.len(), count, &to, |i| {
@@ -252,28 +252,28 @@ async fn up_and_down(
     let in_result = result.view(0, count)?;
     if let Some(parent) = tree.parent {
         mine.copy_from(&in_result);
-        turn.publish_for(base + 1, parent);
-        turn.reached(parent, base + 2).await?;
+        slot.publish_for(base + 1, parent);
+        slot.reached(parent, base + 2).await?;
         in_result.copy_from(&reduction.elements(place(parent), count)?);
     }
     if !tree.children.is_empty() {
         mine.copy_from(&in_result);
     }
-    turn.publish_for_some(base + 2, tree.children.iter().copied());
+    slot.publish_for_some(base + 2, tree.children.iter().copied());
     Ok(())
 }
 
 /// Reduce-scatter: block `j`, of `counts[j]` elements, of the reduced vector goes to rank `j`'s
 /// `result`. In place, the operand is where the result goes.
 pub async fn reduce_scatter(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     counts: &[usize],
     result: &Elements,
     base: u32,
 ) -> Result<()> {
-    let (me, size, reduction) = (turn.me(), turn.size(), operands.reduction);
-    let most = (turn.half_bytes() / operands.stride / size).max(1);
+    let (me, size, reduction) = (slot.me(), slot.size(), operands.reduction);
+    let most = (slot.half_bytes() / operands.stride / size).max(1);
     let mine = counts[me];
     // In place, a block would be overwritten while later pieces of it have yet to be copied to
     // cells.
@@ -291,22 +291,22 @@ pub async fn reduce_scatter(
             let first = (k * most).min(count);
             let part = most.min(count - first);
             if member != me {
-                let to = operands.offset(&turn.half(me, k), member * most);
+                let to = operands.offset(&slot.half(me, k), member * most);
                 operands.bring(block + first, part, &to)?;
             }
             block += count;
         }
-        turn.publish(phase(base, k + 1));
-        turn.all_reached(phase(base, k + 1)).await?;
+        slot.publish(phase(base, k + 1));
+        slot.all_reached(phase(base, k + 1)).await?;
         if k == 0 {
-            turn.expect_bytes_of_all(operands.bytes())?;
+            slot.expect_bytes_of_all(operands.bytes())?;
         }
         let first = (k * most).min(mine);
         let part = most.min(mine - first);
         reduction.fold(size, part, &target.region(first), |member| {
             Ok(match member == me {
                 true => operands.own.region(my_block + first),
-                false => operands.offset(&turn.half(member, k), me * most),
+                false => operands.offset(&slot.half(member, k), me * most),
             })
         })?;
     }
@@ -319,35 +319,35 @@ pub async fn reduce_scatter(
 /// Scan: `x0 op ... xi` goes to rank `i`'s `result`; exclusive: without `xi`, and rank 0's `result`
 /// is left alone.
 pub async fn scan(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
     exclusive: bool,
     base: u32,
 ) -> Result<()> {
-    let (me, reduction) = (turn.me(), operands.reduction);
-    let most = (turn.half_bytes() / operands.stride).max(1);
+    let (me, reduction) = (slot.me(), operands.reduction);
+    let most = (slot.half_bytes() / operands.stride).max(1);
     let before = me + usize::from(!exclusive);
     let room = |member, k| match operands.in_line(base) {
-        true => turn.inline_region(member).to_region(),
-        false => turn.half(member, k),
+        true => slot.inline_region(member).to_region(),
+        false => slot.half(member, k),
     };
     for k in 0..pieces(reduction.count, most) {
         let first = k * most;
         let count = most.min(reduction.count - first);
         if k >= 2 {
             // A member that has published piece k - 1 has read all of round k - 2.
-            turn.all_reached(phase(base, k)).await?;
+            slot.all_reached(phase(base, k)).await?;
         }
         operands.bring(first, count, &room(me, k))?;
-        turn.publish(phase(base, k + 1));
+        slot.publish(phase(base, k + 1));
         for member in 0..me {
-            turn.reached(member, phase(base, k + 1)).await?;
-            turn.expect_bytes(member, operands.bytes())?;
+            slot.reached(member, phase(base, k + 1)).await?;
+            slot.expect_bytes(member, operands.bytes())?;
         }
         let target = result.region(first);
         reduction.fold(before, count, &target, |member| {
-            Ok(operands.of(turn, member, first, room(member, k), &target))
+            Ok(operands.of(slot, member, first, room(member, k), &target))
         })?;
     }
     Ok(())

@@ -51,19 +51,19 @@ struct Vectors {
 
 impl Vectors {
     /// Opens the operands, of which this rank's own is at `own`; each has `bytes` bytes.
-    fn open(turn: &OperationSlot<'_>, own: Region, bytes: usize, stride: usize) -> Result<Vectors> {
-        let me = turn.me();
-        let sources = (0..turn.size())
+    fn open(slot: &OperationSlot<'_>, own: Region, bytes: usize, stride: usize) -> Result<Vectors> {
+        let me = slot.me();
+        let sources = (0..slot.size())
             .map(|member| match member == me {
                 true => Ok(None),
-                false => open(turn, member, BufferSide::Send, bytes).map(Some),
+                false => open(slot, member, BufferSide::Send, bytes).map(Some),
             })
             .collect::<Result<Vec<_>>>()?;
         let by_address = sources.iter().flatten().any(|source| !source.is_window());
         let block = if by_address { BLOCK_BY_ADDRESS } else { BLOCK };
         let block = (block / stride).max(1) * stride;
         let copies = match by_address {
-            true => Some(Block::allocate(turn.size() * block)?),
+            true => Some(Block::allocate(slot.size() * block)?),
             false => None,
         };
         Ok(Vectors {
@@ -118,23 +118,23 @@ struct VectorAccess {
 /// can be accessed. `result`: where this rank's result goes; `targets`: the members that get a
 /// result.
 async fn meet(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     offers: &(OfferedBuffer, OfferedBuffer),
     operands: &Operands<'_>,
     (result, targets): (Option<&Elements>, std::ops::Range<usize>),
-    way: AgreedTerms,
+    terms: AgreedTerms,
 ) -> Result<Option<VectorAccess>> {
     let bytes = operands.bytes();
     let mine = result.is_some_and(|result| result.same_place(operands.own));
-    describe_operands(turn, &offers.0, &offers.1, bytes, mine);
-    let base = way.base + 1;
-    turn.publish(base);
-    turn.all_reached(base).await?;
-    turn.expect_bytes_of_all(bytes)?;
-    let read = access_to_all(turn, BufferSide::Send);
+    describe_operands(slot, &offers.0, &offers.1, bytes, mine);
+    let base = terms.base + 1;
+    slot.publish(base);
+    slot.all_reached(base).await?;
+    slot.expect_bytes_of_all(bytes)?;
+    let read = access_to_all(slot, BufferSide::Send);
     let written = match targets.is_empty() {
         true => BufferAccess::Window,
-        false => access_to(turn, BufferSide::Receive, targets),
+        false => access_to(slot, BufferSide::Receive, targets),
     };
     let access = read.min(written);
     if access == BufferAccess::None {
@@ -150,7 +150,7 @@ async fn meet(
     };
     Ok(Some(VectorAccess {
         base,
-        in_place: any_in_place(turn),
+        in_place: any_in_place(slot),
         kept,
     }))
 }
@@ -159,32 +159,32 @@ impl VectorAccess {
     /// Before any rank stores to others: if any rank works in place, all wait here until all have
     /// `opened` what they need. False if one could not, and the operation must go through cells
     /// after this phase.
-    async fn may_store<T>(&mut self, turn: &OperationSlot<'_>, opened: &Result<T>) -> Result<bool> {
+    async fn may_store<T>(&mut self, slot: &OperationSlot<'_>, opened: &Result<T>) -> Result<bool> {
         if !self.in_place {
             return Ok(true);
         }
         self.base += 1;
         if let Err(Error::Unreachable { .. }) = opened {
-            turn.refuse();
+            slot.refuse();
         }
-        turn.publish(self.base);
-        turn.all_reached(self.base).await?;
-        Ok(!turn.has_any_refused())
+        slot.publish(self.base);
+        slot.all_reached(self.base).await?;
+        Ok(!slot.has_any_refused())
     }
 }
 
 /// This rank is done with the others' vectors; waits until the others are done with its own.
 async fn part(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     met: VectorAccess,
     outcome: Result<()>,
 ) -> Result<DirectOutcome> {
-    let (base, outcome) = (met.base + 1, settle(turn, outcome));
+    let (base, outcome) = (met.base + 1, settle(slot, outcome));
     // Also after an error: the others wait for this rank.
-    turn.publish(base);
-    turn.all_reached(base).await?;
+    slot.publish(base);
+    slot.all_reached(base).await?;
     outcome?;
-    Ok(match turn.has_any_refused() {
+    Ok(match slot.has_any_refused() {
         false => DirectOutcome::Directly,
         true => DirectOutcome::Not(CellFallback {
             base,
@@ -199,40 +199,40 @@ async fn part(
 /// # Errors
 /// When another rank has called something else or takes part with another amount.
 pub async fn reduce(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: Option<&Elements>,
     root: Option<usize>,
-    way: AgreedTerms,
+    terms: AgreedTerms,
 ) -> Result<DirectOutcome> {
-    let (me, size, bytes) = (turn.me(), turn.size(), operands.bytes());
+    let (me, size, bytes) = (slot.me(), slot.size(), operands.bytes());
     let own = operands.own.region(0);
     let mine = result.filter(|_| root.is_none_or(|root| root == me));
-    let source = OfferedBuffer::of(turn, own.address(), bytes, way.by_address);
+    let source = OfferedBuffer::of(slot, own.address(), bytes, terms.by_address);
     let offers = match mine {
         Some(result) => {
             let target = result.region(0).address();
             (
                 source,
-                OfferedBuffer::of(turn, target, bytes, way.by_address),
+                OfferedBuffer::of(slot, target, bytes, terms.by_address),
             )
         }
         None => (source, OfferedBuffer::NONE),
     };
     let targets = || root.map_or(0..size, |root| root..root + 1);
-    let Some(mut met) = meet(turn, &offers, &operands, (mine, targets()), way).await? else {
-        return Ok(DirectOutcome::not(way.base + 1));
+    let Some(mut met) = meet(slot, &offers, &operands, (mine, targets()), terms).await? else {
+        return Ok(DirectOutcome::not(terms.base + 1));
     };
     let open_all = || -> Result<_> {
-        let vectors = Vectors::open(turn, own.clone(), bytes, operands.stride)?;
+        let vectors = Vectors::open(slot, own.clone(), bytes, operands.stride)?;
         let others = targets()
             .filter(|&member| member != me)
-            .map(|member| open(turn, member, BufferSide::Receive, bytes))
+            .map(|member| open(slot, member, BufferSide::Receive, bytes))
             .collect::<Result<Vec<_>>>()?;
         Ok((vectors, others))
     };
     let opened = open_all();
-    if !met.may_store(turn, &opened).await? {
+    if !met.may_store(slot, &opened).await? {
         return Ok(DirectOutcome::not(met.base));
     }
     let work = || -> Result<()> {
@@ -266,7 +266,7 @@ pub async fn reduce(
         Ok(())
     };
     let outcome = work();
-    part(turn, met, outcome).await
+    part(slot, met, outcome).await
 }
 
 /// Reduce-scatter; as [`reduce_scatter`](super::reduce_cells::reduce_scatter).
@@ -274,19 +274,19 @@ pub async fn reduce(
 /// # Errors
 /// As [`reduce`].
 pub async fn reduce_scatter(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     counts: &[usize],
     result: &Elements,
-    way: AgreedTerms,
+    terms: AgreedTerms,
 ) -> Result<DirectOutcome> {
-    let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
+    let (me, size, bytes, stride) = (slot.me(), slot.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
-    let source = OfferedBuffer::of(turn, own.address(), bytes, way.by_address);
+    let source = OfferedBuffer::of(slot, own.address(), bytes, terms.by_address);
     let offers = (source, OfferedBuffer::NONE);
     // No rank stores to others, and in place nothing is overwritten before all are done.
-    let Some(met) = meet(turn, &offers, &operands, (None, 0..0), way).await? else {
-        return Ok(DirectOutcome::not(way.base + 1));
+    let Some(met) = meet(slot, &offers, &operands, (None, 0..0), terms).await? else {
+        return Ok(DirectOutcome::not(terms.base + 1));
     };
     let first: usize = counts[..me].iter().sum();
     let mine = counts[me] * stride;
@@ -297,7 +297,7 @@ pub async fn reduce_scatter(
     };
     let target = beside.clone().unwrap_or_else(|| result.region(0));
     let work = || -> Result<()> {
-        let vectors = Vectors::open(turn, own.clone(), bytes, stride)?;
+        let vectors = Vectors::open(slot, own.clone(), bytes, stride)?;
         let range = first * stride..first * stride + mine;
         for (at, len) in blocks(range, vectors.block) {
             let to = target.offset((at - first * stride) as isize);
@@ -308,7 +308,7 @@ pub async fn reduce_scatter(
         Ok(())
     };
     let outcome = work();
-    let done = part(turn, met, outcome).await?;
+    let done = part(slot, met, outcome).await?;
     if let (Some(beside), DirectOutcome::Directly) = (beside, &done) {
         plain(&result.region(0), mine).copy_from(&plain(&beside, mine));
     }
@@ -321,35 +321,36 @@ pub async fn reduce_scatter(
 /// # Errors
 /// As [`reduce`].
 pub async fn scan(
-    turn: &OperationSlot<'_>,
+    slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
     exclusive: bool,
-    way: AgreedTerms,
+    terms: AgreedTerms,
 ) -> Result<DirectOutcome> {
-    let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
+    let (me, size, bytes, stride) = (slot.me(), slot.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
     let to = result.region(0);
     let offers = (
-        OfferedBuffer::of(turn, own.address(), bytes, way.by_address),
-        OfferedBuffer::of(turn, to.address(), bytes, way.by_address),
+        OfferedBuffer::of(slot, own.address(), bytes, terms.by_address),
+        OfferedBuffer::of(slot, to.address(), bytes, terms.by_address),
     );
-    let Some(mut met) = meet(turn, &offers, &operands, (Some(result), 0..size), way).await? else {
-        return Ok(DirectOutcome::not(way.base + 1));
+    let Some(mut met) = meet(slot, &offers, &operands, (Some(result), 0..size), terms).await?
+    else {
+        return Ok(DirectOutcome::not(terms.base + 1));
     };
     let reduction = operands.reduction;
     let open_all = || -> Result<_> {
-        let vectors = Vectors::open(turn, own.clone(), bytes, stride)?;
+        let vectors = Vectors::open(slot, own.clone(), bytes, stride)?;
         let targets = (0..size)
             .map(|member| match member == me {
                 true => Ok(None),
-                false => open(turn, member, BufferSide::Receive, bytes).map(Some),
+                false => open(slot, member, BufferSide::Receive, bytes).map(Some),
             })
             .collect::<Result<Vec<_>>>()?;
         Ok((vectors, targets))
     };
     let opened = open_all();
-    if !met.may_store(turn, &opened).await? {
+    if !met.may_store(slot, &opened).await? {
         return Ok(DirectOutcome::not(met.base));
     }
     let work = || -> Result<()> {
@@ -387,5 +388,5 @@ pub async fn scan(
         Ok(())
     };
     let outcome = work();
-    part(turn, met, outcome).await
+    part(slot, met, outcome).await
 }

@@ -11,7 +11,7 @@ use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKin
 
 use super::call::NodeCall;
 use super::dispatch::{PathChoice, PathTaken, perform};
-use super::group::OperationTicket;
+use super::group::ReservedOperation;
 use super::slot::OperationSlot;
 use crate::error::Result;
 use crate::process;
@@ -34,22 +34,22 @@ impl NodeCall {
     }
 
     /// Runs it to its end. Blocks.
-    pub(crate) fn run_here(&self, ticket: OperationTicket, context: u64) -> Result<()> {
-        block_on(context, self.run(ticket, true))
+    pub(crate) fn run_here(&self, operation: ReservedOperation, context: u64) -> Result<()> {
+        block_on(context, self.run(operation, true))
     }
 
     /// This rank's part, from the first stamp to the last.
-    async fn run(&self, ticket: OperationTicket, waits: bool) -> Result<()> {
-        let turn = OperationSlot::new(self.team(), ticket, waits).labelled(self.label);
-        turn.begin(self.what.own_bytes(turn.me())).await;
-        let result = perform(&turn, &self.what, self.how()).await;
-        turn.finish();
+    async fn run(&self, operation: ReservedOperation, waits: bool) -> Result<()> {
+        let slot = OperationSlot::new(self.group(), operation, waits).labelled(self.label);
+        slot.begin(self.what.own_bytes(slot.me())).await;
+        let result = perform(&slot, &self.what, self.how()).await;
+        slot.finish();
         let way = match result? {
             PathTaken::Cells => TrafficClass::Area,
             PathTaken::Mapped => TrafficClass::Mapped,
             PathTaken::ByAddress => TrafficClass::Direct,
         };
-        let brought = self.what.brought(self.team().me());
+        let brought = self.what.brought(self.group().me());
         self.local.traffic.count(way, brought);
         Ok(())
     }
@@ -79,9 +79,9 @@ pub(super) fn waiting_in(context: u64) -> impl Fn(&EngineState, &mut WaitList) {
 
 impl Prepare for NodeCall {
     fn prepare(&self) -> Box<dyn StageTask> {
-        let (call, ticket) = (self.clone(), self.reserve());
+        let (call, operation) = (self.clone(), self.reserve());
         Box::new(RunningCall(Box::pin(async move {
-            call.run(ticket, false).await
+            call.run(operation, false).await
         })))
     }
 }

@@ -11,7 +11,7 @@ use mica_channel::memory::{Region, RegionRef, View};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
-use super::group::{NodeGroup, OperationTicket, PHASE_BITS};
+use super::group::{NodeGroup, PHASE_BITS, ReservedOperation};
 use super::header::{OperationHeader, OperationKind, RootBefore};
 use crate::collective::label::CallLabel;
 use crate::constants as c;
@@ -31,7 +31,7 @@ const POLLS_BEFORE_ANNOUNCING: u32 = MIN_POLLS_BEFORE_PARKING / 2;
 /// One operation of a node group, from this rank's view.
 #[derive(Debug)]
 pub struct OperationSlot<'a> {
-    team: &'a NodeGroup,
+    group: &'a NodeGroup,
     number: u64,
     at: usize,
     kind: OperationKind,
@@ -54,26 +54,30 @@ pub struct OperationSlot<'a> {
 }
 
 impl<'a> OperationSlot<'a> {
-    /// Operation `ticket`. `waits`: this rank does nothing else until the operation has ended.
-    pub fn new(team: &'a NodeGroup, ticket: OperationTicket, waits: bool) -> OperationSlot<'a> {
+    /// The reserved `operation`. `waits`: this rank does nothing else until it has ended.
+    pub fn new(
+        group: &'a NodeGroup,
+        operation: ReservedOperation,
+        waits: bool,
+    ) -> OperationSlot<'a> {
         OperationSlot {
-            team,
-            number: ticket.number,
-            at: (ticket.number % TURNS as u64) as usize,
-            kind: ticket.kind,
-            before: ticket.before,
+            group,
+            number: operation.number,
+            at: (operation.number % TURNS as u64) as usize,
+            kind: operation.kind,
+            before: operation.before,
             label: CallLabel::UNSAID,
             word: AtomicU64::new(0),
             has_said: AtomicBool::new(false),
-            by_address: ticket.by_address,
-            asks_for_cma: ticket.asks_for_cma,
-            looks: if waits && team.has_cores {
+            by_address: operation.by_address,
+            asks_for_cma: operation.asks_for_cma,
+            looks: if waits && group.has_cores {
                 POLLS_PER_TRY
             } else {
                 1
             },
             failed_polls: AtomicU32::new(0),
-            arrival: ticket.arrival,
+            arrival: operation.arrival,
         }
     }
 
@@ -84,25 +88,25 @@ impl<'a> OperationSlot<'a> {
 
     /// The node group.
     #[inline]
-    pub fn team(&self) -> &'a NodeGroup {
-        self.team
+    pub fn group(&self) -> &'a NodeGroup {
+        self.group
     }
 
     /// Number of members.
     #[inline]
     pub fn size(&self) -> usize {
-        self.team.size()
+        self.group.size()
     }
 
     /// This rank's number.
     #[inline]
     pub fn me(&self) -> usize {
-        self.team.me()
+        self.group.me()
     }
 
     /// A member's rank in the job.
     pub fn rank(&self, member: usize) -> u32 {
-        self.team.area.members()[member]
+        self.group.area.members()[member]
     }
 
     /// Waits until the slot's memory is free, and prepares the header for the other members: this
@@ -123,18 +127,18 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     pub fn is_free(&self) -> bool {
         let before = self.number.checked_sub(TURNS as u64);
-        before.is_none_or(|before| self.team.is_safe(before))
+        before.is_none_or(|before| self.group.is_safe(before))
     }
 
     /// The rest of [`begin`](Self::begin), once the slot is [free](Self::is_free).
     #[inline]
     pub fn open(&self, bytes: usize) {
-        let lag = self.number - self.team.low();
+        let lag = self.number - self.group.low();
         let word = OperationHeader::new(self.kind, self.before, self.number, lag, bytes);
         self.word.store(word.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the previous operation of this slot announced does not apply to this one.
-            self.team.area.set_arrived(self.at, 0);
+            self.group.area.set_arrived(self.at, 0);
         }
     }
 
@@ -142,10 +146,10 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     fn say(&self) {
         let word = self.word.load(Ordering::Relaxed);
-        self.team.area.set_word(self.at, word);
+        self.group.area.set_word(self.at, word);
         if self.label != CallLabel::UNSAID {
             let label = self.number << 8 | u64::from(self.label.number());
-            self.team.area.set_label(self.at, label);
+            self.group.area.set_label(self.at, label);
         }
         self.has_said.store(true, Ordering::Relaxed);
     }
@@ -157,16 +161,16 @@ impl<'a> OperationSlot<'a> {
         // the line would take the cache line away in between.
         self.say();
         if let Some(arrival) = &self.arrival {
-            self.team.area.set_arrived(self.at, arrival.word());
+            self.group.area.set_arrived(self.at, arrival.word());
         }
-        self.team.area.publish(self.at, self.stamp(phase));
+        self.group.area.publish(self.at, self.stamp(phase));
     }
 
     /// Records what a member has announced about arrivals, with a stamp that was seen.
     #[inline]
     fn see_arrival(&self, member: usize) {
         if let Some(arrival) = &self.arrival {
-            arrival.saw(self.team.area.arrived(self.at, member));
+            arrival.saw(self.group.area.arrived(self.at, member));
         }
     }
 
@@ -180,26 +184,26 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     pub fn publish(&self, phase: u32) {
         self.put_stamp(phase);
-        self.team.wake_others();
+        self.group.wake_others();
     }
 
     /// As [`publish`](Self::publish), where only `member` waits for it.
     #[inline]
     pub fn publish_for(&self, phase: u32, member: usize) {
         self.put_stamp(phase);
-        self.team.area.wake(member);
+        self.group.area.wake(member);
     }
 
     /// As [`publish`](Self::publish), where only `members` wait for it.
     pub fn publish_for_some(&self, phase: u32, members: impl Iterator<Item = usize>) {
         self.put_stamp(phase);
-        self.team.area.wake_all(members);
+        self.group.area.wake_all(members);
     }
 
     /// Whether `member` has reached `phase`.
     #[inline]
     pub fn has_reached(&self, member: usize, phase: u32) -> bool {
-        self.team.area.stamp(self.at, member) >= self.stamp(phase)
+        self.group.area.stamp(self.at, member) >= self.stamp(phase)
     }
 
     /// Whether all others have reached `phase`.
@@ -254,7 +258,7 @@ impl<'a> OperationSlot<'a> {
             // Other waiting members see from this what this rank does, even if it has published no
             // stamp; and members that finish later wake it.
             self.say();
-            self.team.area.await_finish(self.number);
+            self.group.area.await_finish(self.number);
         }
         polls >= POLLS_BEFORE_ANNOUNCING
     }
@@ -297,7 +301,7 @@ impl<'a> OperationSlot<'a> {
             self.check(member, word)?;
         }
         // The mark is read first: then all stamps that its owner published before it are visible.
-        if self.team.area.finished(member) >= self.number && !self.has_reached(member, phase) {
+        if self.group.area.finished(member) >= self.number && !self.has_reached(member, phase) {
             return Err(self.has_left(member));
         }
         Ok(())
@@ -306,7 +310,7 @@ impl<'a> OperationSlot<'a> {
     /// A member's operation header.
     #[inline]
     fn word(&self, member: usize) -> OperationHeader {
-        OperationHeader(self.team.area.word(self.at, member))
+        OperationHeader(self.group.area.word(self.at, member))
     }
 
     /// Processes what `member` has announced with a phase that it has reached.
@@ -347,14 +351,14 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     pub fn learn_from_all(&self) -> Result<()> {
         let (me, size) = (self.me(), self.size());
-        let mut safe = self.team.low();
+        let mut safe = self.group.low();
         for member in (0..size).filter(|&member| member != me) {
             self.see_arrival(member);
             let word = self.word(member);
             self.check(member, word)?;
             safe = safe.min(self.number - word.lag());
         }
-        self.team.raise_safe(safe);
+        self.group.raise_safe(safe);
         Ok(())
     }
 
@@ -377,7 +381,7 @@ impl<'a> OperationSlot<'a> {
                 true => RootBefore::WRONG,
                 false => RootBefore::ANY,
             };
-            self.team.note_wrong(self.number, said);
+            self.group.note_wrong(self.number, said);
             return Err(self.mismatch(member, word));
         }
         let is_known = [RootBefore::ANY, RootBefore::WRONG].contains(&self.before);
@@ -390,7 +394,7 @@ impl<'a> OperationSlot<'a> {
     /// The error of a `member` that named another root in the previous operation.
     #[cold]
     fn mismatch_before(&self, member: usize) -> Error {
-        let (area, before) = (&self.team.area, self.number - 1);
+        let (area, before) = (&self.group.area, self.number - 1);
         let at = (before % TURNS as u64) as usize;
         let word = |member| OperationHeader(area.word(at, member));
         let (theirs, ours) = (word(member), word(self.me()));
@@ -424,7 +428,7 @@ impl<'a> OperationSlot<'a> {
         }
         let (theirs, ours) = (word.bytes(), self.own_bytes());
         let detail = format!(
-            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {ours}, for which they take different ways"
+            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {ours}, for which they take different paths"
         );
         Error::other(c::ERR_TRUNCATE, detail)
     }
@@ -437,7 +441,7 @@ impl<'a> OperationSlot<'a> {
 
     /// The name of the function that `member` has called; `kind` is the kind of its call.
     fn call_name_of(&self, member: usize, kind: OperationKind) -> String {
-        let said = self.team.area.label(self.at, member);
+        let said = self.group.area.label(self.at, member);
         let label = (said >> 8 == self.number).then(|| CallLabel::from_number(said as u8));
         let name = label.and_then(CallLabel::name);
         name.unwrap_or_else(|| kind.name().to_owned())
@@ -525,20 +529,20 @@ impl<'a> OperationSlot<'a> {
             // of its slot, or of the one before.
             self.say();
         }
-        self.team.finish(self.number);
+        self.group.finish(self.number);
     }
 
     /// Prefetches the memory that this rank will write to in the next operation, if that puts
     /// `bytes` bytes in a cell.
     #[inline]
     pub fn fetch_next(&self, bytes: usize) {
-        self.team.area.fetch((self.at + 1) % TURNS, bytes);
+        self.group.area.fetch((self.at + 1) % TURNS, bytes);
     }
 
     /// Memory of `member` for the payload, or a part of it.
     #[inline]
     pub fn cell(&self, member: usize) -> RegionRef<'a> {
-        self.team.area.cell(self.at, member)
+        self.group.area.cell(self.at, member)
     }
 
     /// Half number `index` (0, 1, 0, ...) of a member's cell.
@@ -551,36 +555,36 @@ impl<'a> OperationSlot<'a> {
     /// Bytes of half a cell.
     #[inline]
     pub fn half_bytes(&self) -> usize {
-        self.team.cell_bytes() / 2
+        self.group.cell_bytes() / 2
     }
 
     /// Puts a message of at most [`INLINE`] bytes in this rank's line.
     #[inline]
     pub fn put(&self, view: &View) {
         debug_assert!(view.len() <= INLINE);
-        self.team.area.put(self.at, view);
+        self.group.area.put(self.at, view);
     }
 
     /// Gets a message from a member's line.
     #[inline]
     pub fn get(&self, member: usize, view: &View) {
-        self.team.area.get(self.at, member, view);
+        self.group.area.get(self.at, member, view);
     }
 
     /// The bytes in a member's line.
     #[inline]
     pub fn inline_region(&self, member: usize) -> RegionRef<'a> {
-        self.team.area.inline_region(self.at, member)
+        self.group.area.inline_region(self.at, member)
     }
 
     /// Puts words in this rank's line.
     pub fn put_words(&self, words: [u64; 6]) {
-        self.team.area.put_words(self.at, words);
+        self.group.area.put_words(self.at, words);
     }
 
     /// The words in a member's line.
     pub fn words(&self, member: usize) -> [u64; 6] {
-        self.team.area.get_words(self.at, member)
+        self.group.area.get_words(self.at, member)
     }
 
     /// Whether this operation may copy by address; the same at all members.
@@ -595,14 +599,14 @@ impl<'a> OperationSlot<'a> {
     /// # Errors
     /// As [`all_reached`](Self::all_reached).
     pub async fn agree_on_cma(&self, phase: u32) -> Result<(bool, u32)> {
-        if let Some(&agreed) = self.team.cma.get()
+        if let Some(&agreed) = self.group.cma.get()
             && !self.asks_for_cma
         {
             return Ok((agreed, phase));
         }
         if !self.asks_for_cma {
             // The operation that finds out is in progress.
-            let agreed = poll_fn(|_| match self.team.cma.get() {
+            let agreed = poll_fn(|_| match self.group.cma.get() {
                 Some(&agreed) => Poll::Ready(agreed),
                 None => Poll::Pending,
             });
@@ -610,14 +614,14 @@ impl<'a> OperationSlot<'a> {
         }
         let asked = self.ask_for_cma(phase).await;
         // Also after an error: later operations wait for the answer.
-        let _ = self.team.cma.set(matches!(asked, Ok(true)));
+        let _ = self.group.cma.set(matches!(asked, Ok(true)));
         asked.map(|agreed| (agreed, phase + 2))
     }
 
     /// Asks all members, in the two phases after `phase`.
     async fn ask_for_cma(&self, phase: u32) -> Result<bool> {
-        let (me, members) = (self.me(), self.team.area.members());
-        let can = self.team.reach().is_some_and(|reach| {
+        let (me, members) = (self.me(), self.group.area.members());
+        let can = self.group.reach().is_some_and(|reach| {
             let mut others = (0..self.size()).filter(|&member| member != me);
             others.all(|member| reach.cma_works(members[member]))
         });

@@ -50,7 +50,7 @@ impl PartsSpan {
         }
     }
 
-    /// Bytes that [`tell`](Self::tell) writes.
+    /// Bytes that [`tell`](Self::announce) writes.
     pub const ANNOUNCED_BYTES: usize = size_of::<u64>();
 
     /// The span of `parts`. If they are not contiguous each, or do not lie side by side, they are
@@ -132,17 +132,17 @@ impl PartsSpan {
     }
 
     /// Offers it to others, for as long as the offer and the span live.
-    pub fn offer(&self, turn: &OperationSlot<'_>, by_address: bool) -> OfferedBuffer {
+    pub fn offer(&self, slot: &OperationSlot<'_>, by_address: bool) -> OfferedBuffer {
         debug_assert!(self.staged.is_none() || self.place.is_some());
         match self.place {
             None => OfferedBuffer::NONE,
             Some((_, 0)) => OfferedBuffer::EMPTY,
-            Some((address, bytes)) => OfferedBuffer::of(turn, address, bytes, by_address),
+            Some((address, bytes)) => OfferedBuffer::of(slot, address, bytes, by_address),
         }
     }
 
     /// Writes the start of `member`'s part to `to`.
-    pub fn tell(&self, member: usize, to: RegionRef<'_>) {
+    pub fn announce(&self, member: usize, to: RegionRef<'_>) {
         let start = match &self.starts {
             Starts::Every(bytes) => (member * bytes) as u64,
             Starts::Each(starts) => starts[member],
@@ -150,8 +150,8 @@ impl PartsSpan {
         to.write_bytes(&start.to_ne_bytes());
     }
 
-    /// Reads what [`tell`](Self::tell) wrote.
-    pub fn told(from: RegionRef<'_>) -> usize {
+    /// Reads what [`tell`](Self::announce) wrote.
+    pub fn announced(from: RegionRef<'_>) -> usize {
         let mut bytes = [0; PartsSpan::ANNOUNCED_BYTES];
         from.read_bytes(&mut bytes);
         u64::from_ne_bytes(bytes) as usize
@@ -186,41 +186,41 @@ pub struct OfferedPart {
 const ANNOUNCED_BYTES_EACH: usize = 3 * size_of::<u64>();
 
 impl OfferedParts {
-    /// Offers `parts`, for as long as this lives. To be [announced](Self::tell).
+    /// Offers `parts`, for as long as this lives. To be [announced](Self::announce).
     ///
     /// # Errors
     /// When there is no memory for packing.
-    pub fn of(turn: &OperationSlot<'_>, parts: &Parts, by_address: bool) -> Result<OfferedParts> {
+    pub fn of(slot: &OperationSlot<'_>, parts: &Parts, by_address: bool) -> Result<OfferedParts> {
         if let Some((address, bytes)) = parts.stretch()? {
             let offer = match bytes {
                 0 => OfferedBuffer::EMPTY,
-                _ => OfferedBuffer::of(turn, address, bytes, by_address),
+                _ => OfferedBuffer::of(slot, address, bytes, by_address),
             };
             return Ok(OfferedParts::Even(offer, bytes));
         }
-        if turn.size() * PartsSpan::ANNOUNCED_BYTES > turn.team().cell_bytes() {
+        if slot.size() * PartsSpan::ANNOUNCED_BYTES > slot.group().cell_bytes() {
             return Ok(OfferedParts::None);
         }
-        let views = parts.views(turn.size())?;
+        let views = parts.views(slot.size())?;
         let span = match PartsSpan::in_place(&views, parts.total()) {
             Some(span) => span,
-            None => match OfferedParts::each(turn, &views) {
+            None => match OfferedParts::each(slot, &views) {
                 Some(each) => return Ok(each),
                 None => PartsSpan::of(&views, true)?,
             },
         };
-        let offer = span.offer(turn, by_address);
+        let offer = span.offer(slot, by_address);
         Ok(OfferedParts::Stretch(span, offer))
     }
 
     /// Offers each part by itself; `None` if one cannot be accessed by loads.
-    fn each(turn: &OperationSlot<'_>, parts: &[View]) -> Option<OfferedParts> {
-        if parts.len() * ANNOUNCED_BYTES_EACH > turn.team().cell_bytes() {
+    fn each(slot: &OperationSlot<'_>, parts: &[View]) -> Option<OfferedParts> {
+        if parts.len() * ANNOUNCED_BYTES_EACH > slot.group().cell_bytes() {
             return None;
         }
         let offer = |part: &View| match part.as_contiguous() {
             _ if part.is_empty() => Some((OfferedBuffer::EMPTY, 0)),
-            Some((address, bytes)) => Some((OfferedBuffer::of(turn, address, bytes, false), bytes)),
+            Some((address, bytes)) => Some((OfferedBuffer::of(slot, address, bytes, false), bytes)),
             None => None,
         };
         let offers: Vec<_> = parts.iter().map(offer).collect::<Option<_>>()?;
@@ -231,30 +231,32 @@ impl OfferedParts {
     }
 
     /// Puts the descriptions where the others read them; the next stamp publishes them.
-    pub fn tell(&self, turn: &OperationSlot<'_>) {
-        let others = || super::cells::after(turn);
+    pub fn announce(&self, slot: &OperationSlot<'_>) {
+        let others = || super::cells::after(slot);
         match self {
-            OfferedParts::None => describe_parts(turn, Division::Told, &OfferedBuffer::NONE, 0),
+            OfferedParts::None => {
+                describe_parts(slot, Division::Announced, &OfferedBuffer::NONE, 0)
+            }
             OfferedParts::Even(offer, bytes) => {
-                describe_parts(turn, Division::Even, offer, *bytes);
+                describe_parts(slot, Division::Even, offer, *bytes);
             }
             OfferedParts::Stretch(span, offer) => {
-                describe_parts(turn, Division::Told, offer, span.bytes());
+                describe_parts(slot, Division::Announced, offer, span.bytes());
                 others().for_each(|member| {
-                    span.tell(
+                    span.announce(
                         member,
-                        place(turn, turn.me(), member, PartsSpan::ANNOUNCED_BYTES),
+                        place(slot, slot.me(), member, PartsSpan::ANNOUNCED_BYTES),
                     );
                 });
             }
             OfferedParts::Each(offers) => {
                 // All are windows.
-                describe_parts(turn, Division::Each, &OfferedBuffer::EMPTY, 0);
+                describe_parts(slot, Division::Each, &OfferedBuffer::EMPTY, 0);
                 others().for_each(|member| {
                     let (offer, bytes) = &offers[member];
                     let [a, b] = offer.words();
                     let words = [a, b, *bytes as u64].map(u64::to_ne_bytes);
-                    place(turn, turn.me(), member, ANNOUNCED_BYTES_EACH)
+                    place(slot, slot.me(), member, ANNOUNCED_BYTES_EACH)
                         .write_bytes(words.as_flattened());
                 });
             }
@@ -264,26 +266,26 @@ impl OfferedParts {
 
 impl OfferedPart {
     /// This rank's part among those that `member` has announced.
-    pub fn of(turn: &OperationSlot<'_>, member: usize) -> OfferedPart {
+    pub fn of(slot: &OperationSlot<'_>, member: usize) -> OfferedPart {
         let stretch = |at: usize| OfferedPart {
-            words: words_to_send(turn, member),
+            words: words_to_send(slot, member),
             at,
-            bytes: span_of(turn, member),
+            bytes: span_of(slot, member),
         };
-        match division(turn, member) {
-            Division::Told => {
-                return stretch(PartsSpan::told(place(
-                    turn,
+        match division(slot, member) {
+            Division::Announced => {
+                return stretch(PartsSpan::announced(place(
+                    slot,
                     member,
-                    turn.me(),
+                    slot.me(),
                     PartsSpan::ANNOUNCED_BYTES,
                 )));
             }
-            Division::Even => return stretch(span_of(turn, member) / turn.size() * turn.me()),
+            Division::Even => return stretch(span_of(slot, member) / slot.size() * slot.me()),
             Division::Each => {}
         }
         let mut told = [0; ANNOUNCED_BYTES_EACH];
-        place(turn, member, turn.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut told);
+        place(slot, member, slot.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut told);
         let (words, _) = told.as_chunks();
         let word = |i: usize| u64::from_ne_bytes(words[i]);
         OfferedPart {
@@ -296,12 +298,12 @@ impl OfferedPart {
 
 /// Where `teller` puts `bytes` bytes for `member`.
 fn place<'a>(
-    turn: &OperationSlot<'a>,
+    slot: &OperationSlot<'a>,
     teller: usize,
     member: usize,
     bytes: usize,
 ) -> RegionRef<'a> {
-    turn.cell(teller).at(member * bytes)
+    slot.cell(teller).at(member * bytes)
 }
 
 #[cfg(test)]
@@ -357,8 +359,11 @@ mod tests {
         let region = Block::allocate(100).unwrap();
         let span = PartsSpan::of(&parts(&region, &[(8, 8), (0, 8)]), false).unwrap();
         let (a, b) = (Block::allocate(8).unwrap(), Block::allocate(8).unwrap());
-        span.tell(0, a.at(0));
-        span.tell(1, b.at(0));
-        assert_eq!((PartsSpan::told(a.at(0)), PartsSpan::told(b.at(0))), (8, 0));
+        span.announce(0, a.at(0));
+        span.announce(1, b.at(0));
+        assert_eq!(
+            (PartsSpan::announced(a.at(0)), PartsSpan::announced(b.at(0))),
+            (8, 0)
+        );
     }
 }

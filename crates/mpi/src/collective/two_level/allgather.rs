@@ -45,9 +45,9 @@ pub fn allgather_blocks(
 fn ring(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedule {
     let order = by_nodes(layout, 0);
     let sorted: Vec<View> = order.iter().map(|&rank| blocks[rank].clone()).collect();
-    let team = FlatGroup::new(order, layout.rank()).expect("all ranks take part");
+    let group = FlatGroup::new(order, layout.rank()).expect("all ranks take part");
     let mut schedule = Schedule::new();
-    team.join(&mut schedule, ag::ring(team.me, send, &sorted));
+    group.join(&mut schedule, ag::ring(group.me, send, &sorted));
     schedule
 }
 
@@ -75,11 +75,11 @@ fn leaders(
     let sizes: Vec<usize> = node.ranks.iter().map(|&rank| blocks[rank].len()).collect();
     let all = Block::allocate(bytes)?;
     let gathered = node.gather_packed(&mut schedule, &sizes, own, 0)?;
-    if let (Some(of_node), Some(team)) = (gathered, FlatGroup::leaders(layout, None)) {
+    if let (Some(of_node), Some(group)) = (gathered, FlatGroup::leaders(layout, None)) {
         let range = 0..starts[node.me.size];
         let last = schedule.last();
         last.copy(piece(&of_node, range.clone()), piece(&all, range));
-        bruck(layout, &team, &mut schedule, &starts, &all);
+        bruck(layout, &group, &mut schedule, &starts, &all);
     }
     let what = CollectiveOperation::Bcast {
         view: piece(&all, 0..bytes),
@@ -99,7 +99,7 @@ fn leaders(
 /// round.
 fn bruck(
     layout: &RanksByNode,
-    team: &FlatGroup,
+    group: &FlatGroup,
     schedule: &mut Schedule,
     starts: &[usize],
     all: &Region,
@@ -114,10 +114,10 @@ fn bruck(
         let round = schedule.round();
         let (incoming, outgoing) = (end(have)..end(have + n), 0..end(n));
         if !incoming.is_empty() {
-            round.receive(team.ranks[team.me.after(have)], piece(all, incoming));
+            round.receive(group.ranks[group.me.after(have)], piece(all, incoming));
         }
         if !outgoing.is_empty() {
-            round.send(team.ranks[team.me.before(have)], piece(all, outgoing));
+            round.send(group.ranks[group.me.before(have)], piece(all, outgoing));
         }
         have *= 2;
     }
@@ -125,7 +125,7 @@ fn bruck(
 
 fn columns(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedule {
     let (node, column) = (FlatGroup::node(layout), FlatGroup::column(layout));
-    let of = |team: &[usize]| -> Vec<View> { team.iter().map(|&r| blocks[r].clone()).collect() };
+    let of = |group: &[usize]| -> Vec<View> { group.iter().map(|&r| blocks[r].clone()).collect() };
     let mut schedule = Schedule::new();
     let around = ag::ring(column.me, send, &of(&column.ranks));
     column.join(&mut schedule, around);

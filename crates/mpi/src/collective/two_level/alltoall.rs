@@ -97,7 +97,7 @@ fn leaders(
         .iter()
         .flat_map(|&n| layout.members(n).iter().copied())
         .collect();
-    let (members, far) = (node.me.size, away.len());
+    let (members, remote) = (node.me.size, away.len());
     let mut schedule = Schedule::new();
     let local = |round: &mut Round| -> Result<()> {
         for &rank in node.ranks.iter().filter(|&&rank| rank != me) {
@@ -110,34 +110,39 @@ fn leaders(
         .round()
         .copy(send.view(me, 1)?, receive.view(me, 1)?);
     if node.me.rank > 0 {
-        let (row, column) = (Packed::allocate(far, block)?, Packed::allocate(far, block)?);
+        let (row, column) = (
+            Packed::allocate(remote, block)?,
+            Packed::allocate(remote, block)?,
+        );
         pack(schedule.last(), send, &away, &row)?;
         let round = schedule.round();
-        round.send(node.ranks[0], row.view(0, far));
+        round.send(node.ranks[0], row.view(0, remote));
         local(round)?;
-        round.receive(node.ranks[0], column.view(0, far));
+        round.receive(node.ranks[0], column.view(0, remote));
         unpack(round, &column, receive, &away)?;
         return Ok(schedule);
     }
 
     // A row is what a member sends, a column what it receives, both indexed by source or
     // destination as in `away`.
-    let rows = Packed::allocate(members * far, block)?;
-    let out = Packed::allocate(members * far, block)?;
+    let rows = Packed::allocate(members * remote, block)?;
+    let out = Packed::allocate(members * remote, block)?;
     pack(schedule.last(), send, &away, &rows)?;
     let round = schedule.round();
     for i in 1..members {
-        round.receive(node.ranks[i], rows.view(i * far, far));
+        round.receive(node.ranks[i], rows.view(i * remote, remote));
     }
     // Between two nodes, blocks are ordered by source, then by destination.
     for &(first, theirs) in &spans {
         for i in 0..members {
             let to = out.view(members * first + i * theirs, theirs);
-            schedule.last().copy(rows.view(i * far + first, theirs), to);
+            schedule
+                .last()
+                .copy(rows.view(i * remote + first, theirs), to);
         }
     }
-    let incoming = Packed::allocate(members * far, block)?;
-    let columns = Packed::allocate(members * far, block)?;
+    let incoming = Packed::allocate(members * remote, block)?;
+    let columns = Packed::allocate(members * remote, block)?;
     let round = schedule.round();
     for (&other, &(first, theirs)) in others.iter().zip(&spans) {
         let (leader, at) = (layout.members(other)[0], members * first);
@@ -147,14 +152,14 @@ fn leaders(
     local(round)?;
     for &(first, theirs) in &spans {
         for (s, d) in (first..first + theirs).flat_map(|s| (0..members).map(move |d| (s, d))) {
-            let to = columns.view(d * far + s, 1);
+            let to = columns.view(d * remote + s, 1);
             round.copy(incoming.view(s * members + d, 1), to);
         }
     }
     unpack(round, &columns, receive, &away)?;
     let round = schedule.round();
     for d in 1..members {
-        round.send(node.ranks[d], columns.view(d * far, far));
+        round.send(node.ranks[d], columns.view(d * remote, remote));
     }
     Ok(schedule)
 }
