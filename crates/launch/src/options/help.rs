@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Scope, Spec, options, variables};
+use super::parser::{Scope, Spec};
+use super::table::options;
+use super::variables;
 
 /// The names and values of an option: `-n, -np, -c N`.
 pub(super) fn usage(spec: &Spec) -> String {
@@ -39,33 +41,6 @@ pub fn help() -> String {
         "\nThe exit status is that of the first rank that failed: its own, or 128 + N for signal N.\n",
     );
     text
-}
-
-/// The option whose name is closest to one that does not exist, if any is close enough.
-pub(super) fn nearest(bare: &str) -> Option<&'static str> {
-    let names = options().flat_map(|spec| spec.names.iter().copied());
-    let far = |name: &&str| distance(name.trim_start_matches('-'), bare);
-    let near = names.min_by_key(far)?;
-    // One or two wrong letters in a long name are a typing error; in a short one they make another
-    // name.
-    let allowed = (bare.chars().count() / 4).min(2);
-    (far(&near) <= allowed).then_some(near)
-}
-
-/// The edit distance: letters to insert, delete or replace to get from one name to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn wrap(text: &str, width: usize) -> Vec<String> {

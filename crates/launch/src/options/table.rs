@@ -1,7 +1,7 @@
 //! The table of options: names, values, help, and effect. One file per subject, in the order of the
 //! help.
 
-use super::Spec;
+use super::parser::Spec;
 
 mod environment;
 mod general;
@@ -11,7 +11,7 @@ mod places;
 mod program;
 
 /// The table.
-const OPTIONS: &[&[Spec]] = &[
+pub const OPTIONS: &[&[Spec]] = &[
     program::PROGRAM,
     environment::ENVIRONMENT,
     places::PLACES,

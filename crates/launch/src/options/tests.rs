@@ -2,6 +2,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::binding::Bind;
+use crate::pattern::NamePattern;
 use mica_node::topology::{BindTo, MapBy};
 
 fn run(line: &str) -> JobOptions {
@@ -157,6 +158,10 @@ fn wrong_lines_are_named() {
     assert!(refusal("-n none a").contains("\"none\" is not a number of ranks"));
     assert!(refusal("-n 0 a").contains("\"0\""));
     assert!(refusal("--timeout -1 a").contains("seconds"));
+    for option in ["--timeout", "--hang-report", "--host-timeout"] {
+        let line = format!("{option} 9223372036854775000 a");
+        assert!(refusal(&line).contains("up to 1e9"), "{line}");
+    }
     assert!(refusal("--bind-to board:2 a").contains("core, hwthread"));
     assert!(refusal("--map-by board a").contains("package"));
     assert!(refusal("-wdir /no/such a").contains("/no/such"));

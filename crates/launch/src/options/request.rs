@@ -1,0 +1,300 @@
+//! What a command line asks for.
+
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mica_node::tunables::{CHECK, LATE, STATS};
+use serde::{Deserialize, Serialize};
+
+use crate::binding::Binding;
+use crate::hosts::Host;
+use crate::inherit::Inherit;
+use crate::output_rules::OutputRules;
+use crate::rank_set::RankSet;
+use crate::tool::Tool;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum CommandRequest {
+    /// Print the help.
+    Help,
+    /// Print the version.
+    Version,
+    /// Run a job.
+    Run(Box<JobOptions>),
+    /// Run ranks for another mpiexec.
+    Agent(Agent),
+}
+
+/// What the controller puts on an agent's command line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// The addresses where the controller listens, to be tried in order.
+    pub addresses: Vec<SocketAddr>,
+    /// The node's number; `None` if Slurm provides it.
+    pub node: Option<u32>,
+}
+
+/// How agents are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentLauncher {
+    /// By a remote shell.
+    Ssh,
+    /// As processes of this machine: the hosts are virtual nodes.
+    Fork,
+    /// By Slurm.
+    Srun,
+}
+
+impl AgentLauncher {
+    /// The names that `--launcher` takes.
+    pub const NAMES: &'static str = "ssh, fork, srun";
+
+    /// The launcher of this name.
+    pub fn parse(name: &str) -> Option<AgentLauncher> {
+        match name {
+            "ssh" => Some(AgentLauncher::Ssh),
+            "fork" => Some(AgentLauncher::Fork),
+            "srun" | "slurm" => Some(AgentLauncher::Srun),
+            _ => None,
+        }
+    }
+}
+
+/// A job as the user wants it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobOptions {
+    /// The programs, in rank order.
+    pub sections: Vec<ProgramSection>,
+    /// Environment of all ranks.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Which variables of this process's environment ranks get.
+    pub inherit: Inherit,
+    /// Labels and files for the ranks' output.
+    pub output: OutputRules,
+    /// The ranks that get standard input.
+    pub input: RankSet,
+    /// Commands that ranks' programs are started under.
+    pub tools: Vec<Tool>,
+    /// Print what is started, and where.
+    pub verbose: bool,
+    /// Print what each rank is bound to.
+    pub report_bindings: bool,
+    /// End the job after this time.
+    pub timeout: Option<Duration>,
+    /// Print the hang report after this time.
+    pub hang_report: Option<Duration>,
+    /// Time between asking ranks to end and killing them.
+    pub grace: Duration,
+    /// Where ranks run on their nodes.
+    pub binding: Binding,
+    /// The hosts named on the command line; one named twice appears twice.
+    pub hosts: Vec<Host>,
+    /// A file of hosts.
+    pub host_file: Option<PathBuf>,
+    /// Ranks that each host gets at a time.
+    pub per_host: Option<usize>,
+    /// How agents are started; `None`: mpiexec chooses.
+    pub launcher: Option<AgentLauncher>,
+    /// The remote shell in place of ssh.
+    pub launcher_exec: Option<Vec<String>>,
+    /// More arguments for the remote shell, before the host.
+    pub launcher_args: Vec<String>,
+    /// A host is lost if it is silent for this long.
+    pub host_timeout: Duration,
+    /// A name or address of the interface that agents connect to.
+    pub interface: Option<String>,
+    /// The ports that may be used, first and last.
+    pub ports: Option<(u16, u16)>,
+}
+
+impl Default for JobOptions {
+    fn default() -> JobOptions {
+        JobOptions {
+            sections: Vec::new(),
+            environment: Vec::new(),
+            inherit: Inherit::All,
+            output: OutputRules::default(),
+            input: RankSet::one(0),
+            tools: Vec::new(),
+            verbose: false,
+            report_bindings: false,
+            timeout: None,
+            hang_report: None,
+            grace: Duration::from_secs(2),
+            binding: Binding::default(),
+            hosts: Vec::new(),
+            host_file: None,
+            per_host: None,
+            launcher: None,
+            launcher_exec: None,
+            launcher_args: Vec::new(),
+            host_timeout: Duration::from_secs(10),
+            interface: None,
+            ports: None,
+        }
+    }
+}
+
+impl JobOptions {
+    /// The number of ranks in the job.
+    pub fn ranks(&self) -> usize {
+        self.sections.iter().map(|section| section.ranks).sum()
+    }
+
+    /// Whether ranks will find this value in their environment; the command line takes precedence
+    /// over this process's own environment.
+    pub fn sets(&self, name: &str, value: &str) -> bool {
+        let sections = self
+            .sections
+            .iter()
+            .flat_map(|section| &section.environment);
+        let mut given = self
+            .environment
+            .iter()
+            .chain(sections)
+            .filter(|(known, _)| known == name);
+        match given.next_back() {
+            Some((_, given)) => given == value,
+            None => std::env::var_os(name).is_some_and(|own| own == *value),
+        }
+    }
+
+    /// The value that ranks of a section will find in their environment under this name, if it is
+    /// known here.
+    pub fn variable(&self, section: &ProgramSection, name: &str) -> Option<OsString> {
+        let mut given = self.environment.iter().chain(&section.environment);
+        match given.rfind(|(known, _)| known == name) {
+            Some((_, value)) => Some(value.clone()),
+            None => {
+                let inherit = section.inherit.as_ref().unwrap_or(&self.inherit);
+                inherit
+                    .takes(OsStr::new(name))
+                    .then(|| std::env::var_os(name))?
+            }
+        }
+    }
+
+    /// Whether `MICA_STATS=table` applies to the ranks.
+    pub fn wants_traffic(&self) -> bool {
+        self.sets(STATS.env, "table")
+    }
+
+    /// Whether the ranks count late arrivals.
+    pub fn wants_late(&self) -> bool {
+        self.sets(LATE.env, "on")
+    }
+
+    /// Whether mpiexec reports violations of MPI's rules by the program.
+    pub fn wants_checks(&self) -> bool {
+        self.sets(CHECK.env, "1")
+    }
+
+    /// Whether the command line names neither hosts nor a launcher: then ranks run on this machine.
+    pub(super) fn names_no_hosts(&self) -> bool {
+        self.hosts.is_empty() && self.host_file.is_none() && self.launcher.is_none()
+    }
+}
+
+/// One program of the job.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProgramSection {
+    /// How many ranks run it.
+    pub ranks: usize,
+    /// Whether the command line gave the number.
+    pub counted: bool,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Environment of these ranks.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Which variables of the launcher's environment they get; `None`: those that the whole job
+    /// gets.
+    pub inherit: Option<Inherit>,
+    /// Working directory.
+    pub directory: Option<PathBuf>,
+}
+
+/// The command line is wrong.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum UsageError {
+    /// No such option. The second text names a replacement, if one is known.
+    #[error("unknown option {0}{1}")]
+    Unknown(String, String),
+    /// A file of options cannot be used.
+    #[error("{}: {what}", path.display())]
+    ConfigFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and on which line.
+        what: String,
+    },
+    /// A value is missing.
+    #[error("{option} needs {wanted}")]
+    Missing {
+        /// The option as written.
+        option: String,
+        /// The names of its values.
+        wanted: String,
+    },
+    /// A value is invalid.
+    #[error("{option}: {value:?} is not {wanted}")]
+    Value {
+        /// The option as written.
+        option: String,
+        /// The value given.
+        value: String,
+        /// What a valid value is.
+        wanted: String,
+    },
+    /// The environment variable that `-x` should export is not set.
+    #[error("-x {0}: the variable is not set; give it a value with -x {0}=VALUE")]
+    Unset(String),
+    /// A section has no program.
+    #[error("no program given{0}")]
+    NoProgram(&'static str),
+    /// An agent's command line is not one that a controller writes.
+    #[error("--agent is for mpiexec's own use")]
+    Agent,
+}
+
+impl ProgramSection {
+    pub(super) fn new() -> ProgramSection {
+        ProgramSection {
+            ranks: 1,
+            ..ProgramSection::default()
+        }
+    }
+}
+
+/// The option, first on the command line, that makes this program an agent. It is not in the table,
+/// as only mpiexec uses it.
+pub(super) const AGENT: &str = "--agent";
+
+impl Agent {
+    /// The command line that [`Agent::parse`] reads, without the program.
+    pub fn arguments(&self) -> Vec<String> {
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let node = self
+            .node
+            .map_or("slurm".to_owned(), |node| node.to_string());
+        vec![AGENT.to_owned(), addresses.join(","), node]
+    }
+
+    pub(super) fn parse(arguments: &[OsString]) -> Option<Agent> {
+        let [addresses, node] = arguments else {
+            return None;
+        };
+        let addresses = addresses
+            .to_str()?
+            .split(',')
+            .map(|address| address.parse().ok());
+        let node = match node.to_str()? {
+            "slurm" => None,
+            number => Some(number.parse().ok()?),
+        };
+        let addresses = addresses.collect::<Option<Vec<SocketAddr>>>()?;
+        Some(Agent { addresses, node })
+    }
+}
