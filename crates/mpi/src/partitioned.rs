@@ -212,6 +212,7 @@ impl Operation for SendRound {
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`, `MPI_ERR_ARG`, `MPI_ERR_COUNT`, `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
+// MPI's own argument list.
 pub fn psend_init(
     comm: &Comm,
     region: Region,
@@ -486,6 +487,7 @@ impl Reaction for ReceiveRound {
 /// # Errors
 /// `MPI_ERR_RANK` and `MPI_ERR_TAG`, also for wildcards; `MPI_ERR_ARG`, `MPI_ERR_COUNT`,
 /// `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
+// MPI's own argument list.
 pub fn precv_init(
     comm: &Comm,
     region: Region,

@@ -55,6 +55,7 @@ pub fn recv_init(comm: &Comm, view: View, source: i32, tag: i32) -> Result<Reque
 ///
 /// # Errors
 /// As [`pt2pt::isend`] and [`pt2pt::irecv`].
+// MPI's own argument list.
 pub fn isendrecv(
     comm: &Comm,
     out: &View,

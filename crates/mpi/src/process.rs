@@ -26,7 +26,8 @@ pub(crate) const RUNNING: u8 = 2;
 pub(crate) const FINALIZED: u8 = 3;
 
 pub(crate) fn phase() -> u8 {
-    // Acquire: pairs with the Release store of RUNNING in `init::init`, which publishes the world model.
+    // Acquire: pairs with the Release store of RUNNING in `init::init`, which publishes the world
+    // model.
     PHASE.load(Ordering::Acquire)
 }
 

@@ -447,6 +447,7 @@ pub fn imrecv(message: u32, view: &View) -> Result<Request> {
 ///
 /// # Errors
 /// As [`isend`] and [`recv_outcome`].
+// MPI's own argument list.
 pub fn sendrecv(
     comm: &Comm,
     out: &View,

@@ -333,6 +333,7 @@ pub fn alltoallv(
 }
 
 /// `MPI_Reduce`, `MPI_Ireduce`, `MPI_Reduce_init`.
+// MPI's own argument list.
 pub fn reduce(
     comm: &Comm,
     send: Option<Region>,
@@ -560,6 +561,7 @@ pub fn exscan(
     )
 }
 
+// The argument list of MPI_Scan, and which of the two calls it is.
 fn prefix(
     comm: &Comm,
     kind: ScanKind,

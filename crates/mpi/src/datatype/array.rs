@@ -158,6 +158,7 @@ impl Datatype {
 
     /// `MPI_Type_create_darray`: what process `rank` of `size` holds of a distributed array. The
     /// slices have one element for each dimension.
+    // MPI's own argument list.
     #[allow(clippy::too_many_arguments)] // they are the standard's
     pub fn darray(
         size: i32,

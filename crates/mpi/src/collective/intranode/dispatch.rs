@@ -80,6 +80,7 @@ pub async fn perform(
 }
 
 /// By direct copy, if all buffers can be accessed.
+// Long because it is a table: one arm for each collective.
 async fn copy_directly(
     slot: &OperationSlot<'_>,
     what: &CollectiveOperation,
