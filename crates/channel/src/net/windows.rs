@@ -8,34 +8,70 @@ use crate::memory::View;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};
 
+/// An atomic operation on one integer of a peer's memory.
+struct AtomicOperation {
+    op: fi::fi_op,
+    /// The capability that it needs, for eight bytes.
+    capability: Capabilities,
+    /// In error messages.
+    name: &'static str,
+    /// Operand and compare value.
+    operands: [u64; 2],
+}
+
+impl AtomicOperation {
+    fn fetch_add(value: u64) -> AtomicOperation {
+        AtomicOperation {
+            op: ADD,
+            capability: Capabilities::ATOMIC_ADD,
+            name: "atomic fetch-and-add",
+            operands: [value, 0],
+        }
+    }
+
+    fn compare_swap(expected: u64, value: u64) -> AtomicOperation {
+        AtomicOperation {
+            op: CAS,
+            capability: Capabilities::ATOMIC_CAS,
+            name: "atomic compare-and-swap",
+            operands: [value, expected],
+        }
+    }
+
+    fn swap(value: u64) -> AtomicOperation {
+        AtomicOperation {
+            op: SWAP,
+            capability: Capabilities::ATOMIC_SWAP,
+            name: "atomic swap",
+            operands: [value, 0],
+        }
+    }
+}
+
 impl Net {
-    #[expect(clippy::too_many_arguments, reason = "they are those of the operation")]
     fn start_atomic(
         &mut self,
-        flag: Capabilities,
-        op: fi::fi_op,
+        operation: AtomicOperation,
         peer: u32,
         remote: RemoteRegion,
         width: Width,
-        operands: [u64; 2],
         token: u64,
     ) -> Result<bool, ChannelError> {
-        let (flag, datatype, len) = match width {
-            Width::Eight => (flag, fi::FI_UINT64, 8),
-            Width::Four => (flag | Capabilities::ATOMIC_4, fi::FI_UINT32, 4),
+        let (needed, datatype, len) = match width {
+            Width::Eight => (operation.capability, fi::FI_UINT64, 8),
+            Width::Four => (
+                operation.capability | Capabilities::ATOMIC_4,
+                fi::FI_UINT32,
+                4,
+            ),
         };
-        let name = match op {
-            ADD => "atomic fetch-and-add",
-            CAS => "atomic compare-and-swap",
-            _ => "atomic swap",
-        };
-        self.need(flag, name)?;
+        self.need(needed, operation.name)?;
         self.peers.usable(peer)?;
         if !self.has_room_for_part(peer) {
             return Ok(false);
         }
         self.start(RmaTransfer {
-            action: RmaAction::Atomic(datatype, op),
+            action: RmaAction::Atomic(datatype, operation.op),
             token,
             serial: 0,
             peer,
@@ -44,7 +80,7 @@ impl Net {
             local: 0,
             len,
             registration: None,
-            operands,
+            operands: operation.operands,
             posted: 0,
             under_way: 0,
             result: Ok(0),
@@ -98,8 +134,7 @@ impl RemoteMemory for Net {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError> {
-        let words = [value, 0];
-        self.start_atomic(Capabilities::ATOMIC_ADD, ADD, peer, at, width, words, token)
+        self.start_atomic(AtomicOperation::fetch_add(value), peer, at, width, token)
     }
 
     fn compare_swap(
@@ -111,8 +146,8 @@ impl RemoteMemory for Net {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError> {
-        let words = [value, expected];
-        self.start_atomic(Capabilities::ATOMIC_CAS, CAS, peer, at, width, words, token)
+        let operation = AtomicOperation::compare_swap(expected, value);
+        self.start_atomic(operation, peer, at, width, token)
     }
 
     fn swap(
@@ -123,16 +158,7 @@ impl RemoteMemory for Net {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError> {
-        let words = [value, 0];
-        self.start_atomic(
-            Capabilities::ATOMIC_SWAP,
-            SWAP,
-            peer,
-            at,
-            width,
-            words,
-            token,
-        )
+        self.start_atomic(AtomicOperation::swap(value), peer, at, width, token)
     }
 
     fn flush(&mut self, peer: u32, token: u64) {
