@@ -18,7 +18,7 @@ fn view(bytes: usize) -> View {
 
 fn send(net: &mut Net, peer: u32, packet: &Packet, view: &View) {
     while !net.send(peer, packet, Some(view), 0).expect("sent") {
-        net.look();
+        net.poll();
     }
 }
 
@@ -178,10 +178,10 @@ fn reads(net: &mut Net, me: u32) {
                         .start_read(1 - me, address, key, &target, bytes, 0)
                         .expect("started")
                     {
-                        net.look();
+                        net.poll();
                     }
                     while net.next_completion().is_none() {
-                        net.look();
+                        net.poll();
                     }
                     send(net, 1 - me, &Packet::of_kind(7), &source);
                 }
@@ -193,13 +193,13 @@ fn reads(net: &mut Net, me: u32) {
 
 fn empty_looks(net: &mut Net, me: u32) {
     if me == 0 {
-        let looks = 200_000;
+        let polls = 200_000;
         let start = Instant::now();
-        for _ in 0..looks {
-            net.look();
+        for _ in 0..polls {
+            net.poll();
         }
-        let ns = start.elapsed().as_nanos() / looks;
-        println!("an empty look: {ns} ns");
+        let ns = start.elapsed().as_nanos() / polls;
+        println!("an empty poll: {ns} ns");
         send(net, 1, &Packet::of_kind(1), &view(0));
         while !net.is_drained() {}
     } else {

@@ -85,7 +85,7 @@ impl Area {
     /// The [`INLINE`] bytes of payload in the line of a member in an operation slot, as a region.
     #[inline]
     pub fn inline_region(&self, turn: usize, member: usize) -> RegionRef<'_> {
-        let line = self.area.line(turn, member);
+        let line = self.area.flag_line(turn, member);
         let data = line.with_data_mut(<*mut Inline>::expose_provenance);
         // SAFETY: the block reaches from the data of the first line to those of the last.
         unsafe { self.lines.piece_at(data, INLINE) }
@@ -106,7 +106,7 @@ impl Area {
     /// at most; returns how many.
     #[inline]
     pub fn get(&self, turn: usize, member: usize, to: &View) -> usize {
-        self.area.line(turn, member).with_data(|data| {
+        self.area.flag_line(turn, member).with_data(|data| {
             // SAFETY: by the protocol no member writes these data now; they are in shared memory
             // apart from any message.
             unsafe { to.unpack_from(0, data.cast(), INLINE) }
@@ -126,7 +126,7 @@ impl Area {
     pub fn get_words(&self, turn: usize, member: usize) -> Inline {
         // SAFETY: by the protocol no member writes these data now; all byte values are valid words.
         self.area
-            .line(turn, member)
+            .flag_line(turn, member)
             .with_data(|data| unsafe { data.read() })
     }
 
@@ -141,7 +141,7 @@ impl Area {
     /// the stamp is visible.
     #[inline]
     pub fn stamp(&self, turn: usize, member: usize) -> u64 {
-        self.area.line(turn, member).stamp()
+        self.area.flag_line(turn, member).stamp()
     }
 
     /// Prefetches this member's line and `bytes` bytes of its cell in an operation slot for
@@ -160,7 +160,7 @@ impl Area {
     /// A member's operation header.
     #[inline]
     pub fn word(&self, turn: usize, member: usize) -> u64 {
-        self.area.line(turn, member).word()
+        self.area.flag_line(turn, member).word()
     }
 
     /// Announces something about arrivals at the operation, which the next stamp publishes.
@@ -178,31 +178,31 @@ impl Area {
     /// The function by which a member takes part, as it announced last, in this operation or an
     /// earlier one of the slot.
     pub fn label(&self, turn: usize, member: usize) -> u64 {
-        self.area.line(turn, member).label()
+        self.area.flag_line(turn, member).label()
     }
 
     /// What a member has announced about arrivals at the operation.
     #[inline]
     pub fn arrived(&self, turn: usize, member: usize) -> u64 {
-        self.area.line(turn, member).arrived()
+        self.area.flag_line(turn, member).arrived()
     }
 
-    /// Completes operation `number` in this member's account, and sets its mark to the last
-    /// operation up to which all are complete: it reads no data of these any more. Returns the
-    /// previous value of the mark if it has advanced.
+    /// Completes operation `number` in this member's account, and sets its finished number to the
+    /// last operation up to which all are complete: it reads no data of these any more. Returns the
+    /// previous value of the finished number if it has advanced.
     #[inline]
     pub fn complete(&self, account: &Completions, number: u64, mode: &ThreadMode) -> Option<u64> {
-        account.complete(number, self.area.mark(self.area.me()), mode)
+        account.complete(number, self.area.finished_number(self.area.me()), mode)
     }
 
     /// Announces that this member waits for the others to finish `operation`. Call it before the
-    /// last read of their marks.
+    /// last read of their finished numbers.
     pub fn await_finish(&self, operation: u64) {
         self.area.await_finish(operation);
     }
 
     /// Whether a member may wait for an operation that this member has just marked as finished,
-    /// where `before` is the previous value of its mark.
+    /// where `before` is the previous value of its finished number.
     #[inline]
     pub fn is_awaited(&self, before: u64) -> bool {
         self.area.is_awaited(before)
@@ -211,7 +211,7 @@ impl Area {
     /// The last operation that a member has finished.
     #[inline]
     pub fn finished(&self, member: usize) -> u64 {
-        self.area.mark(member).finished()
+        self.area.finished_number(member).finished()
     }
 
     /// Wakes a member if it sleeps, after something that it may wait for has been published.
@@ -229,7 +229,7 @@ impl Area {
 
     #[inline]
     fn my_line(&self, turn: usize) -> &mica_node::area::FlagLine {
-        self.area.line(turn, self.area.me())
+        self.area.flag_line(turn, self.area.me())
     }
 }
 

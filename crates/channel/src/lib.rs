@@ -1,5 +1,5 @@
-//! Channels that move bytes to a peer (DESIGN.md, sections 1 and 4): one folder per channel; no
-//! channel depends on another.
+//! Channels that move bytes to a peer (docs/design/house.md, sections 1 and 4): one folder per
+//! channel; no channel depends on another.
 //!
 //! - [`shm`]: messages through the job segment, two copies and no system call: by rings and cells
 //!   (chai-2009, 3.2), or, for comparison, by FIFOs (3.1);

@@ -570,7 +570,7 @@ mod tests {
         let error = HandoverListener::bind(&name).expect_err("taken");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         drop(first);
-        let error = HandoverConnection::connect(&name, soon()).expect_err("nobody");
+        let error = HandoverConnection::connect(&name, soon()).expect_err("no listener");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         HandoverListener::bind(&name).expect("free again");
         for bad in [&b""[..], &[b'x'; 200]] {
@@ -602,7 +602,7 @@ mod tests {
         assert_eq!(wire.receive(&mut bytes).expect("received"), 5);
         assert_eq!(wire.receive(&mut bytes).expect("the end"), 0);
         echo.join().expect("the other side");
-        let error = wire.send(b"x").expect_err("nobody");
+        let error = wire.send(b"x").expect_err("no listener");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_is_empty() {
+    fn undescribed_machine_has_an_empty_identity() {
         let nowhere = Path::new("/proc/self/fdinfo/none");
         assert_eq!(identity_below(nowhere), Identity::default());
     }

@@ -1,9 +1,9 @@
 //! What the processes of one node share: the job segment with its rings, cells and doorbells,
 //! parking, topology.
 //!
-//! The lowest layer: all other crates move messages by means of these parts (DESIGN.md, section 1).
-//! One folder for each concept; shared structures hold offsets and never pointers, and every atomic
-//! access states what it pairs with.
+//! The lowest layer: all other crates move messages by means of these parts (docs/design/house.md,
+//! section 1). One folder for each concept; shared structures hold offsets and never pointers, and
+//! every atomic access states what it pairs with.
 
 pub mod area;
 pub mod cells;

@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_library_is_told() {
+    fn missing_library_is_reported() {
         let candidates = ["/proc/self/fdinfo/none", "/proc/self/cmdline"].map(PathBuf::from);
         let refusals = PmixLibrary::load(&candidates).expect_err("neither is one");
         assert!(refusals.contains("fdinfo/none") && refusals.contains("cmdline"));

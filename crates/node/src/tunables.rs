@@ -113,11 +113,11 @@ tunables! {
         "Memory of a rank that is moved to shared memory at most.";
     WAY: "way", "MICA_WAY", "auto",
         TunableKind::Choice(&["auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload"]),
-        "The way of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
+        "The path of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
     TUNING: "tuning", "MICA_TUNING", "auto", TunableKind::Path(&["auto", "off"]),
-        "The costs that ways are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
+        "The costs that paths are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
     SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),
-        "auto: a receiver that lags behind tells its senders, who then do not wait for it with medium messages.";
+        "auto: a receiver that lags behind notifies its senders, who then do not wait for it with medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,
         "Largest message that is sent before its receive is known while its receiver lags behind.";
     UNEXPECTED_MAX: "unexpected_max", "MICA_UNEXPECTED_MAX", "64M", TunableKind::Bytes,
@@ -125,11 +125,11 @@ tunables! {
     SKEW_LENGTH: "skew_length", "MICA_SKEW_LENGTH", "8", TunableKind::Count,
         "More unexpected messages of one sender than these mean that the receiver lags behind.";
     SKEW_PERIOD: "skew_period", "MICA_SKEW_PERIOD", "16", TunableKind::Count,
-        "For how many arrivals that must hold before the sender is told.";
+        "For how many arrivals that must hold before the sender is notified.";
     POLL: "poll", "MICA_POLL", "dynamic", TunableKind::Choice(&["static", "dynamic"]),
-        "How often channels beside shared memory are looked at: at a fixed ratio, or as their messages come.";
+        "How often channels beside shared memory are polled: at a fixed ratio, or as their messages come.";
     POLL_RATIO: "poll_ratio", "MICA_POLL_RATIO", "50", TunableKind::Count,
-        "Static polling: looks at shared memory for each look at another channel.";
+        "Static polling: polls of shared memory for each poll of another channel.";
     POLL_HISTORY: "poll_history", "MICA_POLL_HISTORY", "10", TunableKind::Count,
         "Dynamic polling: messages after which the ratio is found anew.";
     COPY_ENGINE: "copy_engine", "MICA_COPY_ENGINE", "auto",
@@ -196,7 +196,7 @@ tunables! {
     COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto", TunableKind::Choice(&["auto", "doubling", "shared", "direct"]), Alike,
         "The algorithm of scans and exscans within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
     COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto", TunableKind::Choice(&["auto", "flat", "tree"]), Alike,
-        "How ranks meet in a shared area: each looks at all others or one does (flat), or along a tree that follows the machine's caches (tree); the same for all ranks.";
+        "How ranks meet in a shared area: each polls all others or one does (flat), or along a tree that follows the machine's caches (tree); the same for all ranks.";
     COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", TunableKind::Count, Alike,
         "Children of a rank in such a tree at most; the same for all ranks.";
     COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", TunableKind::Choice(&["auto", "pull", "push", "both"]), Alike,

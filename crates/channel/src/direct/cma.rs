@@ -31,12 +31,12 @@ enum CmaDirection {
 }
 
 fn transfer(
-    way: CmaDirection,
+    direction: CmaDirection,
     pid: u32,
     local: &[libc::iovec],
     remote: &[libc::iovec],
 ) -> Result<usize, CopyRefusal> {
-    let call = match way {
+    let call = match direction {
         CmaDirection::Read => libc::process_vm_readv,
         CmaDirection::Write => libc::process_vm_writev,
     };
@@ -149,7 +149,7 @@ pub fn push_contiguous(
 }
 
 fn contiguous(
-    way: CmaDirection,
+    direction: CmaDirection,
     pid: u32,
     address: u64,
     view: &View,
@@ -161,7 +161,7 @@ fn contiguous(
     while at < end {
         local_pieces(view, at, end - at, &mut local);
         let remote = piece(address.wrapping_add(at as u64), (end - at).min(CHUNK));
-        at += transfer(way, pid, &local, &[remote])?;
+        at += transfer(direction, pid, &local, &[remote])?;
     }
     Ok(())
 }

@@ -96,7 +96,9 @@ impl Block {
     /// The memory from the data of an area's first line to the end of the data of its last.
     pub(crate) fn lines_of(area: &Arc<RawArea>) -> Arc<Block> {
         let data = |turn, member| {
-            let data = area.line(turn, member).with_data_mut(<*mut Inline>::cast);
+            let data = area
+                .flag_line(turn, member)
+                .with_data_mut(<*mut Inline>::cast);
             NonNull::new(data).expect("lines lie in memory")
         };
         let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
@@ -376,8 +378,8 @@ impl<'a> RegionRef<'a> {
         unsafe { copy_small(from.as_ptr(), to, from.len()) }
     }
 
-    /// Copies `bytes` bytes from here to another place; the two may overlap. The checks are inlined:
-    /// two places would go to a function through memory.
+    /// Copies `bytes` bytes from here to another place; the two may overlap. The checks are
+    /// inlined: two places would go to a function through memory.
     #[inline(always)]
     pub fn copy_to(self, to: RegionRef<'_>, bytes: usize) {
         let (from, to) = (self.checked(bytes), to.checked(bytes));

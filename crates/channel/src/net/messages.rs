@@ -114,7 +114,7 @@ impl Net {
         operation: &str,
     ) -> Result<bool, ChannelError> {
         if code == -fi::FI_EAGAIN {
-            self.peers.set_stuck(peer, self.looks);
+            self.peers.set_stuck(peer, self.polls);
             return Ok(false);
         }
         if is_loss(-code) {
@@ -144,19 +144,19 @@ impl Net {
             return true;
         }
         let injected = wire::HEAD + crate::shm::INLINE + payload <= self.inject_max;
-        (injected || !self.free_sends.is_empty()) && !self.peers.is_stuck(peer, self.looks)
+        (injected || !self.free_sends.is_empty()) && !self.peers.is_stuck(peer, self.polls)
     }
 
     /// Polls the completion queue once: handles arrivals and completions, and lets the provider
     /// make progress. Does not block.
     #[inline]
-    pub fn look(&mut self) {
+    pub fn poll(&mut self) {
         if self.me == u32::MAX {
             // Not connected yet: our messages cannot be distinguished from foreign ones, so they
             // wait.
             return;
         }
-        self.looks += 1;
+        self.polls += 1;
         let mut entries = [fi::fi_cq_msg_entry::default(); BATCH];
         let count = self.endpoint.read_completions(&mut entries);
         if count > 0 {
@@ -166,7 +166,7 @@ impl Net {
                 match work {
                     Some(OperationPurpose::Receive(buffer)) => self.has_received(buffer, entry.len),
                     Some(OperationPurpose::Send(buffer)) => self.has_left(buffer),
-                    Some(OperationPurpose::Part(part)) => self.part_has_ended(part, Ok(())),
+                    Some(OperationPurpose::Part(part)) => self.complete_part(part, Ok(())),
                     None => {}
                 }
             }
@@ -245,7 +245,7 @@ impl Net {
                 let words = failure.words;
                 self.lose(peer, format!("sending to it failed: {words}"));
             }
-            Some(OperationPurpose::Part(part)) => self.part_has_ended(part, Err(failure)),
+            Some(OperationPurpose::Part(part)) => self.complete_part(part, Err(failure)),
             None => self.counters.count(Counter::FailedArrivals),
         }
     }
@@ -366,7 +366,7 @@ impl Net {
     /// the provider accepted messages without a completion, sends a blank message after them, whose
     /// completion shows that they have left.
     pub fn is_drained(&mut self) -> bool {
-        self.look();
+        self.poll();
         for peer in 0..self.peers.len() {
             if self.peers.get(peer).is_some_and(|p| p.uncovered) {
                 self.send_blank(peer);
@@ -415,7 +415,7 @@ impl PacketSource for Net {
     #[inline]
     fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.ready.is_empty() {
-            self.look();
+            self.poll();
         }
         self.peek_found()
     }

@@ -15,7 +15,7 @@
 //!   [completions](Net::next_completion).
 //! - **One-sided operations** are those of [`RemoteMemory`](crate::RemoteMemory).
 //!
-//! Nothing here blocks. Only polling the completion queue makes progress: [`Net::look`], or
+//! Nothing here blocks. Only polling the completion queue makes progress: [`Net::poll`], or
 //! [`Messages::peek`](crate::PacketSource::peek) if no packet is queued. Before a rank sleeps, it
 //! calls [`Net::prepare_to_wait`] to learn how.
 //!
@@ -109,7 +109,7 @@ pub struct Net {
     /// Key of the next registration, if the channel chooses keys.
     next_key: u64,
     /// Polls of the completion queue so far.
-    looks: u64,
+    polls: u64,
     /// Counts dropped arrivals.
     counters: Counters,
 }
@@ -207,7 +207,7 @@ impl Net {
             watch: PeerInspection::new(0),
             registrations: RegistrationCache::new(if pins { 0 } else { REGISTRATIONS }),
             next_key: FIRST_KEY,
-            looks: 0,
+            polls: 0,
             counters: Counters::default(),
             endpoint,
         };
@@ -301,7 +301,7 @@ impl Net {
         if self.is_waiting_for_peers() {
             self.inspect_in_time();
         }
-        if !self.ready.is_empty() || self.remote.has_ends() || self.peers.has_losses() {
+        if !self.ready.is_empty() || self.remote.has_completions() || self.peers.has_losses() {
             return WaitMode::Ready;
         }
         if self.peers.is_any_stuck() || self.remote.is_stuck() || !self.unposted.is_empty() {

@@ -123,7 +123,7 @@ impl RmaOperations {
         })
     }
 
-    pub fn has_ends(&self) -> bool {
+    pub fn has_completions(&self) -> bool {
         !self.ends.is_empty()
     }
 

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_early_waits() {
+    fn holds_messages_ahead_of_the_expected_number() {
         let mut order = Order::new(2);
         assert_eq!(admitted(&mut order, 0, 1), Ok(vec![]));
         assert_eq!(admitted(&mut order, 1, 0), Ok(vec![0]));

@@ -100,10 +100,10 @@ impl NetPeers {
         self.get(peer)?.lost.as_ref()
     }
 
-    /// Records that the provider had no room for `peer` at poll number `look`.
-    pub fn set_stuck(&mut self, peer: u32, look: u64) {
+    /// Records that the provider had no room for `peer` at poll number `poll`.
+    pub fn set_stuck(&mut self, peer: u32, poll: u64) {
         if let Some(Some(peer)) = self.list.get_mut(peer as usize)
-            && peer.stuck.replace(look).is_none()
+            && peer.stuck.replace(poll).is_none()
         {
             self.stuck += 1;
         }
@@ -156,8 +156,8 @@ impl NetPeers {
 
     /// Whether the provider had no room for `peer`, and the queue has not been polled since.
     #[inline]
-    pub fn is_stuck(&self, peer: u32, look: u64) -> bool {
-        self.stuck > 0 && self.get(peer).is_some_and(|peer| peer.stuck == Some(look))
+    pub fn is_stuck(&self, peer: u32, poll: u64) -> bool {
+        self.stuck > 0 && self.get(peer).is_some_and(|peer| peer.stuck == Some(poll))
     }
 
     pub fn is_any_stuck(&self) -> bool {
@@ -193,7 +193,7 @@ impl NetPeers {
 fn not_reached(peer: u32) -> NetError {
     NetError::Unreachable {
         peer,
-        why: "the network was not told its address".to_owned(),
+        why: "its address is unknown".to_owned(),
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_peer_is_told_once_and_remembered() {
+    fn lost_peer_is_reported_once_and_remembered() {
         let mut peers = three();
         assert!(peers.usable(0).is_ok() && peers.usable(1).is_err() && peers.usable(3).is_err());
         peers.set_stuck(2, 5);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_gives_a_stuck_peer_another_chance() {
+    fn each_poll_retries_a_stuck_peer() {
         let mut peers = three();
         peers.set_stuck(0, 5);
         assert!(peers.is_stuck(0, 5) && !peers.is_stuck(0, 6) && !peers.is_stuck(2, 5));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_kept_and_those_in_use() {
+    fn evicts_lru_but_never_in_use() {
         let (clerk, mut cache) = (Clerk::default(), RegistrationCache::new(2));
         let uses: Vec<_> = (0..5)
             .map(|i| cache.acquire(&clerk, i * 100, 10, 1).unwrap())

@@ -199,7 +199,7 @@ impl Net {
 
     /// Whether an operation on `peer` can be started now.
     pub(super) fn has_room_for_part(&self, peer: u32) -> bool {
-        !self.remote.free_parts.is_empty() && !self.peers.is_stuck(peer, self.looks)
+        !self.remote.free_parts.is_empty() && !self.peers.is_stuck(peer, self.polls)
     }
 
     /// Starts an operation; the caller has checked that a part is free. False if the provider has
@@ -344,7 +344,7 @@ impl Net {
     }
 
     /// A part has completed.
-    pub(super) fn part_has_ended(&mut self, part: u32, result: Result<(), OperationFailure>) {
+    pub(super) fn complete_part(&mut self, part: u32, result: Result<(), OperationFailure>) {
         let at = self.remote.of_part[part as usize];
         self.remote.of_part[part as usize] = usize::MAX;
         self.remote.free_parts.push(part);

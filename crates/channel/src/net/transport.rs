@@ -33,7 +33,7 @@ impl Transport for Net {
     }
 
     fn poll(&mut self) {
-        Net::look(self);
+        Net::poll(self);
     }
 
     fn peek_found(&self) -> Option<(u32, Packet)> {

@@ -15,8 +15,7 @@ use std::time::Instant;
 use super::Net;
 use super::inspection::{PERIOD, Probe, QUIET_INSPECTIONS, Quiet, RARE};
 
-/// Polls between two readings of the clock.
-const GLANCE: u64 = 256;
+const POLLS_PER_CLOCK_READ: u64 = 256; // polls; so that few polls pay for the clock
 
 impl Net {
     /// Whether anything is under way with any peer, so that inspections are needed to detect a
@@ -31,7 +30,7 @@ impl Net {
     /// Must be called after every poll: inspects when the interval has passed.
     #[inline]
     pub(super) fn watch(&mut self) {
-        if self.looks.is_multiple_of(GLANCE) && self.is_waiting_for_peers() {
+        if self.polls.is_multiple_of(POLLS_PER_CLOCK_READ) && self.is_waiting_for_peers() {
             self.inspect_in_time();
         }
     }

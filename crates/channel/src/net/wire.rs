@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_told_apart() {
+    fn distinguishes_foreign_packets() {
         let mut bytes = [0; HEAD + INLINE];
         let n = write_head(&mut bytes, 7, 3, 0, Some(&packet(8, 5)));
         assert_eq!(read(&bytes[..n + 5], 8), Err(WireError::Cookie));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn contacts_survive_the_way() {
+    fn contacts_decode_as_encoded() {
         let contact = WireAddress {
             provider: "tcp;ofi_rxm".to_owned(),
             payload_max: 65536,

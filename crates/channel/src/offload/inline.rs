@@ -49,7 +49,7 @@ pub(super) fn start_inline(job: CopyJob) -> Cookie {
 }
 
 impl Driver for ByCaller {
-    fn look(&self, job: &Arc<OffloadJob>) {
+    fn poll(&self, job: &Arc<OffloadJob>) {
         job.copy_chunk();
     }
 

@@ -111,7 +111,7 @@ pub trait CopyEngine: Send + std::fmt::Debug {
 /// How a job makes progress when its owner polls it.
 trait Driver: Send + Sync + std::fmt::Debug {
     /// Does a bounded amount of work, if the job would make no progress otherwise.
-    fn look(&self, job: &Arc<OffloadJob>);
+    fn poll(&self, job: &Arc<OffloadJob>);
 
     /// Does a bounded amount of work for an owner that has nothing else to do. False if there was
     /// none: the remaining chunks complete without the owner.
@@ -142,7 +142,7 @@ impl Cookie {
             return self.forked();
         }
         if !self.job.is_settled() {
-            self.driver.look(&self.job);
+            self.driver.poll(&self.job);
         }
         self.progress()
     }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_gets_it() {
+    fn forced_engine_is_opened() {
         assert_eq!(choose("thread", 8, 2, true), (EngineKind::Thread, 1));
         assert_eq!(choose("thread", 2, 6, false), (EngineKind::Thread, 4));
         assert_eq!(choose("inline", 1, 64, true), (EngineKind::Inline, 0));

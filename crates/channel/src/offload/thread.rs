@@ -78,7 +78,7 @@ impl Worker for ByCpu {
 pub(super) struct ByHelper;
 
 impl Driver for ByHelper {
-    fn look(&self, _job: &Arc<OffloadJob>) {}
+    fn poll(&self, _job: &Arc<OffloadJob>) {}
 
     fn assist(&self, job: &Arc<OffloadJob>) -> bool {
         job.copy_chunk()

@@ -339,13 +339,18 @@ impl Shm {
 
     #[cold]
     fn consume_fifo(&mut self, source: u32, packet: &Packet) {
-        let basic = self.basic.as_mut().expect("a packet came by some way");
+        let basic = self
+            .basic
+            .as_mut()
+            .expect("a packet came by one of the two designs");
         basic.consume(source, packet);
     }
 
     #[cold]
     fn basic(&self) -> &BasicShm {
-        self.basic.as_ref().expect("a packet came by some way")
+        self.basic
+            .as_ref()
+            .expect("a packet came by one of the two designs")
     }
 
     /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on.

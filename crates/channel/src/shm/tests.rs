@@ -260,7 +260,7 @@ fn a_long_message_goes_through_a_fifo_in_chunks() {
 }
 
 #[test]
-fn a_pair_has_the_design_of_its_parity_and_each_channel_is_looked_at_alone() {
+fn a_pair_has_the_design_of_its_parity_and_each_channel_is_polled_alone() {
     let segment = segment(MIXED, 3);
     let mut ends: Vec<Shm> = (0..3).map(|me| end(&segment, me)).collect();
     assert!(ends[0].is_mixed() && ends[0].has_fifos());
@@ -317,7 +317,7 @@ fn memory_of_the_basic_design_is_there_from_the_start_and_grows_with_the_pairs()
             (expected..=expected + pairs * PAGE).contains(&grown),
             "{ranks} ranks: {grown} bytes"
         );
-        assert_eq!(memory(&advanced), before.1, "nobody has talked yet");
+        assert_eq!(memory(&advanced), before.1, "no pair has communicated yet");
     }
 }
 

@@ -273,11 +273,11 @@ fn taken_back() {
 fn any_call() {
     let mut direct = auto_owner(&job(1));
     type Madvise = extern "C" fn(*mut libc::c_void, usize, i32) -> i32;
-    let dontneed = |memory: Memory, way: &str| {
+    let dontneed = |memory: Memory, call: &str| {
         let at = std::ptr::with_exposed_provenance_mut(memory.at);
         // SAFETY: the test's own memory; `dlsym` gives the function that it is asked for.
         unsafe {
-            match way {
+            match call {
                 "madvise" => libc::madvise(at, memory.len, libc::MADV_DONTNEED),
                 "dlsym" => {
                     let found = libc::dlsym(libc::RTLD_DEFAULT, c"madvise".as_ptr());
@@ -291,11 +291,11 @@ fn any_call() {
             }
         }
     };
-    for way in ["madvise", "dlsym", "syscall"] {
+    for call in ["madvise", "dlsym", "syscall"] {
         let memory = pages_of(Memory::malloc(MIB));
         memory.fill(1);
         drop(expose_moved(&mut direct, memory));
-        assert_eq!(dontneed(memory, way), 0);
+        assert_eq!(dontneed(memory, call), 0);
         is_zero(memory);
     }
     // Other system calls by `syscall` are as they were.

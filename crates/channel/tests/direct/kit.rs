@@ -43,7 +43,7 @@ pub fn run(body: fn()) -> Outcome {
     }
 }
 
-/// Starts a child that runs `body`, for so many seconds at most; returns its process number.
+/// Starts a child that runs `body`, for `seconds` at most; returns its process number.
 pub fn start(body: impl FnOnce(), seconds: u32) -> i32 {
     // SAFETY: the process has one thread, or its child does not depend on what others hold.
     let pid = unsafe { libc::fork() };
@@ -309,7 +309,7 @@ pub fn is_moved(direct: &mut Direct, memory: Memory) -> bool {
     exposed.exposure().backend() == Backend::Mapped
 }
 
-/// Another rank in a process of its own, which reads and writes buffers that it is told of.
+/// Another rank in a process of its own, which reads and writes buffers that are announced to it.
 #[derive(Debug)]
 pub struct Peer {
     pid: i32,

@@ -13,7 +13,10 @@ pub const SCENARIOS: &[Scenario] = &[
     ("part_of_a_buffer_can_be_unmapped", part_unmapped),
     ("malloc_and_free_cycles", cycles),
     ("a_buffer_that_grows_or_moves_stays_reachable", grown),
-    ("windows_reach_beyond_what_was_mapped_first", far),
+    (
+        "windows_reach_beyond_what_was_mapped_first",
+        beyond_first_window,
+    ),
     ("vacated_addresses_do_not_alias", vacated),
     ("overlapping_buffers_come_to_lie_in_one_slot", overlap),
     ("a_donor_in_use_is_left_alone", donor_in_use),
@@ -70,7 +73,7 @@ fn replaced() {
         let buffer = Memory::map_at(buffer.at, MIB);
         assert_eq!(buffer.get(0), 0);
         buffer.fill(seed);
-        // The old pages are not what peers are told of, and their memory is given back.
+        // The old pages are not announced to peers, and their memory is given back.
         assert!(!is_moved(&mut direct, buffer));
         assert!(
             file_bytes(&segment) <= empty + 16 * PAGE,
@@ -192,7 +195,7 @@ fn grown() {
     peer.end();
 }
 
-fn far() {
+fn beyond_first_window() {
     let segment = job(2);
     let mut direct = owner(&segment);
     let mut peer = Peer::mapped(&segment, 1);
@@ -201,7 +204,7 @@ fn far() {
     let exposed = expose_moved(&mut direct, buffer);
     peer.check(&exposed, buffer, 1);
     drop(exposed);
-    // Pages that nobody touches cost nothing; the peer maps more of the slot for those that are.
+    // Untouched pages cost nothing; the peer maps more of the slot for those that are.
     let large = buffer.remap(200 * MIB);
     let before = file_bytes(&segment);
     for at in [61 * MIB, 150 * MIB - 300, 0] {

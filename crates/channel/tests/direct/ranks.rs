@@ -32,7 +32,7 @@ pub const RANKS: usize = 6;
 struct Board {
     arrived: AtomicU64,
     failed: AtomicU64,
-    /// What each rank tells the others.
+    /// What each rank announces to the others.
     words: [[AtomicU64; 4]; RANKS],
 }
 
@@ -101,7 +101,7 @@ impl Rank {
         (0..self.ranks).filter(move |&peer| peer != me)
     }
 
-    /// Returns once all ranks have come here so many times.
+    /// Returns once all ranks have reached this barrier.
     pub fn barrier(&self) {
         // SYNC board: synchronizes with the other ranks' arrivals, so that what they stored before
         // is seen after.
@@ -119,17 +119,17 @@ impl Rank {
         }
     }
 
-    /// Tells the others a word.
-    pub fn tell(&self, which: usize, word: u64) {
+    /// Announces a word to the others.
+    pub fn announce_word(&self, which: usize, word: u64) {
         self.board.words[self.rank as usize][which].store(word, Ordering::Relaxed);
     }
 
-    /// What another rank told before the last barrier.
-    pub fn told(&self, rank: u32, which: usize) -> u64 {
+    /// The word that another rank announced before the last barrier.
+    pub fn announced_word(&self, rank: u32, which: usize) -> u64 {
         self.board.words[rank as usize][which].load(Ordering::Relaxed)
     }
 
-    /// Exposes a buffer as often as it takes to have it moved, and tells the others.
+    /// Exposes a buffer as often as it takes to have it moved, and announces it.
     pub fn publish(&self, buffer: Memory) -> PublishedBuffer {
         let mut published = self.reach.expose(buffer.at, buffer.len);
         for _ in 0..kit::AFTER {
@@ -141,23 +141,23 @@ impl Rank {
         published
     }
 
-    /// Tells the others of an exposure.
+    /// Announces an exposure to the others.
     pub fn announce(&self, published: &PublishedBuffer, len: usize) {
         let words = published.words();
-        self.tell(0, words[0]);
-        self.tell(1, words[1]);
-        self.tell(2, len as u64);
-        self.tell(3, u64::from(published.is_whole(len)));
+        self.announce_word(0, words[0]);
+        self.announce_word(1, words[1]);
+        self.announce_word(2, len as u64);
+        self.announce_word(3, u64::from(published.is_whole(len)));
     }
 
     /// What another rank announced: its words, the length, and whether windows reach all of it.
     pub fn announced(&self, rank: u32) -> ([u64; 2], usize, bool) {
-        let word = |which| self.told(rank, which);
+        let word = |which| self.announced_word(rank, which);
         ([word(0), word(1)], word(2) as usize, word(3) == 1)
     }
 }
 
-/// Runs `body` on so many ranks.
+/// Runs `body` on `ranks` ranks.
 pub fn run(ranks: usize, means: Means, body: fn(&mut Rank)) {
     assert!(ranks <= RANKS);
     if matches!(means, Means::Mapped | Means::MappedByThreads) {

@@ -89,7 +89,7 @@ fn expected(seed: u8, from: usize, len: usize) -> Vec<u8> {
     (from..from + len).map(|i| pattern(seed, i)).collect()
 }
 
-/// Reads a peer's buffer, which has the pattern `seed`, in all ways.
+/// Reads a peer's buffer, which has the pattern `seed`, by every call.
 fn read(reached: &PeerBuffer, len: usize, seed: u8) {
     for (from, n) in parts(len) {
         let right = expected(seed, from, n);
@@ -165,8 +165,8 @@ fn conforms(rank: &mut Rank) {
             let peers: Vec<PeerBuffer> = rank
                 .peers()
                 .map(|peer| {
-                    let (words, told, whole) = rank.announced(peer);
-                    assert_eq!(told, len);
+                    let (words, announced_len, whole) = rank.announced(peer);
+                    assert_eq!(announced_len, len);
                     let reached = rank.reach.open(peer, words, len).expect("in reach");
                     assert_eq!(reached.is_window(), whole);
                     read(&reached, len, of(peer));
@@ -190,7 +190,7 @@ fn conforms(rank: &mut Rank) {
             }
             rank.barrier();
             for writer in 0..rank.ranks {
-                // Nobody has written my own share.
+                // No other rank writes my own share.
                 let was = if writer == rank.rank {
                     seed.wrapping_sub(10)
                 } else {
@@ -542,8 +542,8 @@ fn regions_last(rank: &mut Rank) {
     };
     wrong(&|| again.load(50, &there, 0, 50).unwrap_or_default());
     wrong(&|| {
-        let far = again.region(0, 1).expect("a window").offset(1 << 40);
-        far.write_bytes(&[1]);
+        let remote_offset = again.region(0, 1).expect("a window").offset(1 << 40);
+        remote_offset.write_bytes(&[1]);
     });
     wrong(&|| again.load(len, &there, 0, 1).unwrap_or_default());
     wrong(&|| again.load(0, &there, 100, 1).unwrap_or_default());
@@ -563,7 +563,7 @@ fn regions_last(rank: &mut Rank) {
     rank.barrier();
 }
 
-/// What the kernel refuses is an error with its number, and part of the way is not success.
+/// What the kernel refuses is an error with its number, and a partial copy is not success.
 fn errors(rank: &mut Rank) {
     let buffer = Memory::map(8 * PAGE);
     buffer.fill(1);
@@ -573,7 +573,7 @@ fn errors(rank: &mut Rank) {
         buffer.part(4 * PAGE, 4 * PAGE).unmap();
         rank.barrier();
         rank.barrier();
-        rank.tell(3, u64::from(std::process::id()));
+        rank.announce_word(3, u64::from(std::process::id()));
         rank.barrier();
         std::process::exit(0);
     }
@@ -593,7 +593,7 @@ fn errors(rank: &mut Rank) {
     assert_eq!(bytes_of(&view, 0, 4 * PAGE), expected(1, 0, 4 * PAGE));
     rank.barrier();
     rank.barrier();
-    let pid = rank.told(1, 3) as i32;
+    let pid = rank.announced_word(1, 3) as i32;
     // Its end, whether its parent has heard of it or not.
     while std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.contains(") Z "))

@@ -235,10 +235,10 @@ fn ends_stay() {
     let buffer = memory.part(4 * PAGE + 100, 4 * PAGE);
     let exposed = std::thread::scope(|s| {
         // With a second thread, the ends of the buffer are left out.
-        let (tell, told) = std::sync::mpsc::channel::<()>();
-        s.spawn(move || told.recv());
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        s.spawn(move || stopped.recv());
         let exposed = expose_moved(&mut direct, buffer);
-        drop(tell);
+        drop(stop);
         exposed
     });
     let reach = exposed.exposure().reachable(buffer.len);
@@ -311,18 +311,18 @@ fn file_size() {
 fn helpers() {
     let mut direct = owner(&job(1));
     let memory = Memory::map(4 * PAGE);
-    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let (ready, is_ready) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|s| {
         s.spawn(move || {
             let _helper = HelperThread::new();
             ready.send(()).unwrap();
-            let _ = told.recv();
+            let _ = stopped.recv();
         });
         is_ready.recv().unwrap();
         let buffer = memory.part(10, 3 * PAGE);
         let exposed = expose_moved(&mut direct, buffer);
         assert_eq!(exposed.exposure().reachable(buffer.len), 0..buffer.len);
-        drop(tell);
+        drop(stop);
     });
 }

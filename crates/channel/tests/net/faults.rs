@@ -119,7 +119,7 @@ fn the_other_rank() {
                 said |= !said && net.send(0, &packet(7, 0), None, 0).expect("sent");
                 if let Some((_, found, _)) = take(&mut net) {
                     while !net.send(0, &found, None, 0).expect("sent") {
-                        net.look();
+                        net.poll();
                     }
                 }
             }
@@ -142,11 +142,11 @@ fn send_until_error(net: &mut Net, payload: usize) -> NetError {
     let dog = Watchdog::new();
     for number in 0.. {
         while !net.has_room(1, payload) {
-            net.look();
+            net.poll();
             dog.check("has_room");
         }
         match net.send(1, &packet(number, payload), Some(&view), 0) {
-            Ok(_) => net.look(),
+            Ok(_) => net.poll(),
             error => return net_error(error),
         }
         dog.check("the error");
@@ -170,7 +170,7 @@ fn send_to_the_dead(provider: &str, payload: usize) {
     let error = send_until_error(&mut nets[0], payload);
     println!("{error}");
     assert_is_rank_1(&error);
-    let lost = nets[0].take_loss().expect("told");
+    let lost = nets[0].take_loss().expect("a lost peer is reported");
     assert_eq!(lost.peer, 1);
     assert_eq!(nets[0].take_loss(), None, "once");
     assert!(nets[0].has_room(1, 0), "so that the error is met");
@@ -193,7 +193,7 @@ fn long_packets_to_a_killed_peer_are_an_error_with_its_rank() {
 }
 
 #[test]
-fn packets_to_a_killed_peer_are_so_by_the_native_provider() {
+fn packets_to_a_killed_peer_are_an_error_by_the_native_provider() {
     send_to_the_dead(native(), 0);
     send_to_the_dead(native(), 60_000);
 }
@@ -211,7 +211,7 @@ fn a_peer_that_died_before_the_first_packet_is_an_error_with_its_rank() {
 }
 
 #[test]
-fn who_only_waits_finds_out_by_probing() {
+fn waiting_rank_detects_a_lost_peer_by_probing() {
     let Some(mut net) = open(&options("tcp")) else {
         return;
     };
@@ -220,13 +220,13 @@ fn who_only_waits_finds_out_by_probing() {
     assert_eq!(receive(&mut nets, 0).1, packet(7, 0));
     for _ in 0..10 {
         nets[0].probe(1).expect("it lives");
-        nets[0].look();
+        nets[0].poll();
     }
     assert_eq!(nets[0].take_loss(), None);
     other.kill();
     let lost = until(&mut nets, "the loss", |nets| {
         let _ = nets[0].probe(1);
-        nets[0].look();
+        nets[0].poll();
         nets[0].take_loss()
     });
     println!("{lost}");
@@ -239,7 +239,7 @@ fn a_read_of_a_killed_peer_ends_with_its_rank() {
 }
 
 #[test]
-fn so_it_does_by_the_native_provider() {
+fn a_read_of_a_killed_peer_ends_by_the_native_provider() {
     read_from_the_dead(native());
 }
 
@@ -259,7 +259,7 @@ fn read_from_the_dead(provider: &str) {
         nets[0].is_drained().then_some(())
     });
     line(&mut other.out, "stalled");
-    // It does not look any more, so these do not end before it does.
+    // It does not poll any more, so these do not end before it does.
     let (_, view) = buffer(64 << 20);
     for token in 0..3 {
         until(&mut nets, "room", |nets| {
@@ -270,15 +270,15 @@ fn read_from_the_dead(provider: &str) {
         });
     }
     for _ in 0..1000 {
-        nets[0].look();
+        nets[0].poll();
     }
     assert_eq!(nets[0].next_completion(), None);
     other.kill();
     let mut ended = [false; 3];
     while ended != [true; 3] {
-        nets[0].look();
+        nets[0].poll();
         while let Some(end) = nets[0].next_completion() {
-            let error = end.result.expect_err("nobody answered");
+            let error = end.result.expect_err("the peer is lost");
             println!("{error}");
             assert_is_rank_1(&error);
             ended[end.token as usize] = true;
@@ -296,7 +296,7 @@ fn a_rank_that_sleeps_while_it_sends_is_woken_by_the_death_of_its_peer() {
     let mut other = Other::start(&mut nets[0], "stall");
     send(&mut nets, 0, 1, &packet(0, 0), None);
     line(&mut other.out, "stalled");
-    // Fill the way.
+    // Send until there is no room.
     let payload = filled(60_000, 1);
     let mut refused = 0;
     while refused < 1000 {
@@ -307,7 +307,7 @@ fn a_rank_that_sleeps_while_it_sends_is_woken_by_the_death_of_its_peer() {
         {
             refused += 1;
         }
-        nets[0].look();
+        nets[0].poll();
     }
     other.kill();
     let dog = Watchdog::new();
@@ -323,7 +323,7 @@ fn a_rank_that_sleeps_while_it_sends_is_woken_by_the_death_of_its_peer() {
             // SAFETY: one entry.
             unsafe { libc::poll(&raw mut poll, 1, most.as_millis() as i32) };
         }
-        nets[0].look();
+        nets[0].poll();
     }
 }
 
@@ -350,7 +350,7 @@ fn a_lost_peer_takes_no_room_from_the_others() {
         } else {
             refused += 1;
         }
-        nets[0].look();
+        nets[0].poll();
     }
     assert!(taken >= 64, "all buffers are under way");
     other.kill();

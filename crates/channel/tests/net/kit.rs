@@ -14,7 +14,7 @@ use mica_channel::{ChannelError, PacketSource};
 pub const COOKIE: u64 = 0x5eed_0123_4567_89ab;
 
 /// What a watchdog gives a test.
-const PATIENCE: Duration = Duration::from_secs(50);
+const TEST_LIMIT: Duration = Duration::from_secs(50);
 
 /// Options for loopback with `provider`.
 pub fn options(provider: &str) -> NetOptions {
@@ -44,8 +44,8 @@ pub fn open(options: &NetOptions) -> Option<Net> {
     match Net::open(options) {
         Ok(net) => Some(net),
         Err(NetError::Library { file, why }) if options.library.is_none() => {
-            static TOLD: AtomicBool = AtomicBool::new(false);
-            if !TOLD.swap(true, Ordering::Relaxed) {
+            static REPORTED: AtomicBool = AtomicBool::new(false);
+            if !REPORTED.swap(true, Ordering::Relaxed) {
                 println!("skipped: {file} cannot be loaded: {why}");
             }
             None
@@ -85,7 +85,10 @@ impl Watchdog {
     }
 
     pub fn check(&self, what: &str) {
-        assert!(self.0.elapsed() < PATIENCE, "no end of {what}");
+        assert!(
+            self.0.elapsed() < TEST_LIMIT,
+            "still waiting after the limit: {what}"
+        );
     }
 }
 
@@ -96,7 +99,7 @@ pub fn until<T>(nets: &mut [Net], what: &str, mut step: impl FnMut(&mut [Net]) -
         if let Some(found) = step(nets) {
             return found;
         }
-        nets.iter_mut().for_each(Net::look);
+        nets.iter_mut().for_each(Net::poll);
         dog.check(what);
     }
 }
@@ -170,7 +173,7 @@ pub fn take(net: &mut Net) -> Option<(u32, Packet, Vec<u8>)> {
     Some((source, packet, content(&view)))
 }
 
-/// The end of the operation with `token`, the only one under way.
+/// The completion of the operation with `token`, the only one under way.
 pub fn end_of(nets: &mut [Net], at: usize, token: u64) -> Result<u64, NetError> {
     let end = until(nets, "an operation", |nets| nets[at].next_completion());
     assert_eq!(end.token, token);

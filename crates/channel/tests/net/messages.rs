@@ -40,7 +40,7 @@ fn ten_thousand(provider: &str) {
             }
             sent += 1;
         }
-        nets[0].look();
+        nets[0].poll();
         while let Some((source, found, body)) = take(&mut nets[1]) {
             assert_eq!((source, found), (0, packet(got, size(got, most))));
             assert!(body == bytes[..body.len()], "payload of packet {got}");
@@ -58,12 +58,12 @@ fn ten_thousand_packets_of_all_sizes_stay_in_order() {
 }
 
 #[test]
-fn so_they_do_by_the_native_provider() {
+fn packets_stay_in_order_by_the_native_provider() {
     ten_thousand(native());
 }
 
 #[test]
-fn so_they_do_by_the_provider_sockets() {
+fn packets_stay_in_order_by_the_provider_sockets() {
     ten_thousand("sockets");
 }
 
@@ -108,9 +108,9 @@ fn a_receiver_takes_as_much_as_its_view_has_room_for() {
     assert_eq!(nets[1].peek(), None);
 }
 
-/// Both send until there is no room, and only then look: neither waits for the other for ever.
+/// Both send until there is no room, and only then poll: neither waits for the other for ever.
 #[test]
-fn both_sides_may_fill_the_way_at_once() {
+fn both_sides_may_fill_the_network_at_once() {
     const COUNT: u64 = 2000;
     let Some(mut nets) = job(2) else { return };
     let most = nets[0].payload_max();
@@ -136,7 +136,7 @@ fn both_sides_may_fill_the_way_at_once() {
                 }
                 sent[me] += 1;
             }
-            nets[me].look();
+            nets[me].poll();
             // One at a time, so that the other side's buffers fill up.
             if let Some((_, found, body)) = take(&mut nets[me]) {
                 assert_eq!(found, packet(got[me], most));
@@ -146,7 +146,7 @@ fn both_sides_may_fill_the_way_at_once() {
         }
         dog.check("two floods");
     }
-    assert!(refusals > 0, "the way was never full");
+    assert!(refusals > 0, "no send was ever refused");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn what_was_sent_leaves_without_the_receiver_taking_it() {
             assert_eq!(receive(&mut nets, at).1, packet(number, 0));
         }
         // What asked whether the others have left is no packet.
-        nets[at].look();
+        nets[at].poll();
         assert_eq!(nets[at].peek(), None);
         assert_eq!(*nets[at].counters(), Counters::default());
     }
@@ -203,7 +203,7 @@ fn a_rank_may_be_left_out_or_be_the_sender() {
 
 /// Ranks get to know each other at different times.
 #[test]
-fn what_comes_before_a_rank_knows_the_others_is_not_lost() {
+fn packets_before_the_connection_are_not_lost() {
     for provider in ["tcp", native()] {
         let (Some(one), Some(two)) = (open(&options(provider)), open(&options(provider))) else {
             return;
@@ -214,7 +214,7 @@ fn what_comes_before_a_rank_knows_the_others_is_not_lost() {
         let mut sent = 0;
         for _ in 0..20_000 {
             sent += u64::from(sent < 10 && nets[0].send(1, &packet(sent, 0), None, 0).unwrap());
-            nets.iter_mut().for_each(Net::look);
+            nets.iter_mut().for_each(Net::poll);
             assert_eq!(nets[1].peek(), None);
         }
         nets[1].connect(1, COOKIE, &addresses).unwrap();
@@ -290,7 +290,7 @@ proptest! {
                 && nets[from].send(to as u32, &head, Some(&payload), 0).unwrap())
             {
                 for (at, net) in nets.iter_mut().enumerate() {
-                    net.look();
+                    net.poll();
                     take_next(net, at, &mut got, &wanted);
                 }
                 dog.check("a send");
@@ -301,7 +301,7 @@ proptest! {
         }
         while (0..9).any(|i| got[i / 3][i % 3] < wanted[i / 3][i % 3].len() as u64) {
             for (at, net) in nets.iter_mut().enumerate() {
-                net.look();
+                net.poll();
                 take_next(net, at, &mut got, &wanted);
             }
             dog.check("the rest");

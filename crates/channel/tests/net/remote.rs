@@ -44,12 +44,12 @@ fn reads_of_every_length_bring_the_bytes() {
 }
 
 #[test]
-fn so_they_do_by_the_native_provider() {
+fn reads_bring_the_bytes_by_the_native_provider() {
     reads(native());
 }
 
 #[test]
-fn so_they_do_by_the_provider_sockets() {
+fn reads_bring_the_bytes_by_the_provider_sockets() {
     reads("sockets");
 }
 
@@ -95,7 +95,7 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
             {
                 sent[me] += 1;
             }
-            nets[me].look();
+            nets[me].poll();
             while let Some(end) = nets[me].next_completion() {
                 assert_eq!(end.result, Ok(0));
                 let i = end.token as usize;
@@ -183,12 +183,12 @@ fn put_and_get(provider: &str) {
 }
 
 #[test]
-fn what_is_put_is_there_and_can_be_got() {
+fn put_then_get_returns_the_bytes() {
     put_and_get("tcp");
 }
 
 #[test]
-fn so_it_is_by_the_native_provider() {
+fn put_then_get_returns_the_bytes_by_the_native_provider() {
     put_and_get(native());
 }
 
@@ -218,13 +218,13 @@ fn atomic_operations_lose_nothing() {
             {
                 started[me] += 1;
             }
-            nets[me].look();
+            nets[me].poll();
             while let Some(end) = nets[me].next_completion() {
                 sums.push(end.result.unwrap());
                 ended[me] += 1;
             }
         }
-        nets[2].look();
+        nets[2].poll();
         dog.check("the additions");
     }
     assert_eq!(word(1).load(Ordering::Relaxed), 2 * ROUNDS * 3);
@@ -352,7 +352,7 @@ fn a_flush_ends_after_all_that_was_started_before_it() {
 /// The native provider has no atomic operations, and that of 1.17 has capability bits that say
 /// otherwise.
 #[test]
-fn what_the_provider_lacks_is_an_error_that_says_so() {
+fn missing_provider_capability_is_a_named_error() {
     let Some(mut nets) = job_with(2, &options(native())) else {
         return;
     };

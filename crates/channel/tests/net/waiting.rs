@@ -15,11 +15,11 @@ fn sleep(descriptor: i32, milliseconds: i32) -> bool {
     unsafe { libc::poll(&raw mut poll, 1, milliseconds) == 1 }
 }
 
-/// Looks until there is nothing to do but to wait.
+/// Polls until there is nothing left to do but wait.
 fn settle(net: &mut Net) -> i32 {
     let dog = Watchdog::new();
     loop {
-        net.look();
+        net.poll();
         if let WaitMode::Descriptor(descriptor) = net.prepare_to_wait() {
             return descriptor;
         }
@@ -28,7 +28,7 @@ fn settle(net: &mut Net) -> i32 {
 }
 
 #[test]
-fn a_packet_wakes_who_waits_for_the_descriptor() {
+fn packet_makes_the_descriptor_readable() {
     let Some(mut nets) = job(2) else { return };
     // The first packets make the connection.
     send(&mut nets, 0, 1, &packet(0, 0), None);
@@ -48,7 +48,10 @@ fn a_packet_wakes_who_waits_for_the_descriptor() {
                     WaitMode::Ready => {}
                     WaitMode::Poll => std::thread::yield_now(),
                     WaitMode::Descriptor(descriptor) => {
-                        assert!(sleep(descriptor, 20_000), "packet {number} wakes nobody");
+                        assert!(
+                            sleep(descriptor, 20_000),
+                            "packet {number} does not wake the receiver"
+                        );
                     }
                 }
             }
@@ -56,11 +59,11 @@ fn a_packet_wakes_who_waits_for_the_descriptor() {
         let head = packet(number, payload.len());
         let dog = Watchdog::new();
         while !sender.send(1, &head, Some(&payload), 0).unwrap() {
-            sender.look();
+            sender.poll();
             dog.check("a send");
         }
         while !waiter.is_finished() {
-            sender.look();
+            sender.poll();
             dog.check("the waiter");
         }
         let found;
@@ -70,7 +73,7 @@ fn a_packet_wakes_who_waits_for_the_descriptor() {
 }
 
 #[test]
-fn with_nothing_on_its_way_the_descriptor_stays_quiet() {
+fn idle_descriptor_is_not_readable() {
     let Some(mut nets) = job(2) else { return };
     send(&mut nets, 0, 1, &packet(0, 0), None);
     receive(&mut nets, 1);
@@ -87,7 +90,7 @@ fn with_nothing_on_its_way_the_descriptor_stays_quiet() {
 }
 
 #[test]
-fn who_has_something_is_not_to_wait() {
+fn refuses_to_wait_with_a_packet_at_hand() {
     let Some(mut nets) = job(2) else { return };
     send(&mut nets, 0, 1, &packet(0, 0), None);
     until(&mut nets, "a packet", |nets| {

@@ -2,21 +2,21 @@
 //!
 //! A member begins operations in order, one thread at a time (MPI 5.0, 6.14), and completes them in
 //! any order, on any thread that makes progress; at most [`TURNS`](super::TURNS) are in progress.
-//! Its *mark* announces the number up to which it has completed all operations. The other members
-//! overwrite what it has read once the mark allows it, so the reads of all its threads must happen
-//! before the mark:
+//! Its *finished number* announces the number up to which it has completed all operations. The
+//! other members overwrite what it has read once the finished number allows it, so the reads of all
+//! its threads must happen before the finished number:
 //!
 //! | step | ordering |
 //! |---|---|
 //! | completing an operation | update of `completed` (AcqRel): acquires the reads of the others |
-//! | raising the mark | maximum (Release), so that an older number is never published last |
-//! | learning from marks or stamps (Acquire) what all have completed | raises `safe` (Release) |
-//! | writing for an operation | after reading `safe`, or marks (Acquire) |
+//! | raising it | maximum (Release), so that an older number is never published last |
+//! | seeing in numbers or stamps (Acquire) what all have completed | raises `safe` (Release) |
+//! | writing for an operation | after reading `safe`, or finished numbers (Acquire) |
 //!
 //! Where one thread at a time is inside the library ([`ThreadMode::sole`]), updates are plain
 //! stores.
 
-use super::FinishedMark;
+use super::FinishedNumber;
 use crate::lock::ThreadMode;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -40,21 +40,26 @@ impl Completions {
         }
     }
 
-    /// Completes operation `number` and raises the member's own `mark`. To be called once for each
-    /// operation. If the mark has advanced, returns its previous value.
+    /// Completes operation `number` and raises the member's own `finished_number`. To be called
+    /// once for each operation. If the finished number has advanced, returns its previous value.
     #[inline(always)]
-    pub fn complete(&self, number: u64, mark: &FinishedMark, mode: &ThreadMode) -> Option<u64> {
+    pub fn complete(
+        &self,
+        number: u64,
+        finished_number: &FinishedNumber,
+        mode: &ThreadMode,
+    ) -> Option<u64> {
         let (old, new) = match mode.sole() {
             Some(_section) => {
                 let old = self.completed.load(Ordering::Relaxed);
                 let new = after_completing(old, number);
                 self.completed.store(new, Ordering::Relaxed);
                 if new >> 8 != old >> 8 {
-                    mark.set_finished(new >> 8);
+                    finished_number.set_finished(new >> 8);
                 }
                 (old, new)
             }
-            None => self.complete_shared(number, mark),
+            None => self.complete_shared(number, finished_number),
         };
         (new >> 8 != old >> 8).then_some(old >> 8)
     }
@@ -62,7 +67,7 @@ impl Completions {
     /// [`complete`](Self::complete) where other threads of this member may call it at the same
     /// time. Returns `completed` before and after.
     #[inline(never)]
-    fn complete_shared(&self, number: u64, mark: &FinishedMark) -> (u64, u64) {
+    fn complete_shared(&self, number: u64, finished_number: &FinishedNumber) -> (u64, u64) {
         let mut old = self.completed.load(Ordering::Relaxed);
         loop {
             let new = after_completing(old, number);
@@ -75,7 +80,7 @@ impl Completions {
                 Ordering::Relaxed,
             ) {
                 Ok(_) if new >> 8 != old >> 8 => {
-                    mark.raise_finished(new >> 8);
+                    finished_number.raise_finished(new >> 8);
                     return (old, new);
                 }
                 Ok(_) => return (old, new),
@@ -94,11 +99,11 @@ impl Completions {
     /// Notes that all members have completed all operations up to `to`.
     #[inline(always)]
     pub fn raise_safe(&self, to: u64) {
-        // If two threads raise it at once, the lower number may stay; the only cost is that marks
-        // are read once more.
+        // If two threads raise it at once, the lower number may stay; the only cost is that
+        // finished numbers are read once more.
         if to > self.safe.load(Ordering::Relaxed) {
-            // SYNC safe: pairs with `is_safe`; publishes what this thread has acquired from marks
-            // or stamps.
+            // SYNC safe: pairs with `is_safe`; publishes what this thread has acquired from
+            // finished numbers or stamps.
             self.safe.store(to, Ordering::Release);
         }
     }
@@ -132,15 +137,18 @@ mod tests {
     use super::*;
     use crate::lock::OneThreadAtATime;
 
-    /// The mark after each completion.
-    fn marks(order: &[u64], mode: &ThreadMode) -> Vec<u64> {
-        let (account, mark) = (Completions::new(), FinishedMark::new());
+    /// The finished number after each completion.
+    fn finished_numbers(order: &[u64], mode: &ThreadMode) -> Vec<u64> {
+        let (account, finished_number) = (Completions::new(), FinishedNumber::new());
         let complete = |&number: &u64| {
-            let before = mark.finished();
-            let advanced = account.complete(number, &mark, mode);
-            assert_eq!(advanced, (mark.finished() != before).then_some(before));
-            assert_eq!(mark.finished(), account.all_up_to());
-            mark.finished()
+            let before = finished_number.finished();
+            let advanced = account.complete(number, &finished_number, mode);
+            assert_eq!(
+                advanced,
+                (finished_number.finished() != before).then_some(before)
+            );
+            assert_eq!(finished_number.finished(), account.all_up_to());
+            finished_number.finished()
         };
         order.iter().map(complete).collect()
     }
@@ -152,10 +160,13 @@ mod tests {
         // SAFETY: this thread alone uses it.
         one.elide(unsafe { OneThreadAtATime::promised() });
         for mode in [&many, &one] {
-            assert_eq!(marks(&[1, 2, 3], mode), [1, 2, 3]);
-            assert_eq!(marks(&[2, 1, 3], mode), [0, 2, 3]);
-            assert_eq!(marks(&[4, 2, 3, 1, 5], mode), [0, 0, 0, 4, 5]);
-            assert_eq!(marks(&[3, 1, 4, 2, 6, 5], mode), [0, 1, 1, 4, 4, 6]);
+            assert_eq!(finished_numbers(&[1, 2, 3], mode), [1, 2, 3]);
+            assert_eq!(finished_numbers(&[2, 1, 3], mode), [0, 2, 3]);
+            assert_eq!(finished_numbers(&[4, 2, 3, 1, 5], mode), [0, 0, 0, 4, 5]);
+            assert_eq!(
+                finished_numbers(&[3, 1, 4, 2, 6, 5], mode),
+                [0, 1, 1, 4, 4, 6]
+            );
         }
     }
 

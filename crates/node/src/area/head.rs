@@ -37,16 +37,16 @@ impl Awaited {
     /// Notes that a member waits for `operation`.
     pub fn raise(&self, operation: u64) {
         // SYNC awaited: the waiter's fence, when it parks, lies between this store and its last
-        // read of the marks.
+        // read of the finished numbers.
         self.operation.fetch_max(operation, Ordering::Relaxed);
     }
 
     /// Whether a member may wait for an operation later than `before`. A member calls this after it
-    /// has published its mark.
+    /// has published its finished number.
     #[inline]
     pub fn is_after(&self, before: u64, fencing: Fencing) -> bool {
-        // SYNC awaited: a fence between the mark's store and this load; where the parker fences for
-        // all, its fence replaces this one.
+        // SYNC awaited: a fence between the finished number's store and this load; where the parker
+        // fences for all, its fence replaces this one.
         fencing.before_waking();
         self.operation.load(Ordering::Relaxed) > before
     }
@@ -66,16 +66,16 @@ impl AreaHead {
             self.state.store(state, Ordering::Release);
             return granted;
         }
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
             // SYNC area-state: pairs with the store above.
             match self.state.load(Ordering::Acquire) {
                 READY => return true,
                 REFUSED => return false,
-                _ if looks < POLLS_BEFORE_YIELD => spin_loop(),
+                _ if polls < POLLS_BEFORE_YIELD => spin_loop(),
                 _ => yield_now(),
             }
-            looks += 1;
+            polls += 1;
         }
     }
 

@@ -1,7 +1,7 @@
 //! The layout of an area. All members compute the same one from the number of members and the
 //! bound.
 
-use super::line::{FinishedMark, FlagLine};
+use super::line::{FinishedNumber, FlagLine};
 use crate::segment::{AREA_SPAN, PAGE};
 
 /// Operation slots of an area: operations of one communicator that have separate lines and cells.
@@ -19,11 +19,11 @@ pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
     AreaLayout::new(members, bound).map(|layout| layout.cell_bytes())
 }
 
-/// Bytes of a member's lines, one for each operation slot, and its mark.
-pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::<FinishedMark>();
+/// Bytes of a member's lines, one for each operation slot, and its finished number.
+pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::<FinishedNumber>();
 
-/// Sizes and offsets of an area: the page of the head, the lines and marks of all members, the
-/// cells of all members.
+/// Sizes and offsets of an area: the page of the head, the lines and finished numbers of all
+/// members, the cells of all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AreaLayout {
     members: usize,
@@ -56,24 +56,24 @@ impl AreaLayout {
 
     /// Offset of a line.
     #[inline(always)]
-    pub fn line(&self, turn: usize, member: usize) -> usize {
+    pub fn flag_line(&self, turn: usize, member: usize) -> usize {
         self.lines(member) + turn * size_of::<FlagLine>()
     }
 
-    /// Offset of a mark.
+    /// Offset of a finished number.
     #[inline(always)]
-    pub fn mark(&self, member: usize) -> usize {
-        self.line(TURNS, member)
+    pub fn finished_number(&self, member: usize) -> usize {
+        self.flag_line(TURNS, member)
     }
 
-    /// Offset of a member's lines and mark. They are contiguous, so that a member's stores touch
-    /// few pages.
+    /// Offset of a member's lines and finished number. They are contiguous, so that a member's
+    /// stores touch few pages.
     #[inline(always)]
     pub fn lines(&self, member: usize) -> usize {
         PAGE + member * MEMBER_BYTES
     }
 
-    /// Bytes of the lines and marks of all members, in whole pages.
+    /// Bytes of the lines and finished numbers of all members, in whole pages.
     pub fn lines_bytes(&self) -> usize {
         self.cells - PAGE
     }
@@ -110,10 +110,13 @@ mod tests {
                 assert!((CELL_MIN..=CELL_MAX).contains(&l.cell_bytes()));
                 assert!((l.cell_bytes() * TURNS * members) as u64 <= bound);
                 let last = members - 1;
-                assert!(l.line(0, 0) >= PAGE && l.line(0, 0).is_multiple_of(128));
-                assert_eq!(l.mark(0), l.line(TURNS - 1, 0) + size_of::<FlagLine>());
-                assert!(l.mark(0) + size_of::<FinishedMark>() <= l.line(0, 1));
-                assert!(l.mark(last) + size_of::<FinishedMark>() <= l.cell(0, 0));
+                assert!(l.flag_line(0, 0) >= PAGE && l.flag_line(0, 0).is_multiple_of(128));
+                assert_eq!(
+                    l.finished_number(0),
+                    l.flag_line(TURNS - 1, 0) + size_of::<FlagLine>()
+                );
+                assert!(l.finished_number(0) + size_of::<FinishedNumber>() <= l.flag_line(0, 1));
+                assert!(l.finished_number(last) + size_of::<FinishedNumber>() <= l.cell(0, 0));
                 assert!(l.cell(0, 0).is_multiple_of(PAGE));
                 assert_eq!(l.cell(TURNS - 1, 0) + l.cell_bytes(), l.cell(0, 1));
                 assert!(l.cell(TURNS - 1, last) + l.cell_bytes() <= l.bytes());

@@ -1,4 +1,4 @@
-//! What a member publishes to the others: a line for each operation slot, and a mark.
+//! What a member publishes to the others: a line for each operation slot, and a finished number.
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 
@@ -31,7 +31,7 @@ unsafe impl Sync for FlagLine {}
 const _: () = {
     assert!(size_of::<FlagLine>() == 128);
     assert!(std::mem::offset_of!(FlagLine, arrived) == 64);
-    assert!(size_of::<FinishedMark>() == 128);
+    assert!(size_of::<FinishedNumber>() == 128);
 };
 
 impl FlagLine {
@@ -123,15 +123,15 @@ impl FlagLine {
 /// own.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct FinishedMark {
+pub struct FinishedNumber {
     finished: AtomicU64,
 }
 
-impl FinishedMark {
-    /// The mark of a member that has finished nothing.
+impl FinishedNumber {
+    /// The finished number of a member that has finished nothing.
     #[allow(clippy::new_without_default)] // as for `FlagLine`
-    pub fn new() -> FinishedMark {
-        FinishedMark {
+    pub fn new() -> FinishedNumber {
+        FinishedNumber {
             finished: AtomicU64::new(0),
         }
     }
@@ -140,8 +140,8 @@ impl FinishedMark {
     /// anything of this operation or of earlier ones.
     #[inline(always)]
     pub fn finished(&self) -> u64 {
-        // SYNC area-mark: pairs with `set_finished`; the member's reads happened before, so what
-        // they read may be overwritten.
+        // SYNC area-finished: pairs with `set_finished`; the member's reads happened before, so
+        // what they read may be overwritten.
         self.finished.load(Ordering::Acquire)
     }
 
@@ -149,15 +149,15 @@ impl FinishedMark {
     /// it.
     #[inline(always)]
     pub fn set_finished(&self, operation: u64) {
-        // SYNC area-mark: pairs with `finished`.
+        // SYNC area-finished: pairs with `finished`.
         self.finished.store(operation, Ordering::Release);
     }
 
     /// [`set_finished`](Self::set_finished) where other threads of the owner may publish at the
-    /// same time: the mark never decreases.
+    /// same time: the finished number never decreases.
     #[inline(always)]
     pub fn raise_finished(&self, operation: u64) {
-        // SYNC area-mark: pairs with `finished`; a thread that raises it further continues the
+        // SYNC area-finished: pairs with `finished`; a thread that raises it further continues the
         // release sequence.
         self.finished.fetch_max(operation, Ordering::Release);
     }

@@ -3,13 +3,13 @@
 //! An area has [`TURNS`] operation slots: operation number `s` on the communicator uses slot
 //! `s % TURNS`, so that a member may begin the next operation while others still read what it wrote
 //! for the last. In each slot, each member has a [`FlagLine`], with a stamp, an operation header
-//! and a few bytes of payload, and a *cell* of some KiB. Each member has one [`FinishedMark`] for
+//! and a few bytes of payload, and a *cell* of some KiB. Each member has one [`FinishedNumber`] for
 //! all slots.
 //!
 //! | who | writes |
 //! |---|---|
 //! | a line's member | its operation header, data and cell; then its stamp (Release), for all |
-//! | a mark's member | the operation's number (Release), after its last read of others' data |
+//! | a finished number's member | it (Release), after its last read of others' data |
 //! | the member that opens an area first | the decision whether there is memory for it |
 //! | the member that closes an area last | gives the memory back |
 //!
@@ -17,13 +17,14 @@
 //! writes the operation header, the data or the cell again only in one of two cases. Either in a
 //! later phase of the same operation in which no member reads them any more; or in a later
 //! operation of the same slot, when all members have finished the operation that used it before. It
-//! knows this from their marks (Acquire), or from a stamp of a later operation, which they publish
-//! only after they have finished the earlier one.
+//! knows this from their finished numbers (Acquire), or from a stamp of a later operation, which
+//! they publish only after they have finished the earlier one.
 //!
 //! Areas lie in the job's file beyond the slots, at an offset that follows from the communicator's
 //! context ([`Geometry::area`](crate::segment::Geometry::area)), so that no message is needed to
-//! agree on it. Memory is allocated when an area is opened, within the node's [budget](crate::segment::AreaBudget). If the
-//! budget does not suffice, all members are refused alike and work without an area.
+//! agree on it. Memory is allocated when an area is opened, within the node's
+//! [budget](crate::segment::AreaBudget). If the budget does not suffice, all members are refused
+//! alike and work without an area.
 
 mod completion;
 mod head;
@@ -39,7 +40,7 @@ mod tests;
 
 pub use completion::Completions;
 pub use layout::{CELL_MAX, CELL_MIN, TURNS, cell_bytes};
-pub use line::{FinishedMark, FlagLine, INLINE, Inline};
+pub use line::{FinishedNumber, FlagLine, INLINE, Inline};
 
 use crate::park::{Fencing, ParkingSpot};
 use crate::segment::JobSegment;
@@ -100,22 +101,22 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot or member.
     #[inline(always)]
-    pub fn line(&self, turn: usize, member: usize) -> &FlagLine {
+    pub fn flag_line(&self, turn: usize, member: usize) -> &FlagLine {
         self.check(turn, member);
         // SAFETY: inside the mapping, of which head and lines are allocated; aligned; zeroed memory
         // is a valid line, and all access goes through its atomics and its cell.
-        unsafe { self.at(self.layout.line(turn, member)).cast().as_ref() }
+        unsafe { self.at(self.layout.flag_line(turn, member)).cast().as_ref() }
     }
 
-    /// The mark of a member.
+    /// The finished number of a member.
     ///
     /// # Panics
     /// If there is no such member.
     #[inline(always)]
-    pub fn mark(&self, member: usize) -> &FinishedMark {
+    pub fn finished_number(&self, member: usize) -> &FinishedNumber {
         self.check(0, member);
         // SAFETY: as for the lines.
-        unsafe { self.at(self.layout.mark(member)).cast().as_ref() }
+        unsafe { self.at(self.layout.finished_number(member)).cast().as_ref() }
     }
 
     /// Address of the cell of a member in an operation slot. The cell of another member is backed
@@ -136,19 +137,20 @@ impl RawArea {
     /// If there is no such slot.
     #[inline(always)]
     pub fn fetch(&self, turn: usize, bytes: usize) {
-        let line = std::ptr::from_ref(self.line(turn, self.me)).cast();
+        let line = std::ptr::from_ref(self.flag_line(turn, self.me)).cast();
         crate::hint::fetch_for_writing(line, size_of::<FlagLine>() / 2);
         crate::hint::fetch_for_writing(self.cell(turn, self.me).as_ptr(), bytes);
     }
 
     /// Notes that this member waits for others to finish `operation`. The member must read their
-    /// marks after this call, and once more after it has announced that it parks.
+    /// finished numbers after this call, and once more after it has announced that it parks.
     pub fn await_finish(&self, operation: u64) {
         self.awaited().raise(operation);
     }
 
     /// Whether a member may wait for an operation that this member has just marked as finished,
-    /// where `before` is the previous value of its mark. If so, that member must be woken.
+    /// where `before` is the previous value of its finished number. If so, that member must be
+    /// woken.
     #[inline]
     pub fn is_awaited(&self, before: u64) -> bool {
         self.awaited().is_after(before, self.fencing)

@@ -12,7 +12,7 @@ use loom::thread::spawn;
 struct ModelTurn<const N: usize> {
     lines: [FlagLine; N],
     cells: [UnsafeCell<u64>; N],
-    marks: [FinishedMark; N],
+    finished_numbers: [FinishedNumber; N],
 }
 // SAFETY: the protocol under test orders the accesses to the cells; loom reports a violation.
 unsafe impl<const N: usize> Sync for ModelTurn<N> {}
@@ -22,18 +22,18 @@ impl<const N: usize> ModelTurn<N> {
         Arc::new(ModelTurn {
             lines: std::array::from_fn(|_| FlagLine::new()),
             cells: std::array::from_fn(|_| UnsafeCell::new(0)),
-            marks: std::array::from_fn(|_| FinishedMark::new()),
+            finished_numbers: std::array::from_fn(|_| FinishedNumber::new()),
         })
     }
 
     /// Writes `value` as member `me` for operation `s`, once all have finished the previous one.
     fn write(&self, me: usize, s: u64, value: u64) {
-        for mark in &self.marks {
-            until(|| mark.finished() >= s - 1);
+        for finished_number in &self.finished_numbers {
+            until(|| finished_number.finished() >= s - 1);
         }
         let line = &self.lines[me];
         line.set_word(value);
-        // SAFETY: the marks show that all have finished reading here.
+        // SAFETY: the finished numbers show that all have finished reading here.
         line.with_data_mut(|data| unsafe { (*data)[0] = value });
         // SAFETY: as above.
         self.cells[me].with_mut(|cell| unsafe { *cell = value });
@@ -44,7 +44,8 @@ impl<const N: usize> ModelTurn<N> {
     fn read(&self, member: usize, s: u64) -> u64 {
         let line = &self.lines[member];
         until(|| line.stamp() >= s << 24);
-        // SAFETY: published, and not overwritten before our mark announces that we have finished.
+        // SAFETY: published, and not overwritten before our finished number announces that we have
+        // finished.
         let data = line.with_data(|data| unsafe { (*data)[0] });
         // SAFETY: as above.
         let cell = self.cells[member].with(|cell| unsafe { *cell });
@@ -68,7 +69,7 @@ fn all_see_what_the_others_wrote_and_a_turn_can_be_used_again() {
                 turn.write(me, s, 10 * s + me as u64);
                 let peer = 1 - me;
                 assert_eq!(turn.read(peer, s), 10 * s + peer as u64);
-                turn.marks[me].set_finished(s);
+                turn.finished_numbers[me].set_finished(s);
             }
         };
         let theirs = turn.clone();
@@ -88,13 +89,17 @@ fn a_root_overwrites_only_what_all_have_read() {
             loom::thread::spawn(move || {
                 if turn.lines[0].stamp() == 1 << 24 {
                     assert_eq!(turn.read(0, 1), 7);
-                    turn.marks[me].set_finished(1);
+                    turn.finished_numbers[me].set_finished(1);
                 }
             })
         });
         turn.write(0, 1, 7);
-        turn.marks[0].set_finished(1);
-        if turn.marks.iter().all(|mark| mark.finished() == 1) {
+        turn.finished_numbers[0].set_finished(1);
+        if turn
+            .finished_numbers
+            .iter()
+            .all(|finished_number| finished_number.finished() == 1)
+        {
             turn.write(0, 2, 8);
         }
         for leaf in leaves {
@@ -104,15 +109,15 @@ fn a_root_overwrites_only_what_all_have_read() {
 }
 
 /// Two threads of one member complete two operations at once, in either order. A peer overwrites
-/// what they have read when the member's mark covers both operations. The mark reaches that value,
-/// and the reads of both threads happen before it.
+/// what they have read when the member's finished number covers both operations. The finished
+/// number reaches that value, and the reads of both threads happen before it.
 #[test]
-fn a_mark_covers_the_reads_of_all_threads() {
+fn finished_number_covers_reads_of_all_threads() {
     loom::model(|| {
         struct SharedModel {
             account: Completions,
             mode: ThreadMode,
-            mark: FinishedMark,
+            finished_number: FinishedNumber,
             cells: [UnsafeCell<u64>; 2],
         }
         // SAFETY: the protocol under test orders the accesses to the cells; loom reports a
@@ -121,19 +126,22 @@ fn a_mark_covers_the_reads_of_all_threads() {
         let shared = Arc::new(SharedModel {
             account: Completions::new(),
             mode: ThreadMode::new(),
-            mark: FinishedMark::new(),
+            finished_number: FinishedNumber::new(),
             cells: [UnsafeCell::new(1), UnsafeCell::new(2)],
         });
         let threads = [1, 2].map(|number: u64| {
             let shared = shared.clone();
             loom::thread::spawn(move || {
-                // SAFETY: the peer overwrites it only when the mark covers this operation.
+                // SAFETY: the peer overwrites it only when the finished number covers this
+                // operation.
                 let seen = shared.cells[number as usize - 1].with(|cell| unsafe { *cell });
                 assert_eq!(seen, number);
-                shared.account.complete(number, &shared.mark, &shared.mode);
+                shared
+                    .account
+                    .complete(number, &shared.finished_number, &shared.mode);
             })
         });
-        let finished = shared.mark.finished();
+        let finished = shared.finished_number.finished();
         for cell in &shared.cells[..finished as usize] {
             // SAFETY: as above.
             cell.with_mut(|cell| unsafe { *cell = 9 });
@@ -141,7 +149,13 @@ fn a_mark_covers_the_reads_of_all_threads() {
         for thread in threads {
             thread.join().expect("thread");
         }
-        assert_eq!((shared.mark.finished(), shared.account.all_up_to()), (2, 2));
+        assert_eq!(
+            (
+                shared.finished_number.finished(),
+                shared.account.all_up_to()
+            ),
+            (2, 2)
+        );
     });
 }
 
@@ -150,18 +164,21 @@ fn a_mark_covers_the_reads_of_all_threads() {
 #[test]
 fn what_one_thread_has_learned_another_may_rely_on() {
     loom::model(|| {
-        let (account, mark) = (Arc::new(Completions::new()), Arc::new(FinishedMark::new()));
+        let (account, finished_number) = (
+            Arc::new(Completions::new()),
+            Arc::new(FinishedNumber::new()),
+        );
         let cell = Arc::new(UnsafeCell::new(1u64));
-        let (theirs, read) = (mark.clone(), cell.clone());
+        let (theirs, read) = (finished_number.clone(), cell.clone());
         let peer = loom::thread::spawn(move || {
-            // SAFETY: it is overwritten only when the mark covers this operation.
+            // SAFETY: it is overwritten only when the finished number covers this operation.
             assert_eq!(read.with(|cell| unsafe { *cell }), 1);
             theirs.set_finished(1);
         });
         let learner = {
-            let (account, mark) = (account.clone(), mark.clone());
+            let (account, finished_number) = (account.clone(), finished_number.clone());
             loom::thread::spawn(move || {
-                until(|| mark.finished() == 1);
+                until(|| finished_number.finished() == 1);
                 account.raise_safe(1);
             })
         };
@@ -285,11 +302,11 @@ fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
 /// Two threads of one member wait, each for a different operation. A peer that finishes both wakes
 /// the member only if a thread may wait for it.
 #[test]
-fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
+fn waiting_member_is_woken_by_finished_numbers() {
     #[derive(Debug)]
     struct SharedModel {
         awaited: Awaited,
-        mark: FinishedMark,
+        finished_number: FinishedNumber,
         spot: ParkingSpot,
     }
     let mut model = loom::model::Builder::new();
@@ -297,13 +314,13 @@ fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
     model.check(|| {
         let shared = Arc::new(SharedModel {
             awaited: Awaited::default(),
-            mark: FinishedMark::new(),
+            finished_number: FinishedNumber::new(),
             spot: ParkingSpot::default(),
         });
         let waiters = [1, 2].map(|operation: u64| {
             let shared = shared.clone();
             spawn(move || {
-                let is_finished = || shared.mark.finished() >= operation;
+                let is_finished = || shared.finished_number.finished() >= operation;
                 shared.awaited.raise(operation);
                 while !is_finished() {
                     shared.spot.park(Fencing::Sender, None, is_finished);
@@ -311,7 +328,7 @@ fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
             })
         });
         for operation in 1..=2 {
-            shared.mark.set_finished(operation);
+            shared.finished_number.set_finished(operation);
             if shared.awaited.is_after(operation - 1, Fencing::Sender) {
                 shared.spot.wake_fenced();
             }

@@ -60,12 +60,12 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
         for s in 1..=OPERATIONS {
             let turn = s as usize % TURNS;
             if s > TURNS as u64 {
-                while (0..4).any(|m| area.mark(m).finished() < s - TURNS as u64) {
+                while (0..4).any(|m| area.finished_number(m).finished() < s - TURNS as u64) {
                     std::thread::yield_now();
                 }
             }
             let value = |member: usize| s * 10 + member as u64;
-            let line = area.line(turn, me);
+            let line = area.flag_line(turn, me);
             let (words, bytes) = ([value(me); INLINE / 8], area.cell_bytes());
             // SAFETY: all have finished the operation that used the slot before.
             line.with_data_mut(|data| unsafe { data.write(words) });
@@ -76,7 +76,7 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
             line.set_word(value(me));
             line.publish(s << 24);
             for member in (0..4).filter(|&m| m != me) {
-                let line = area.line(turn, member);
+                let line = area.flag_line(turn, member);
                 while line.stamp() < s << 24 {
                     std::thread::yield_now();
                 }
@@ -91,7 +91,7 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
                 };
                 assert_eq!((first, last), (value(member) as u8, value(member) as u8));
             }
-            area.mark(me).set_finished(s);
+            area.finished_number(me).set_finished(s);
         }
     };
     std::thread::scope(|scope| {
@@ -219,23 +219,23 @@ fn each_context_has_memory_of_its_own() {
         .collect();
     let member = |at: usize, me: usize| areas[at][me].as_ref().expect("room");
     for (at, &context) in contexts.iter().enumerate() {
-        member(at, 0).line(1, 0).set_word(context);
-        member(at, 0).line(1, 0).publish(1);
+        member(at, 0).flag_line(1, 0).set_word(context);
+        member(at, 0).flag_line(1, 0).publish(1);
     }
     for (at, &context) in contexts.iter().enumerate() {
-        let line = member(at, 1).line(1, 0);
+        let line = member(at, 1).flag_line(1, 0);
         assert_eq!((line.stamp(), line.word()), (1, context));
-        assert_eq!(member(at, 1).line(0, 0).stamp(), 0);
+        assert_eq!(member(at, 1).flag_line(0, 0).stamp(), 0);
     }
     drop(areas);
     assert_eq!(memory(&segment), before);
     // A later area does not see the contents of an earlier one.
     let again = open_all(&segment, contexts[5], &[0, 1]);
-    assert_eq!(again[1].as_ref().expect("room").line(1, 0).word(), 0);
+    assert_eq!(again[1].as_ref().expect("room").flag_line(1, 0).word(), 0);
 }
 
 #[test]
-fn where_there_are_no_areas_nobody_gets_one() {
+fn opens_none_when_areas_are_off() {
     let none = job(2, 0, 256 * MIB);
     let before = memory(&none);
     assert!(none.open_area(2, &[0, 1], 0).unwrap().is_none());
@@ -262,18 +262,20 @@ fn those_who_sleep_are_woken() {
             scope.spawn(move || {
                 let spot = &segment.block(me as u32).parking.0;
                 for s in 1..=500 {
-                    while area.line(0, 0).stamp() < s {
-                        spot.park(segment.fencing(), None, || area.line(0, 0).stamp() >= s);
+                    while area.flag_line(0, 0).stamp() < s {
+                        spot.park(segment.fencing(), None, || {
+                            area.flag_line(0, 0).stamp() >= s
+                        });
                     }
-                    area.mark(me).set_finished(s);
+                    area.finished_number(me).set_finished(s);
                     area.wake(0);
                 }
             });
         }
         let (area, spot) = (area(0), &segment.block(0).parking.0);
-        let finished = |s| (1..3).all(|member| area.mark(member).finished() >= s);
+        let finished = |s| (1..3).all(|member| area.finished_number(member).finished() >= s);
         for s in 1..=500 {
-            area.line(0, 0).publish(s);
+            area.flag_line(0, 0).publish(s);
             area.wake_all(1..3);
             while !finished(s) {
                 spot.park(segment.fencing(), None, || finished(s));
@@ -287,5 +289,5 @@ fn those_who_sleep_are_woken() {
 fn there_are_no_other_members() {
     let segment = job(2, MIB, 4 * MIB);
     let area = segment.open_area(2, &[0, 1], 0).expect("memory");
-    area.expect("room").line(0, 2);
+    area.expect("room").flag_line(0, 2);
 }

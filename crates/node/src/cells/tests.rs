@@ -5,7 +5,7 @@ fn marks(n: usize) -> Vec<AtomicU32> {
 }
 
 #[test]
-fn cells_come_home_by_mark_and_sweep() {
+fn marked_cells_are_swept_back_to_the_pool() {
     let m = marks(4);
     let mut pool = CellPool::new(&m[..], 0);
     let taken: Vec<u16> = (0..4).map(|_| pool.take(1, 4).expect("free")).collect();

@@ -48,7 +48,7 @@ fn a_settled_job_is_done_once_and_seen_whole() {
 }
 
 #[test]
-fn after_abandoning_nobody_touches_the_memory() {
+fn no_worker_touches_memory_after_abandoning() {
     loom::model(|| {
         let job = job();
         let theirs = job.clone();

@@ -1,5 +1,5 @@
-//! A message that both ranks copy: the division of the work (DESIGN.md, section 4, cooperative
-//! rendezvous).
+//! A message that both ranks copy: the division of the work (docs/design/house.md, section 4,
+//! cooperative rendezvous).
 //!
 //! The receiver takes pieces from the front, the sender from the back, until they meet. One word
 //! holds the progress of both, so each unit of the message is taken exactly once, and a side that

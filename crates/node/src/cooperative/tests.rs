@@ -60,7 +60,7 @@ fn a_reset_starts_anew() {
 }
 
 #[test]
-fn who_gives_up_has_answered_no() {
+fn giving_up_declines_the_offer() {
     let split = CooperativeCopy::new();
     assert!(!split.give_up(CopyEnd::Back));
     split.confirm(CopyEnd::Back, true);

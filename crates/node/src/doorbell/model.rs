@@ -7,7 +7,7 @@ use loom::sync::Arc;
 
 struct Shared {
     knocks: [AtomicU64; 1],
-    bell: Doorbell,
+    doorbell: Doorbell,
     ring: UnsafeCell<u32>,
     packet: UnsafeCell<u32>,
 }
@@ -19,7 +19,7 @@ fn knocks_and_doorbells_publish_what_came_before() {
     loom::model(|| {
         let shared = Arc::new(Shared {
             knocks: [AtomicU64::new(0)],
-            bell: Doorbell::new(),
+            doorbell: Doorbell::new(),
             ring: UnsafeCell::new(0),
             packet: UnsafeCell::new(0),
         });
@@ -30,7 +30,7 @@ fn knocks_and_doorbells_publish_what_came_before() {
             knock(&theirs.knocks, 5);
             // SAFETY: no thread reads it before the doorbell.
             theirs.packet.with_mut(|packet| unsafe { *packet = 2 });
-            theirs.bell.ring(1);
+            theirs.doorbell.ring(1);
         });
         let mut knocks = Knocks::new(&shared.knocks[..]);
         while !knocks.is_heard() {
@@ -41,7 +41,7 @@ fn knocks_and_doorbells_publish_what_came_before() {
         assert_eq!(heard, Some(5));
         // SAFETY: the sender has knocked.
         shared.ring.with(|ring| assert_eq!(unsafe { *ring }, 1));
-        while !shared.bell.has_rung(0) {
+        while !shared.doorbell.has_rung(0) {
             loom::thread::yield_now();
         }
         // SAFETY: the sender has rung the doorbell.

@@ -2,13 +2,13 @@ use super::*;
 
 #[test]
 fn a_doorbell_rings_until_its_position_is_reached() {
-    let bell = Doorbell::new();
-    assert!(!bell.has_rung(0));
-    bell.ring(3);
-    assert!(bell.has_rung(0) && bell.has_rung(2) && !bell.has_rung(3));
-    bell.ring(0x1_0002);
+    let doorbell = Doorbell::new();
+    assert!(!doorbell.has_rung(0));
+    doorbell.ring(3);
+    assert!(doorbell.has_rung(0) && doorbell.has_rung(2) && !doorbell.has_rung(3));
+    doorbell.ring(0x1_0002);
     assert!(
-        bell.has_rung(0xffff) && !bell.has_rung(0x1_0002),
+        doorbell.has_rung(0xffff) && !doorbell.has_rung(0x1_0002),
         "the low half counts"
     );
 }

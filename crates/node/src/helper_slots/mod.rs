@@ -42,7 +42,7 @@ impl HelperSlots {
     /// Releases a slot.
     pub fn release(&self) {
         let before = self.0.fetch_sub(1, Ordering::Relaxed);
-        debug_assert!(before > 0, "a token was given back that nobody had taken");
+        debug_assert!(before > 0, "released a helper slot that was not taken");
     }
 
     /// Slots taken right now.

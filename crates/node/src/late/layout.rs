@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! header, 24 bytes:     u64 MAGIC ("MICAlat" and the format's version, 1)
-//!                       u64 calls at sites that are not told of
+//!                       u64 calls at sites that are left out
 //!                       u32 number of sites
 //!                       u32 0
 //! each site, 74 bytes:  u64 address that the call returns to
@@ -56,14 +56,14 @@ const _: () = assert!(
 impl LateRecord {
     /// Encodes the record. Sites beyond the first [`SITES`](super::SITES) only count as left out.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let (told, left_out) = self.sites.split_at(self.sites.len().min(super::SITES));
+        let (recorded, left_out) = self.sites.split_at(self.sites.len().min(super::SITES));
         let left_out: u64 = left_out.iter().map(|site| site.counts.calls).sum();
         let mut bytes = Vec::new();
         bytes.extend(MAGIC.to_le_bytes());
         bytes.extend((self.calls_left_out + left_out).to_le_bytes());
-        bytes.extend((told.len() as u32).to_le_bytes());
+        bytes.extend((recorded.len() as u32).to_le_bytes());
         bytes.extend([0; 4]);
-        for site in told {
+        for site in recorded {
             site.write(&mut bytes);
         }
         bytes
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn record_decodes_as_encoded() {
         let table = LateRecord {
             sites: (0..20).map(|n| site(n, "tätig")).collect(),
             calls_left_out: 3,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused() {
+    fn refuses_bytes_of_another_format() {
         let bytes = LateRecord {
             sites: vec![site(5, "main")],
             calls_left_out: 0,

@@ -1,5 +1,5 @@
 //! Parking: a rank that has nothing to do sleeps in a futex until another rank sends to it
-//! (DESIGN.md, section 5).
+//! (docs/design/house.md, section 5).
 //!
 //! The protocol must not lose a wake-up: the waiter announces that it parks before its last check,
 //! and the sender checks for that announcement after it has published. Both are a store followed by

@@ -61,7 +61,7 @@ fn a_ready_rank_does_not_listen() {
 }
 
 #[test]
-fn a_listener_is_woken_by_its_bell_and_by_what_it_watches() {
+fn listener_is_woken_by_its_socket_and_by_watched_descriptors() {
     membarrier_register();
     for fencing in [Fencing::Sender, Fencing::Parker] {
         let socket = WakeSocket::new().expect("a socket");

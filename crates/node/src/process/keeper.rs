@@ -57,12 +57,12 @@ impl Keeper {
 
     /// Announces that a process group is gone.
     pub fn forget(&mut self, group: u32) {
-        let _ = tell(self.socket.as_raw_fd(), -(group as i32));
+        let _ = send_message(self.socket.as_raw_fd(), -(group as i32));
     }
 
     /// Ends the keeper: the launcher has ended the job itself.
     pub fn dismiss(&mut self) {
-        let _ = tell(self.socket.as_raw_fd(), FAREWELL);
+        let _ = send_message(self.socket.as_raw_fd(), FAREWELL);
         let options = libc::WEXITED | libc::__WCLONE;
         let _ = super::wait_id(libc::P_PID, self.pid as libc::id_t, options);
     }
@@ -79,7 +79,7 @@ impl AsFd for Keeper {
 /// launcher could be killed before it has announced the group.
 pub(super) fn announce(socket: i32) -> io::Result<()> {
     // SAFETY: getpgrp has no preconditions.
-    match tell(socket, unsafe { libc::getpgrp() }) {
+    match send_message(socket, unsafe { libc::getpgrp() }) {
         Err(error) => match error.raw_os_error() {
             // The keeper was killed.
             Some(libc::EPIPE | libc::ECONNRESET) => Ok(()),
@@ -89,7 +89,7 @@ pub(super) fn announce(socket: i32) -> io::Result<()> {
     }
 }
 
-fn tell(socket: i32, message: i32) -> io::Result<()> {
+fn send_message(socket: i32, message: i32) -> io::Result<()> {
     let message = message.to_ne_bytes();
     loop {
         let (start, length) = (message.as_ptr().cast(), message.len());

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_told() {
+    fn limits_are_read() {
         let (soft, hard) = limits(LimitResource::Descriptors).unwrap();
         assert!(soft.is_none_or(|soft| soft > 0));
         assert!(hard.is_none_or(|hard| soft.is_some_and(|soft| soft <= hard)));

@@ -125,11 +125,14 @@ fn a_ring_that_is_held_takes_control_but_no_messages() {
 }
 
 #[test]
-fn a_held_ring_is_full_of_control_at_some_time_as_any() {
+fn held_ring_fills_up_with_control_packets() {
     let storage = RingStorage::boxed();
     let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
     c.hold(true);
-    assert!(!p.is_held(), "it looks when it lacks room");
+    assert!(
+        !p.is_held(),
+        "the producer reads the credits when it lacks room"
+    );
     while p.push_inline(1, 0, 0, 0, 0, |_| ()) {}
     assert!(p.is_held());
     while pop_bytes(&mut c).is_some() {}

@@ -1,5 +1,5 @@
-//! The job segment: all memory that the ranks of a node share, in one anonymous memfd (DESIGN.md,
-//! section 3).
+//! The job segment: all memory that the ranks of a node share, in one anonymous memfd
+//! (docs/design/house.md, section 3).
 //!
 //! Nothing is named in a file system, so nothing is left behind however a job ends. The segment is
 //! sparse: address space is reserved for all pairs ([`Geometry`]), and memory is allocated when a

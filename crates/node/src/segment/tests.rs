@@ -187,7 +187,7 @@ fn an_answer_that_is_too_long_is_cut_between_characters() {
 }
 
 #[test]
-fn what_a_rank_tells_of_late_arrivals_is_read_by_others() {
+fn late_arrivals_of_a_rank_are_read_by_others() {
     use crate::late::{LateRecord, Site};
     let segment = job(3);
     let fd = segment.as_fd().try_clone_to_owned().expect("dup");
@@ -197,7 +197,7 @@ fn what_a_rank_tells_of_late_arrivals_is_read_by_others() {
         std::os::unix::fs::MetadataExt::blocks(&file.metadata().expect("fstat"))
     };
     let before = blocks();
-    assert_eq!(segment.late_table(1), None, "nothing told yet");
+    assert_eq!(segment.late_table(1), None, "nothing published yet");
     assert_eq!(blocks(), before, "to ask costs no memory");
     let table = |names: &[&str]| LateRecord {
         sites: names

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn quota_of_version_2_is_the_least_on_the_way_up() {
+    fn quota_of_version_2_is_the_least_of_all_ancestors() {
         let mounts = "30 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
         let read = files(&[
             ("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_from_near_to_far() {
+    fn levels_are_ordered_by_distance() {
         let here = place(0, 0, 0);
         assert_eq!(level_between(&here, &place(1, 0, 0)), Level::SharedCache);
         assert_eq!(level_between(&here, &place(2, 1, 0)), Level::Package);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_has_unknown_places() {
+    fn undescribed_machine_has_unknown_places() {
         let place = place_below(Path::new("/proc/self/fdinfo"), &CpuSet::from_cpus([0]));
         let only_unit = CorePlace {
             processing_unit: 0,

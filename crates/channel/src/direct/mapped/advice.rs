@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use super::buffers::{Advised, ForkAdvice, Hint, InChild, MigratedBuffers, MigratedRange, meet};
+use super::buffers::{
+    Advised, ForkAdvice, InChild, MigratedBuffers, MigratedRange, SlotHint, meet,
+};
 use super::eligibility::SkipReason;
 use super::extents::without;
 use super::hooks::{AdviceKind, copy_elsewhere};
@@ -20,7 +22,7 @@ impl MigratedBuffers {
     /// Whether some of `pages` may be migrated, according to the last census.
     pub fn has_migrated(&self, pages: &Range<usize>) -> bool {
         let after = |address: usize| {
-            let starts = |hint: &Hint| hint.addresses.start < address;
+            let starts = |hint: &SlotHint| hint.addresses.start < address;
             self.hints.partition_point(starts)
         };
         let next = after(pages.end);

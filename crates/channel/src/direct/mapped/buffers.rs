@@ -1,6 +1,6 @@
-//! The state of a rank's migrated buffers: what was found where, and how often each buffer was used.
-//! [`owner`](super::owner) exposes and migrates buffers, [`planning`](super::planning) decides what
-//! to move where, [`census`](super::census) finds out what lies where, and
+//! The state of a rank's migrated buffers: what was found where, and how often each buffer was
+//! used. [`owner`](super::owner) exposes and migrates buffers, [`planning`](super::planning)
+//! decides what to move where, [`census`](super::census) finds out what lies where, and
 //! [`advice`](super::advice) handles the program's advice.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(super) struct MigratedBuffers {
     /// The slots that were ever used: the first ones of the file.
     pub slots: Vec<FileSlot>,
     /// Ordered by address.
-    pub hints: Vec<Hint>,
+    pub hints: Vec<SlotHint>,
     /// Empty before the first use.
     pub counts: Vec<Count>,
     pub recalled: Vec<Option<Recalled>>,
@@ -67,7 +67,7 @@ impl FileSlot {
 
 /// Contiguous addresses that belonged to a slot at the last census.
 #[derive(Debug)]
-pub(super) struct Hint {
+pub(super) struct SlotHint {
     pub addresses: Range<usize>,
     pub slot: u32,
     pub anchor: u64,

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::buffers::{FileSlot, Hint, MigratedBuffers, MigratedRange, extents};
+use super::buffers::{FileSlot, MigratedBuffers, MigratedRange, SlotHint, extents};
 use super::eligibility::{ProcessStatus, SkipReason};
 use super::extents::{gone, union, without};
 use mica_node::procmap::{MappedArea, ProcMap};
@@ -138,7 +138,7 @@ impl MigratedBuffers {
                 {
                     last.addresses.end = place.addresses.end;
                 }
-                _ => self.hints.push(Hint {
+                _ => self.hints.push(SlotHint {
                     addresses: place.addresses.clone(),
                     slot: place.slot,
                     anchor: place.anchor(),
@@ -161,7 +161,7 @@ impl MigratedBuffers {
     /// Whether some of what the last census found is no longer there, or could not be given back
     /// yet. Costs one query for each migrated area, however many other areas there are.
     pub fn has_lost_some(&self) -> bool {
-        let is_gone = |hint: &Hint| {
+        let is_gone = |hint: &SlotHint| {
             let mut at = hint.addresses.start;
             while at < hint.addresses.end {
                 let area = self.maps.at(at).ok().flatten();

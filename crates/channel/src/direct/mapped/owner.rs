@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use super::buffers::{Count, Hint, Lent, MigratedBuffers, MigratedRange, Recalled, extents, meet};
+use super::buffers::{
+    Count, Lent, MigratedBuffers, MigratedRange, Recalled, SlotHint, extents, meet,
+};
 use super::eligibility::{self, MappedFiles, SkipReason};
 use super::migration::{self, Backing, SignalsBlocked};
 use super::origin::MallocBlocks;
@@ -243,7 +245,7 @@ impl MigratedBuffers {
         self.hint(address).is_some()
     }
 
-    fn hint(&self, address: usize) -> Option<&Hint> {
+    fn hint(&self, address: usize) -> Option<&SlotHint> {
         let next = self.hints.partition_point(|h| h.addresses.start <= address);
         let last = self.hints.get(next.checked_sub(1)?)?;
         last.addresses.contains(&address).then_some(last)
@@ -301,7 +303,7 @@ impl MigratedBuffers {
     /// Whether the page at `head` is the first one of a block, and lies before `place` in the slot
     /// as well.
     pub fn is_head_of(&self, head: usize, place: &MigratedRange) -> bool {
-        let is_beside = |hint: &Hint| hint.slot == place.slot && hint.anchor == place.anchor();
+        let is_beside = |hint: &SlotHint| hint.slot == place.slot && hint.anchor == place.anchor();
         self.heads.contains(&head) && self.hint(head).is_some_and(is_beside)
     }
 

@@ -76,7 +76,7 @@ pub(super) fn start() -> Result<(), SkipReason> {
         let _helper = HelperThread::new();
         // SYNC running: a thread that sees this store sees the count of helpers.
         PROCESS.store(std::process::id(), Ordering::Release);
-        look_after()
+        reclaim_until_alone()
     });
     drop(blocked);
     spawned.map_err(|_| SkipReason::NoHelper)?;
@@ -96,12 +96,12 @@ pub(super) fn nudge() {
 }
 
 /// Checks for memory to give back, until no other thread is left.
-fn look_after() {
+fn reclaim_until_alone() {
     let mut known = None;
     let mut pause = SHORT;
     loop {
         let nudges = NUDGES.load(Ordering::Relaxed);
-        let now = look();
+        let now = sweep_owners();
         if is_left_alone() {
             return;
         }
@@ -144,7 +144,7 @@ struct Seen {
 }
 
 /// Gives back memory that is no longer mapped.
-fn look() -> Seen {
+fn sweep_owners() -> Seen {
     let mut owners = OWNERS.lock();
     let mut seen = Seen { bytes: 0, moves: 0 };
     for owner in &mut owners.list {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum NoDevice {
     /// Another engine was requested.
-    #[error("no DSA device was looked for")]
+    #[error("DSA devices were not searched for")]
     NotLookedFor,
     /// The machine has no DSA, or no queue is set up.
     #[error("no enabled work queue of type user in {directory} (see accel-config)")]

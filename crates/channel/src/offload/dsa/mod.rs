@@ -235,7 +235,7 @@ impl CopyEngine for DsaEngine {
 }
 
 impl Driver for Device {
-    fn look(&self, job: &Arc<OffloadJob>) {
+    fn poll(&self, job: &Arc<OffloadJob>) {
         self.feeder().advance(Some(job));
     }
 

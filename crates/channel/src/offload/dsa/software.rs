@@ -122,11 +122,11 @@ impl Portal for Software {
             return Submission::Refused;
         }
         let mut queue = self.shared.queue.lock().unwrap();
-        let told_full = self
+        let reports_full = self
             .behaviour
             .full_every
             .is_some_and(|n| self.submissions.is_multiple_of(n));
-        if told_full || queue.len() >= self.behaviour.entries {
+        if reports_full || queue.len() >= self.behaviour.entries {
             return Submission::Full;
         }
         let (_, _, size, completion) = descriptor.fields();

@@ -200,11 +200,11 @@ fn scattered_messages_keep_their_order() {
             for (j, to) in shapes().iter().enumerate() {
                 let data = pattern(bytes, i * 3 + j);
                 from.unpack(0, &data);
-                for way in 0..3 {
+                for direction in 0..3 {
                     crate::memory::fill(&to.region(), 0, to.len());
                     let (from, to) = (from.clone(), to.clone());
                     let (there, back) = (as_peer(&from), to.clone());
-                    let job = match way {
+                    let job = match direction {
                         0 => CopyJob::copy(from, to, bytes),
                         1 => CopyJob::read(there, to, bytes),
                         _ => CopyJob::write(from, as_peer(&to), bytes),
@@ -212,7 +212,7 @@ fn scattered_messages_keep_their_order() {
                     engine.run(job).expect("own memory");
                     let mut got = vec![0; bytes];
                     back.pack(0, &mut got);
-                    assert!(got == data, "{} {i} {j} {way}", engine.name());
+                    assert!(got == data, "{} {i} {j} {direction}", engine.name());
                 }
             }
         }
@@ -317,7 +317,7 @@ fn several_threads_wait_for_their_jobs() {
 }
 
 #[test]
-fn the_inline_engine_copies_one_chunk_a_look() {
+fn inline_engine_copies_one_chunk_per_poll() {
     let bytes = 5 * CHUNK + 1;
     let ((from, data), to) = (source(bytes, 0), Guarded::new(bytes));
     let cookie = InlineEngine::new().start(CopyJob::copy(from, to.view(), bytes));
@@ -409,8 +409,8 @@ fn what_the_kernel_refuses_fails_and_touches_nothing_later() {
             drop(cookie);
             assert!(to.content() == now);
         }
-        let nobody = PeerMemory::contiguous(0x7fff_fff0, 4096, bytes);
-        let error = engine.run(CopyJob::read(nobody, to.view(), bytes));
+        let unmapped = PeerMemory::contiguous(0x7fff_fff0, 4096, bytes);
+        let error = engine.run(CopyJob::read(unmapped, to.view(), bytes));
         let text = error.expect_err("no such process").to_string();
         assert!(
             text.contains("process 2147483632") && text.contains(&bytes.to_string()),

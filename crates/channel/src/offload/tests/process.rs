@@ -6,9 +6,9 @@ use std::sync::{Condvar, Mutex};
 
 /// Counts the calls of `notify`, and wakes the test.
 #[derive(Default)]
-struct Bell(Mutex<usize>, Condvar);
+struct JobCounter(Mutex<usize>, Condvar);
 
-impl Bell {
+impl JobCounter {
     fn ring(&self) {
         *self.0.lock().unwrap() += 1;
         self.1.notify_all();
@@ -21,10 +21,10 @@ impl Bell {
 }
 
 #[test]
-fn a_helper_finishes_alone_and_tells() {
+fn helper_finishes_alone_and_notifies() {
     for with_device in [false, true] {
-        let bell = Arc::new(Bell::default());
-        let theirs = Arc::clone(&bell);
+        let jobs = Arc::new(JobCounter::default());
+        let theirs = Arc::clone(&jobs);
         let setup = Setup {
             notify: Some(Arc::new(move || theirs.ring())),
             ..setup(1)
@@ -45,11 +45,11 @@ fn a_helper_finishes_alone_and_tells() {
             let cookie = engine.start(CopyJob::copy(from, to.view(), bytes));
             assert!(cookie.is_self_driven());
             // The cookie is polled only after `notify` was called.
-            bell.wait_for(round);
+            jobs.wait_for(round);
             assert_eq!(cookie.check(), JobProgress::Done);
             assert!(to.content() == data);
         }
-        assert_eq!(*bell.0.lock().unwrap(), 20, "once for each job");
+        assert_eq!(*jobs.0.lock().unwrap(), 20, "once for each job");
     }
 }
 
