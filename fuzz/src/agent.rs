@@ -19,8 +19,8 @@ pub fn run(bytes: &[u8]) {
                 && job.is_sound()
             {
                 // What code that indexes a valid job relies on.
-                for (&rank, &section) in job.members.iter().zip(&job.section_of) {
-                    assert!(rank < job.size && (section as usize) < job.sections.len());
+                for (&rank, &section) in job.members.iter().zip(&job.programs.section_of) {
+                    assert!(rank < job.size && (section as usize) < job.programs.sections.len());
                 }
             }
         }

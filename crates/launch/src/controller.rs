@@ -81,9 +81,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError> {
     let signals = take_signals()?;
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
-    let addresses = head_addresses(nodes, options.interface.as_deref(), &all)?;
+    let addresses = head_addresses(nodes, options.hosts.interface.as_deref(), &all)?;
     let secret = Secret::new().map_err(doing("cannot make a secret"))?;
-    let door = AgentListener::open(&addresses, options.ports, secret, nodes.nodes.len());
+    let door = AgentListener::open(&addresses, options.hosts.ports, secret, nodes.nodes.len());
     let door = door.map_err(doing("cannot listen for agents"))?;
     let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
     let now = Instant::now();
@@ -106,7 +106,7 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
         ending: None,
         kill_at: None,
         give_up_at: None,
-        start_by: Some(now + START_FACTOR * options.host_timeout),
+        start_by: Some(now + START_FACTOR * options.hosts.timeout),
         timeout_at: options.timeout.map(|time| now + time),
         report_at: options.hang_report.map(|time| now + time),
         reservation: Reservation::default(),
@@ -369,7 +369,7 @@ impl Controller<'_> {
         let mut heard = link.receive(&mut messages);
         link.beat(&Down::Beat);
         if heard.is_ok() {
-            heard = link.check(self.options.host_timeout);
+            heard = link.check(self.options.hosts.timeout);
         }
         for message in messages {
             self.on_message(node, message);
@@ -606,7 +606,7 @@ impl Controller<'_> {
             _ if self.ending.is_some() => {
                 let now = Instant::now();
                 self.kill_at = Some(now);
-                self.give_up_at = Some(now + self.options.host_timeout);
+                self.give_up_at = Some(now + self.options.hosts.timeout);
             }
             _ => {
                 let name = signal_name(number);
@@ -709,7 +709,7 @@ impl Controller<'_> {
         self.start_by = None;
         self.door.close();
         self.kill_at = Some(now + self.options.grace);
-        self.give_up_at = Some(now + self.options.grace + self.options.host_timeout);
+        self.give_up_at = Some(now + self.options.grace + self.options.hosts.timeout);
         if self.nodes.iter().any(AgentNode::is_awaited) {
             // Nothing runs yet. Agents that have connected see the end of the connection, and exit.
             self.nodes

@@ -52,7 +52,7 @@ pub fn for_agents(launcher: AgentLauncher) -> Vec<(OsString, OsString)> {
 /// Sets the environment of a rank's command: what it inherits here, what the controller sent of its
 /// own, and what the command line sets.
 pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
-    let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
+    let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
     if *inherit != Inherit::All {
         command.env_clear();
         let own = std::env::vars_os().filter(|(name, _)| inherit.takes(name));
@@ -64,8 +64,12 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
             command.env_remove(&name);
         }
     }
-    let sent = job.inherited.iter().filter(|(name, _)| inherit.takes(name));
-    let given = job.environment.iter().chain(&section.environment);
+    let sent = job
+        .programs
+        .inherited
+        .iter()
+        .filter(|(name, _)| inherit.takes(name));
+    let given = job.programs.environment.iter().chain(&section.environment);
     for (name, value) in sent.chain(given) {
         command.env(name, value);
     }
@@ -73,18 +77,26 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
 
 /// Whether [`apply`] gives the rank this variable.
 pub fn is_given(job: &NodeJob, section: &ProgramSection, name: &str) -> bool {
-    let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
-    let given = job.environment.iter().chain(&section.environment);
-    let here =
-        job.inherited.iter().any(|(known, _)| known == name) || std::env::var_os(name).is_some();
+    let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
+    let given = job.programs.environment.iter().chain(&section.environment);
+    let here = job
+        .programs
+        .inherited
+        .iter()
+        .any(|(known, _)| known == name)
+        || std::env::var_os(name).is_some();
     given.into_iter().any(|(known, _)| known == name) || (inherit.takes(OsStr::new(name)) && here)
 }
 
 /// The value that [`apply`] gives the rank for a variable.
 pub fn value(job: &NodeJob, section: &ProgramSection, name: &str) -> Option<OsString> {
-    let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
-    let given = job.environment.iter().chain(&section.environment);
-    let sent = job.inherited.iter().filter(|(name, _)| inherit.takes(name));
+    let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
+    let given = job.programs.environment.iter().chain(&section.environment);
+    let sent = job
+        .programs
+        .inherited
+        .iter()
+        .filter(|(name, _)| inherit.takes(name));
     let mut set = sent.chain(given).rev();
     let set = set.find(|(known, _)| known == name);
     let own = || std::env::var_os(name).filter(|_| inherit.takes(OsStr::new(name)));

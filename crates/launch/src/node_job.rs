@@ -26,14 +26,37 @@ const NET: &str = "MICA_NET";
 pub struct NodeJob {
     /// The name of this host in the job.
     pub host: String,
+    /// Number of this node in the job.
+    pub node: u32,
+    /// Identifies this job among others that have ranks on the same hosts.
+    pub name: String,
     /// Ranks on all nodes.
     pub size: u32,
     /// The ranks on this node, in ascending order.
     pub members: Vec<u32>,
-    /// Number in `sections` of each of them.
-    pub section_of: Vec<u32>,
+    /// What the ranks run.
+    pub programs: NodePrograms,
+    /// Where their output goes and their input comes from.
+    pub streams: NodeStreams,
+    /// Which cores they run on.
+    pub cores: NodeCores,
+    /// What is reported about them.
+    pub reports: NodeReports,
+    /// How they find ranks on other nodes.
+    pub network: NodeNetwork,
+    /// Time between asking ranks to end and killing them.
+    pub grace: Duration,
+    /// The controller is lost when it is silent for this long.
+    pub host_timeout: Duration,
+}
+
+/// The programs of a node's ranks and their environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodePrograms {
     /// The programs of the job.
     pub sections: Vec<ProgramSection>,
+    /// Number in `sections` of each of them.
+    pub section_of: Vec<u32>,
     /// The environment of all ranks; that of the sections is applied after it.
     pub environment: Vec<(OsString, OsString)>,
     /// The controller's own environment, for ranks that inherit it.
@@ -43,45 +66,57 @@ pub struct NodeJob {
     pub inherit: Inherit,
     /// The working directory of programs that name none; `None` for that of this process.
     pub directory: Option<OsString>,
+    /// Commands that ranks' programs are started under.
+    pub tools: Vec<Tool>,
+}
+
+/// Output and input of a node's ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeStreams {
     /// Labels and files for output.
     pub output: OutputRules,
     /// The ranks that get standard input.
     pub input: RankSet,
-    /// Commands that ranks' programs are started under.
-    pub tools: Vec<Tool>,
     /// Standard output and standard error lead to the same file, and remain one stream.
     pub one_stream: bool,
-    /// Say what is started.
-    pub verbose: bool,
-    /// Time between asking ranks to end and killing them.
-    pub grace: Duration,
-    /// Say what each rank is bound to.
-    pub report_bindings: bool,
+}
+
+/// The cores of a node's ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeCores {
     /// Where ranks run.
     pub binding: Binding,
     /// Cores of each rank, by section.
     pub widths: Widths,
     /// The processors of this machine that the controller grants; `None`: this process finds out.
     pub grant: Option<Grant>,
-    /// Number of this node in the job.
-    pub node: u32,
     /// All ranks of the job on this machine: several virtual nodes share its cores.
     pub machine_ranks: u32,
     /// The index, among these, of the first one on this node.
     pub machine_first: u32,
+}
+
+/// What mpiexec reports about a node's ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeReports {
+    /// Say what is started.
+    pub verbose: bool,
+    /// Say what each rank is bound to.
+    pub report_bindings: bool,
     /// Report what the ranks sent, after they have ended.
     pub traffic: bool,
     /// Report the late arrivals that they counted.
     pub late: bool,
+}
+
+/// How a node's ranks reach those of other nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeNetwork {
     /// Ranks need a process manager (PMI) to exchange addresses.
     pub pmi: bool,
-    /// Identifies this job among others that have ranks on the same hosts.
-    pub name: String,
     /// The interface that ranks shall use: its name, or "" for the one by which the controller is
     /// reached.
     pub interface: Option<String>,
-    /// The controller is lost when it is silent for this long.
-    pub host_timeout: Duration,
 }
 
 impl NodeJob {
@@ -100,43 +135,53 @@ impl NodeJob {
             .collect();
         NodeJob {
             host: host_name(),
-            size: section_of.len() as u32,
-            section_of: members
-                .iter()
-                .map(|&rank| section_of[rank as usize])
-                .collect(),
-            sections: options.sections.clone(),
-            environment: environment(options),
-            inherited: Vec::new(),
-            inherit: options.inherit.clone(),
-            directory: None,
-            output: options.output.clone(),
-            input: options.input.clone(),
-            tools: options.tools.clone(),
-            one_stream: is_one_file(),
-            verbose: options.verbose,
-            grace: options.grace,
-            report_bindings: options.report_bindings,
-            binding: options.binding.clone(),
-            widths: Widths::of(options),
-            grant: None,
             node: 0,
-            machine_ranks: members.len() as u32,
-            machine_first: 0,
-            traffic: false,
-            late: false,
-            // Over a network, even on one node, ranks must exchange addresses.
-            pmi: options.sets(NET, "loopback"),
             name: job_name().to_owned(),
-            interface: None,
-            host_timeout: options.host_timeout,
+            size: section_of.len() as u32,
+            programs: NodePrograms {
+                section_of: members
+                    .iter()
+                    .map(|&rank| section_of[rank as usize])
+                    .collect(),
+                sections: options.sections.clone(),
+                environment: environment(options),
+                inherited: Vec::new(),
+                inherit: options.inherit.clone(),
+                directory: None,
+                tools: options.tools.clone(),
+            },
+            streams: NodeStreams {
+                output: options.output.clone(),
+                input: options.input.clone(),
+                one_stream: is_one_file(),
+            },
+            cores: NodeCores {
+                binding: options.binding.clone(),
+                widths: Widths::of(options),
+                grant: None,
+                machine_ranks: members.len() as u32,
+                machine_first: 0,
+            },
+            reports: NodeReports {
+                verbose: options.verbose,
+                report_bindings: options.report_bindings,
+                traffic: false,
+                late: false,
+            },
+            network: NodeNetwork {
+                // Over a network, even on one node, ranks must exchange addresses.
+                pmi: options.sets(NET, "loopback"),
+                interface: None,
+            },
+            grace: options.grace,
+            host_timeout: options.hosts.timeout,
             members,
         }
     }
 
     /// Whether a rank gets standard input.
     pub fn takes_input(&self, rank: u32) -> bool {
-        self.input.contains(rank)
+        self.streams.input.contains(rank)
     }
 
     /// The rank that output patterns are filled in for.
@@ -151,22 +196,27 @@ impl NodeJob {
 
     /// Whether the fields are consistent, so that no index into them is out of range.
     pub fn is_sound(&self) -> bool {
-        let sections = self.sections.len() as u32;
-        self.members.len() == self.section_of.len()
+        let sections = self.programs.sections.len() as u32;
+        self.members.len() == self.programs.section_of.len()
             && !self.members.is_empty()
             && self.members.is_sorted_by(|a, b| a < b)
             && self.members.iter().all(|&rank| rank < self.size)
-            && self.section_of.iter().all(|&number| number < sections)
-            && self.sections.iter().all(|s| !s.command.is_empty())
-            && self.widths.are_for(self.sections.len())
-            && self.machine_first as usize + self.members.len() <= self.machine_ranks as usize
+            && self
+                .programs
+                .section_of
+                .iter()
+                .all(|&number| number < sections)
+            && self.programs.sections.iter().all(|s| !s.command.is_empty())
+            && self.cores.widths.are_for(self.programs.sections.len())
+            && self.cores.machine_first as usize + self.members.len()
+                <= self.cores.machine_ranks as usize
     }
 }
 
 /// The environment that the command line gives to all ranks, and what its other options add to it.
 fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
-    if let Some((low, high)) = options.ports {
+    if let Some((low, high)) = options.hosts.ports {
         // Variables of libfabric; what the user sets comes after them and wins.
         let names = [
             ("FI_TCP_PORT_LOW_RANGE", low),
@@ -213,8 +263,8 @@ mod tests {
     #[test]
     fn a_part_knows_its_programs() {
         let job = job();
-        assert_eq!((job.size, &job.section_of[..]), (5, &[0, 1][..]));
-        assert_eq!(job.sections[1].command, ["c"]);
+        assert_eq!((job.size, &job.programs.section_of[..]), (5, &[0, 1][..]));
+        assert_eq!(job.programs.sections[1].command, ["c"]);
         assert!(job.takes_input(1) && !job.takes_input(4) && job.is_sound());
     }
 }

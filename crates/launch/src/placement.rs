@@ -102,20 +102,22 @@ fn place_ranks(
     options: &mut JobOptions,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
-    let mut named = options.hosts.clone();
-    if let (true, Some(path)) = (named.is_empty(), &options.host_file) {
+    let mut named = options.hosts.named.clone();
+    if let (true, Some(path)) = (named.is_empty(), &options.hosts.file) {
         named = hosts::read_file(path)?;
     }
     if named.is_empty() {
         return place_unnamed(options, variable);
     }
     let all_here = named.iter().all(|host| is_this_machine(&host.name));
-    if all_here && options.launcher != Some(AgentLauncher::Fork) && options.launcher_exec.is_none()
+    if all_here
+        && options.hosts.launcher != Some(AgentLauncher::Fork)
+        && options.hosts.launcher_exec.is_none()
     {
         count_ranks(options, &hosts::merge(named));
         return Ok(Placement::Here);
     }
-    let launcher = options.launcher.unwrap_or(AgentLauncher::Ssh);
+    let launcher = options.hosts.launcher.unwrap_or(AgentLauncher::Ssh);
     Ok(on_hosts(options, named, launcher))
 }
 
@@ -124,7 +126,7 @@ fn place_unnamed(
     options: &mut JobOptions,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
-    let launcher = options.launcher;
+    let launcher = options.hosts.launcher;
     let count = variable("MICA_VIRTUAL_NODES").filter(|text| !matches!(text.as_str(), "" | "0"));
     if let (Some(text), None | Some(AgentLauncher::Fork)) = (count, launcher) {
         let count = text
@@ -132,7 +134,7 @@ fn place_unnamed(
             .ok()
             .filter(|count| (1..=65536).contains(count));
         let count: usize = count.ok_or(PlacementError::Virtual(text))?;
-        if let Some(per_host) = options.per_host {
+        if let Some(per_host) = options.hosts.per_host {
             count_by(options, count * per_host);
         }
         let (hosts, members) = hosts::virtual_nodes(count, options.ranks());
@@ -157,7 +159,7 @@ fn place_unnamed(
             Ok(on_hosts(options, vec![this], AgentLauncher::Fork))
         }
         (None | Some(AgentLauncher::Ssh), _) => {
-            count_by(options, options.per_host.unwrap_or(1));
+            count_by(options, options.hosts.per_host.unwrap_or(1));
             Ok(Placement::Here)
         }
     }
@@ -165,7 +167,7 @@ fn place_unnamed(
 
 /// A job of one program without `-n` has as many ranks as its hosts have slots.
 fn count_ranks(options: &mut JobOptions, hosts: &[Host]) {
-    count_by(options, hosts::default_ranks(hosts, options.per_host));
+    count_by(options, hosts::default_ranks(hosts, options.hosts.per_host));
 }
 
 fn count_by(options: &mut JobOptions, ranks: usize) {
@@ -179,7 +181,7 @@ fn count_by(options: &mut JobOptions, ranks: usize) {
 fn on_hosts(options: &mut JobOptions, named: Vec<Host>, launcher: AgentLauncher) -> Placement {
     let hosts = hosts::merge(named);
     count_ranks(options, &hosts);
-    let members = hosts::assign(&hosts, options.ranks(), options.per_host);
+    let members = hosts::assign(&hosts, options.ranks(), options.hosts.per_host);
     nodes(launcher, hosts, members)
 }
 

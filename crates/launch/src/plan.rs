@@ -85,7 +85,7 @@ struct RankPlacement {
 
 impl RankPlacement {
     fn unbound(machine: &Machine, job: &NodeJob, need: usize, why: String) -> RankPlacement {
-        let widths = vec![1; job.machine_ranks as usize];
+        let widths = vec![1; job.cores.machine_ranks as usize];
         RankPlacement {
             slots: map_wide(machine, &request(BindTo::None, job, &widths, None)),
             unbound: Some(why),
@@ -107,10 +107,10 @@ fn request<'a>(
     within: Option<&'a CpuSet>,
 ) -> MapRequest<'a> {
     MapRequest {
-        by: job.binding.map.unwrap_or(bind.usual_order()),
+        by: job.cores.binding.map.unwrap_or(bind.usual_order()),
         bind,
         widths,
-        objects: job.binding.objects.unwrap_or(1),
+        objects: job.cores.binding.objects.unwrap_or(1),
         within,
     }
 }
@@ -128,7 +128,7 @@ impl<'a> NodePlan<'a> {
                 Reservation::default(),
             ));
         }
-        if let Some(grant) = &job.grant {
+        if let Some(grant) = &job.cores.grant {
             let decision = granted(&machine, job, grant)?;
             return Ok(NodePlan::of(
                 &machine,
@@ -154,16 +154,19 @@ impl<'a> NodePlan<'a> {
             None => decision,
         };
         // Virtual nodes share the machine: each takes its part of the places for all their ranks.
-        let (count, first) = (job.machine_ranks as usize, job.machine_first as usize);
-        let first = if job.grant.is_some() { 0 } else { first };
-        let here = job.members.iter().zip(&job.section_of);
+        let (count, first) = (
+            job.cores.machine_ranks as usize,
+            job.cores.machine_first as usize,
+        );
+        let first = if job.cores.grant.is_some() { 0 } else { first };
+        let here = job.members.iter().zip(&job.programs.section_of);
         let slots = decision.slots.into_iter().skip(first);
         let ranks = here.zip(slots).map(|((&rank, &number), mut slot)| {
             // The processors of a synthetic machine do not exist on this one.
             let described = machine.is_synthetic().then(|| slot.cpus.take()).flatten();
             RankPlan {
                 rank,
-                section: &job.sections[number as usize],
+                section: &job.programs.sections[number as usize],
                 section_number: number,
                 slot,
                 described,
@@ -176,7 +179,9 @@ impl<'a> NodePlan<'a> {
             available_cores: share.max(1),
             synthetic: machine.is_synthetic(),
             is_refusal: is_refused
-                || decision.unbound.is_some() && job.widths.asked && job.binding.bind.is_none(),
+                || decision.unbound.is_some()
+                    && job.cores.widths.asked
+                    && job.cores.binding.bind.is_none(),
             unbound: decision.unbound,
             reservation,
         }
@@ -206,7 +211,10 @@ impl<'a> NodePlan<'a> {
     /// The message about bindings without `-v`: all bindings, if the user asked for them, or that
     /// ranks could not be bound.
     pub fn notice(&self, job: &NodeJob) -> String {
-        match (&self.unbound, job.report_bindings && !job.verbose) {
+        match (
+            &self.unbound,
+            job.reports.report_bindings && !job.reports.verbose,
+        ) {
             (_, true) => self.lines(false),
             (Some(why), false) if self.is_refusal => {
                 format!("mpiexec: ranks are not bound: {why}\n")
@@ -274,7 +282,7 @@ fn refusal(machine: &Machine, bind: bool) -> Option<String> {
 /// Decides on the placement, and reserves its processors for as long as the reservation lives.
 fn reserve(machine: &Machine, job: &NodeJob) -> Result<(RankPlacement, Reservation), PlanError> {
     let all = CpuSet::from_cpus(machine.units().iter().map(|unit| unit.os_index));
-    let shared = job.machine_ranks as usize > job.members.len();
+    let shared = job.cores.machine_ranks as usize > job.members.len();
     for attempt in 1..=ATTEMPTS {
         let circumstances = Circumstances {
             // Several nodes on a machine that is not the controller's: each plans for all of them,
@@ -302,7 +310,7 @@ fn reserve(machine: &Machine, job: &NodeJob) -> Result<(RankPlacement, Reservati
         match Reservation::bound(&free) {
             Ok(Some(reservation)) => return Ok((decision, reservation)),
             Ok(None) if attempt < ATTEMPTS => {}
-            Ok(None) if job.binding.bind.is_none() => {
+            Ok(None) if job.cores.binding.bind.is_none() => {
                 let why = "other jobs of this node started at the same time".to_owned();
                 let decision = RankPlacement::unbound(machine, job, decision.need, why);
                 return Ok((decision, Reservation::default()));
@@ -367,11 +375,12 @@ fn decide(
     job: &NodeJob,
     circumstances: &Circumstances,
 ) -> Result<RankPlacement, PlanError> {
-    let count = job.machine_ranks as usize;
+    let count = job.cores.machine_ranks as usize;
     let widths = |by_section: &[usize]| {
         let mut widths: Vec<usize> = Vec::with_capacity(count);
         let most = by_section.iter().copied().max().unwrap_or(1);
         let own = job
+            .programs
             .section_of
             .iter()
             .map(|&number| by_section[number as usize]);
@@ -381,7 +390,10 @@ fn decide(
         }
         widths
     };
-    let (sure, roomy) = (widths(&job.widths.sure), widths(&job.widths.roomy));
+    let (sure, roomy) = (
+        widths(&job.cores.widths.sure),
+        widths(&job.cores.widths.roomy),
+    );
     let need: usize = sure.iter().sum();
     let bound = |bind: BindTo, widths: &[usize], free: Option<&CpuSet>| RankPlacement {
         slots: map_wide(machine, &request(bind, job, widths, free)),
@@ -390,7 +402,7 @@ fn decide(
     };
     let free = free_processors(machine, &circumstances.occupied);
     let free_cores = first_threads(machine, &free).len();
-    match &job.binding.bind {
+    match &job.cores.binding.bind {
         Some(Bind::User(sets)) => return bound_by_user(machine, count, sets),
         Some(Bind::To(BindTo::None)) => {
             let why = "-bind-to none".to_owned();

@@ -356,7 +356,9 @@ impl<'a> RankProcesses<'a> {
     fn waits_for(&self, index: usize) -> Option<String> {
         let rank = self.plan.ranks[index].rank;
         match self.segment.rank_state(rank) {
-            RankState::Absent if self.job.pmi => Some("waits in MPI_Init for other ranks".into()),
+            RankState::Absent if self.job.network.pmi => {
+                Some("waits in MPI_Init for other ranks".into())
+            }
             RankState::Absent => Some("is in a program of another MPI library".into()),
             _ => self.segment.wait_report(rank),
         }

@@ -135,7 +135,7 @@ pub fn run_part(
         Ok(plan) => plan,
         Err(error) => return Ok(master.fail(crate::INTERNAL, error.to_string())),
     };
-    if node.verbose {
+    if node.reports.verbose {
         master.say(plan.describe());
     }
     let notice = plan.notice(node);
@@ -150,10 +150,10 @@ pub fn run_part(
     if let Err(error) = job.run(Connect::Pipes) {
         return Ok(job.master.fail(error.status(), error.to_string()));
     }
-    let counters = node.traffic.then(|| job.ranks.counters());
+    let counters = node.reports.traffic.then(|| job.ranks.counters());
     job.master.tell(&Up::Done {
         counters: counters.unwrap_or_default(),
-        late: node.late.then(|| job.ranks.late()),
+        late: node.reports.late.then(|| job.ranks.late()),
     });
     job.wait_for_dismissal();
     Ok(0)

@@ -18,8 +18,8 @@ impl Controller<'_> {
         };
         let program = std::env::current_exe();
         let program = program.map_err(doing("cannot find out the path of mpiexec"))?;
-        let shell = self.options.launcher_exec.as_deref();
-        let extra = &self.options.launcher_args;
+        let shell = self.options.hosts.launcher_exec.as_deref();
+        let extra = &self.options.hosts.launcher_args;
         for start in commands(nodes, shell, extra, &program, &agent) {
             if self.options.verbose {
                 let hosts = self.names(&start.nodes);
@@ -84,19 +84,19 @@ impl Controller<'_> {
             let mut job = NodeJob::part(self.options, node.members.clone());
             let shares = |other: &&AgentNode| other.machine == node.machine;
             let before = self.nodes[..number].iter().filter(shares);
-            job.machine_first = before.map(|other| other.members.len() as u32).sum();
+            job.cores.machine_first = before.map(|other| other.members.len() as u32).sum();
             let all = self.nodes.iter().filter(shares);
-            job.machine_ranks = all.map(|other| other.members.len() as u32).sum();
+            job.cores.machine_ranks = all.map(|other| other.members.len() as u32).sum();
             job.host = node.host.clone();
-            job.inherited = inherited.clone();
+            job.programs.inherited = inherited.clone();
             job.node = number as u32;
             let mut granted = grants.iter().filter(|(of, _)| *of == number);
-            job.grant = granted.next().map(|(_, grant)| grant.clone());
-            job.directory = directory.clone();
-            job.traffic = self.options.wants_traffic();
-            job.late = self.options.wants_late();
-            job.pmi |= spans;
-            job.interface = match (&self.options.interface, self.launcher) {
+            job.cores.grant = granted.next().map(|(_, grant)| grant.clone());
+            job.programs.directory = directory.clone();
+            job.reports.traffic = self.options.wants_traffic();
+            job.reports.late = self.options.wants_late();
+            job.network.pmi |= spans;
+            job.network.interface = match (&self.options.hosts.interface, self.launcher) {
                 // An address is this machine's; other nodes use the one over which their agents
                 // connected.
                 (Some(name), _) if name.parse::<std::net::IpAddr>().is_ok() => Some(String::new()),
@@ -178,7 +178,7 @@ impl Controller<'_> {
 
     pub(super) fn on_start_timeout(&mut self) {
         let all: Vec<usize> = (0..self.nodes.len()).collect();
-        let time = START_FACTOR * self.options.host_timeout;
+        let time = START_FACTOR * self.options.hosts.timeout;
         let mut text = String::new();
         for node in self.missing(&all) {
             let name = self.names(&[node]);

@@ -90,10 +90,17 @@ pub struct JobOptions {
     pub grace: Duration,
     /// Where ranks run on their nodes.
     pub binding: Binding,
+    /// The hosts, and how to reach them.
+    pub hosts: HostOptions,
+}
+
+/// The hosts of a job, and how agents on them are started and reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostOptions {
     /// The hosts named on the command line; one named twice appears twice.
-    pub hosts: Vec<Host>,
+    pub named: Vec<Host>,
     /// A file of hosts.
-    pub host_file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// Ranks that each host gets at a time.
     pub per_host: Option<usize>,
     /// How agents are started; `None`: mpiexec chooses.
@@ -103,7 +110,7 @@ pub struct JobOptions {
     /// More arguments for the remote shell, before the host.
     pub launcher_args: Vec<String>,
     /// A host is lost if it is silent for this long.
-    pub host_timeout: Duration,
+    pub timeout: Duration,
     /// A name or address of the interface that agents connect to.
     pub interface: Option<String>,
     /// The ports that may be used, first and last.
@@ -125,13 +132,21 @@ impl Default for JobOptions {
             hang_report: None,
             grace: Duration::from_secs(2),
             binding: Binding::default(),
-            hosts: Vec::new(),
-            host_file: None,
+            hosts: HostOptions::default(),
+        }
+    }
+}
+
+impl Default for HostOptions {
+    fn default() -> HostOptions {
+        HostOptions {
+            named: Vec::new(),
+            file: None,
             per_host: None,
             launcher: None,
             launcher_exec: None,
             launcher_args: Vec::new(),
-            host_timeout: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
             interface: None,
             ports: None,
         }
@@ -194,7 +209,7 @@ impl JobOptions {
 
     /// Whether the command line names neither hosts nor a launcher: then ranks run on this machine.
     pub(super) fn names_no_hosts(&self) -> bool {
-        self.hosts.is_empty() && self.host_file.is_none() && self.launcher.is_none()
+        self.hosts.named.is_empty() && self.hosts.file.is_none() && self.hosts.launcher.is_none()
     }
 }
 

@@ -108,26 +108,30 @@ fn hosts_and_how_to_reach_them() {
     let options = run(line);
     let names: Vec<&str> = options
         .hosts
+        .named
         .iter()
         .map(|host| host.name.as_str())
         .collect();
     assert_eq!(names, ["a", "b", "c"]);
-    assert_eq!(options.hosts[1].slots, Some(4));
-    assert_eq!(options.host_file, Some(PathBuf::from("/hosts")));
+    assert_eq!(options.hosts.named[1].slots, Some(4));
+    assert_eq!(options.hosts.file, Some(PathBuf::from("/hosts")));
     assert_eq!(
-        (options.per_host, options.launcher),
+        (options.hosts.per_host, options.hosts.launcher),
         (Some(3), Some(AgentLauncher::Fork))
     );
-    assert_eq!(options.interface.as_deref(), Some("lo"));
-    assert_eq!(options.host_timeout, Duration::from_millis(2500));
+    assert_eq!(options.hosts.interface.as_deref(), Some("lo"));
+    assert_eq!(options.hosts.timeout, Duration::from_millis(2500));
     for name in ["-f", "-hostfile", "--hostfile", "-machinefile"] {
-        assert!(run(&format!("{name} x p")).host_file.is_some());
+        assert!(run(&format!("{name} x p")).hosts.file.is_some());
     }
     let words = ["-launcher-exec", "ip netns exec", "p"].map(OsString::from);
     let Ok(CommandRequest::Run(options)) = parse(&words) else {
         panic!("a job");
     };
-    assert_eq!(options.launcher_exec.unwrap(), ["ip", "netns", "exec"]);
+    assert_eq!(
+        options.hosts.launcher_exec.unwrap(),
+        ["ip", "netns", "exec"]
+    );
 }
 
 #[test]
@@ -345,23 +349,31 @@ fn variables_of_hydra() {
         "MPICH_PORT_RANGE",
         "MPIR_CVAR_CH3_PORT_RANGE",
     ] {
-        assert_eq!(one(name, "10000:10100").ports, Some((10000, 10100)));
+        assert_eq!(one(name, "10000:10100").hosts.ports, Some((10000, 10100)));
     }
     assert_eq!(
-        one("HYDRA_HOST_FILE", "/h").host_file,
+        one("HYDRA_HOST_FILE", "/h").hosts.file,
         Some(PathBuf::from("/h"))
     );
-    assert_eq!(one("HYDRA_IFACE", "ib0").interface.as_deref(), Some("ib0"));
     assert_eq!(
-        one("HYDRA_LAUNCHER", "fork").launcher,
+        one("HYDRA_IFACE", "ib0").hosts.interface.as_deref(),
+        Some("ib0")
+    );
+    assert_eq!(
+        one("HYDRA_LAUNCHER", "fork").hosts.launcher,
         Some(AgentLauncher::Fork)
     );
     assert_eq!(
-        one("HYDRA_LAUNCHER_EXEC", "/x/ssh").launcher_exec.unwrap(),
+        one("HYDRA_LAUNCHER_EXEC", "/x/ssh")
+            .hosts
+            .launcher_exec
+            .unwrap(),
         ["/x/ssh"]
     );
     assert_eq!(
-        one("HYDRA_LAUNCHER_EXTRA_ARGS", "-p 22").launcher_args,
+        one("HYDRA_LAUNCHER_EXTRA_ARGS", "-p 22")
+            .hosts
+            .launcher_args,
         ["-p", "22"]
     );
     assert_eq!(one("HYDRA_ENV", "all").inherit, Inherit::All);

@@ -40,8 +40,8 @@ fn virtual_nodes_share_the_machine() {
     let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
     let mut job = options("-n 4 a");
     job.members = vec![2, 3];
-    job.section_of = vec![0, 0];
-    job.machine_first = 2;
+    job.programs.section_of = vec![0, 0];
+    job.cores.machine_first = 2;
     let plan = on(&machine, &job);
     let cores: Vec<(u32, u32)> = plan
         .ranks
@@ -214,10 +214,10 @@ fn a_head_plans_for_nodes_on_its_machine() {
     let whole = options("-n 4 a");
     let mut part = options("-n 4 a");
     part.members = vec![2, 3];
-    part.section_of = vec![0, 0];
-    part.machine_first = 2;
-    part.grant = Some(Grant::Bound(vec!["1".to_owned(), "3".to_owned()]));
-    let decision = granted(&machine, &part, part.grant.as_ref().unwrap()).unwrap();
+    part.programs.section_of = vec![0, 0];
+    part.cores.machine_first = 2;
+    part.cores.grant = Some(Grant::Bound(vec!["1".to_owned(), "3".to_owned()]));
+    let decision = granted(&machine, &part, part.cores.grant.as_ref().unwrap()).unwrap();
     let plan = NodePlan::of(&machine, &part, decision, Reservation::default());
     let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
     assert_eq!(cores, [1, 3]);

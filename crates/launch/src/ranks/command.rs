@@ -35,7 +35,7 @@ impl RankProcesses<'_> {
     ) -> Result<(Command, UnixStream), LaunchError> {
         let section = plan.section;
         let variable = |name: &str| env::var(name).ok();
-        let (tools, size) = (&self.job.tools, self.job.size);
+        let (tools, size) = (&self.job.programs.tools, self.job.size);
         let words = tool::command(tools, &section.command, plan.rank, size, &variable)?;
         let mut command = Command::new(environment::find_program(self.job, section, &words[0]));
         command.args(&words[1..]);
@@ -54,7 +54,7 @@ impl RankProcesses<'_> {
             .env("PMI_SIZE", self.job.size.to_string())
             .env("PMI_HOSTNAME", &self.job.host)
             .envs(identity(connection.as_fd()).map(|id| (MANAGER_ID_VARIABLE, id)));
-        if self.job.pmi {
+        if self.job.network.pmi {
             command.env(EXCHANGE_VARIABLE, "pmi");
         }
         let segment = self.segment.as_fd();
@@ -89,7 +89,7 @@ impl RankProcesses<'_> {
     }
 
     fn set_interface(&self, command: &mut Command, plan: &RankPlan<'_>) {
-        let Some(interface) = &self.job.interface else {
+        let Some(interface) = &self.job.network.interface else {
             return;
         };
         if !environment::is_given(self.job, plan.section, INTERFACE_VARIABLE) {
@@ -103,7 +103,7 @@ impl RankProcesses<'_> {
 
     /// Whether the rank's debugger has the terminal for itself.
     pub(super) fn has_terminal(&self, rank: u32) -> bool {
-        let mut tools = self.job.tools.iter();
+        let mut tools = self.job.programs.tools.iter();
         let stdin = io::stdin();
         tools.any(|tool| tool.debugs_alone(rank, self.job.size))
             && self.job.takes_input(rank)
@@ -119,14 +119,15 @@ impl RankProcesses<'_> {
         files: &mut Redirect,
         connect: Connect,
     ) -> Result<Vec<RankStream>, LaunchError> {
-        let rules = &self.job.output;
+        let rules = &self.job.streams.output;
         let rank = self.job.pattern_rank(self.plan.ranks[index].rank);
-        let directory = self.job.directory.as_ref().map(PathBuf::from);
+        let directory = self.job.programs.directory.as_ref().map(PathBuf::from);
         let directory = directory.unwrap_or_default();
         let outlets = files.of_rank(rules, &rank, self.pipes(connect), &directory);
         let [out, err] = outlets.map_err(LaunchError::OutputFile)?;
         // One pipe for both preserves the order in which the rank writes to the two.
-        let is_one = rules.merge || self.job.one_stream && rules.out.label == rules.err.label;
+        let is_one =
+            rules.merge || self.job.streams.one_stream && rules.out.label == rules.err.label;
         let is_joined = is_one && out.is_bare_pipe() && err.is_bare_pipe();
         let failed = || doing("cannot make pipes for a rank's output");
         let mut streams = Vec::new();
@@ -169,7 +170,7 @@ impl RankProcesses<'_> {
     }
 
     fn directory(&self, plan: &RankPlan<'_>) -> Option<PathBuf> {
-        let common = self.job.directory.as_ref().map(PathBuf::from);
+        let common = self.job.programs.directory.as_ref().map(PathBuf::from);
         match (&plan.section.directory, common) {
             (Some(own), Some(common)) => Some(common.join(own)),
             (own, common) => own.clone().or(common),

@@ -13,7 +13,7 @@ pub(super) const HOSTS: &[Spec] = &[
             let hosts = crate::hosts::parse_list(&values[0].to_string_lossy());
             let hosts = hosts
                 .map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
-            parser.options.hosts.extend(hosts);
+            parser.options.hosts.named.extend(hosts);
             Ok(())
         },
     },
@@ -23,7 +23,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a comment.",
         apply: |parser, _, values| {
-            parser.options.host_file = Some(PathBuf::from(&values[0]));
+            parser.options.hosts.file = Some(PathBuf::from(&values[0]));
             Ok(())
         },
     },
@@ -33,7 +33,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "Give each host N ranks before the next has its turn, whatever its slots; without -n the job has N ranks on each host.",
         apply: |parser, option, values| {
-            parser.options.per_host = Some(ranks(option, &values[0])?);
+            parser.options.hosts.per_host = Some(ranks(option, &values[0])?);
             Ok(())
         },
     },
@@ -43,7 +43,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "The same as -ppn 1.",
         apply: |parser, _, _| {
-            parser.options.per_host = Some(1);
+            parser.options.hosts.per_host = Some(1);
             Ok(())
         },
     },
@@ -56,7 +56,7 @@ pub(super) const HOSTS: &[Spec] = &[
         apply: |parser, option, values| {
             let launcher = values[0].to_str().and_then(AgentLauncher::parse);
             let wanted = || format!("one of {}", AgentLauncher::NAMES);
-            parser.options.launcher =
+            parser.options.hosts.launcher =
                 Some(launcher.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
             Ok(())
         },
@@ -72,7 +72,7 @@ pub(super) const HOSTS: &[Spec] = &[
             if words.is_empty() {
                 return Err(wrong(option, &values[0], "a program"));
             }
-            parser.options.launcher_exec = Some(words);
+            parser.options.hosts.launcher_exec = Some(words);
             Ok(())
         },
     },
@@ -84,7 +84,7 @@ pub(super) const HOSTS: &[Spec] = &[
         apply: |parser, _, values| {
             let words = values[0].to_string_lossy();
             let words = words.split_whitespace().map(str::to_owned);
-            parser.options.launcher_args.extend(words);
+            parser.options.hosts.launcher_args.extend(words);
             Ok(())
         },
     },
@@ -103,7 +103,7 @@ pub(super) const HOSTS: &[Spec] = &[
                     "2 seconds or more: hosts are heard of once a second",
                 ));
             }
-            parser.options.host_timeout = time;
+            parser.options.hosts.timeout = time;
             Ok(())
         },
     },
@@ -114,7 +114,7 @@ pub(super) const HOSTS: &[Spec] = &[
         help: "The network interface that hosts connect to, and that ranks use among hosts \
                (MICA_NET_INTERFACE, unless it is set).",
         apply: |parser, _, values| {
-            parser.options.interface = Some(values[0].to_string_lossy().into_owned());
+            parser.options.hosts.interface = Some(values[0].to_string_lossy().into_owned());
             Ok(())
         },
     },
@@ -130,7 +130,8 @@ pub(super) const HOSTS: &[Spec] = &[
                 (range.0 > 0 && range.0 <= range.1).then_some(range)
             });
             let wanted = "LOW:HIGH, two ports";
-            parser.options.ports = Some(range.ok_or_else(|| wrong(option, &values[0], wanted))?);
+            parser.options.hosts.ports =
+                Some(range.ok_or_else(|| wrong(option, &values[0], wanted))?);
             Ok(())
         },
     },

@@ -25,7 +25,7 @@ pub(super) const PLACES: &[Spec] = &[
                 .to_str()
                 .and_then(|text| parser.options.binding.read_map(text));
             let per_host = read.ok_or_else(|| wrong(option, &values[0], Binding::MAP_WANTED))?;
-            parser.options.per_host = per_host.or(parser.options.per_host);
+            parser.options.hosts.per_host = per_host.or(parser.options.hosts.per_host);
             Ok(())
         },
     },
