@@ -83,44 +83,44 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
     let addresses = head_addresses(nodes, options.hosts.interface.as_deref(), &all)?;
     let secret = Secret::new().map_err(doing("cannot make a secret"))?;
-    let door = AgentListener::open(&addresses, options.hosts.ports, secret, nodes.nodes.len());
-    let door = door.map_err(doing("cannot listen for agents"))?;
+    let listener = AgentListener::open(&addresses, options.hosts.ports, secret, nodes.nodes.len());
+    let listener = listener.map_err(doing("cannot listen for agents"))?;
     let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
     let now = Instant::now();
-    let mut head = Controller {
+    let mut controller = Controller {
         options,
         launcher: nodes.launcher,
         nodes: nodes.nodes.iter().map(AgentNode::new).collect(),
         size: options.ranks() as u32,
-        door,
+        listener,
         shells: Vec::new(),
         signals,
         writer,
         input: InputWindow::of(options, nodes),
         alive: vec![true; options.ranks()],
         report: None,
-        suspect: None,
-        left: None,
-        without_init: None,
-        in_world: None,
-        ending: None,
-        kill_at: None,
-        give_up_at: None,
-        start_by: Some(now + START_FACTOR * options.hosts.timeout),
-        timeout_at: options.timeout.map(|time| now + time),
-        report_at: options.hang_report.map(|time| now + time),
+        outcome: Outcome::default(),
+        deadlines: Deadlines {
+            kill_at: None,
+            give_up_at: None,
+            start_by: Some(now + START_FACTOR * options.hosts.timeout),
+            timeout_at: options.timeout.map(|time| now + time),
+            report_at: options.hang_report.map(|time| now + time),
+        },
         reservation: Reservation::default(),
     };
-    let result = head.start(nodes).and_then(|()| Ok(head.serve()?));
-    head.clean_up();
+    let result = controller
+        .start(nodes)
+        .and_then(|()| Ok(controller.serve()?));
+    controller.clean_up();
     let deadline = options.timeout.map(|time| now + time);
     let Controller {
         mut writer,
         signals,
-        ending,
+        outcome: Outcome { ending, .. },
         nodes,
         ..
-    } = head;
+    } = controller;
     if result.is_ok() && options.wants_traffic() {
         let counters = nodes.iter().flat_map(|node| &node.counters);
         let counters: Vec<CounterValues> = counters.copied().collect();
@@ -239,7 +239,7 @@ struct Controller<'a> {
     launcher: AgentLauncher,
     nodes: Vec<AgentNode>,
     size: u32,
-    door: AgentListener,
+    listener: AgentListener,
     shells: Vec<RemoteShell>,
     signals: Signals,
     writer: Writer,
@@ -248,6 +248,15 @@ struct Controller<'a> {
     /// By rank: whether it may still run.
     alive: Vec<bool>,
     report: Option<HangReport>,
+    outcome: Outcome,
+    deadlines: Deadlines,
+    /// Keeps other jobs off the processors of ranks on this machine.
+    reservation: Reservation,
+}
+
+/// What is known of the job's outcome.
+#[derive(Default)]
+struct Outcome {
     /// A failure that may be the consequence of another, and when it is taken as the cause.
     suspect: Option<(RankFailure, Instant)>,
     /// A rank that left without `MPI_Finalize`, and when that becomes a failure if others still
@@ -259,6 +268,10 @@ struct Controller<'a> {
     in_world: Option<u32>,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
+}
+
+/// When the controller acts without a message.
+struct Deadlines {
     /// When agents that still run are ordered to kill their ranks.
     kill_at: Option<Instant>,
     /// When the controller stops waiting for agents that still run.
@@ -267,8 +280,6 @@ struct Controller<'a> {
     start_by: Option<Instant>,
     timeout_at: Option<Instant>,
     report_at: Option<Instant>,
-    /// Keeps other jobs off the processors of ranks on this machine.
-    reservation: Reservation,
 }
 
 impl Controller<'_> {
@@ -295,9 +306,12 @@ impl Controller<'_> {
     }
 
     fn goes_on(&self) -> bool {
-        let given_up = self.give_up_at.is_some_and(|at| at <= Instant::now());
-        let awaited = self.ending.is_none() && self.nodes.iter().any(AgentNode::is_awaited);
-        let doubt = self.suspect.is_some();
+        let given_up = self
+            .deadlines
+            .give_up_at
+            .is_some_and(|at| at <= Instant::now());
+        let awaited = self.outcome.ending.is_none() && self.nodes.iter().any(AgentNode::is_awaited);
+        let doubt = self.outcome.suspect.is_some();
         !given_up && (awaited || doubt || self.nodes.iter().any(AgentNode::is_running))
     }
 
@@ -309,7 +323,7 @@ impl Controller<'_> {
         if read_input {
             reads.push(stdin.as_fd());
         }
-        reads.extend(self.door.fds());
+        reads.extend(self.listener.fds());
         reads.extend(self.shells.iter().flat_map(RemoteShell::fds));
         let links = || self.nodes.iter().filter_map(AgentNode::link);
         reads.extend(links().map(AsFd::as_fd));
@@ -333,7 +347,7 @@ impl Controller<'_> {
         if input_ready {
             self.read_input();
         }
-        for (link, messages) in self.door.attend() {
+        for (link, messages) in self.listener.attend() {
             self.on_entered(link, messages);
         }
         for node in 0..self.nodes.len() {
@@ -345,14 +359,14 @@ impl Controller<'_> {
     /// Time until the next deadline, at most until the next heartbeat.
     fn time_to_wait(&self) -> Duration {
         let deadlines = [
-            self.kill_at,
-            self.give_up_at,
-            self.start_by,
-            self.timeout_at,
-            self.report_at,
+            self.deadlines.kill_at,
+            self.deadlines.give_up_at,
+            self.deadlines.start_by,
+            self.deadlines.timeout_at,
+            self.deadlines.report_at,
             self.report.as_ref().map(|report| report.until),
-            self.suspect.as_ref().map(|(_, until)| *until),
-            self.left.as_ref().map(|(_, until)| *until),
+            self.outcome.suspect.as_ref().map(|(_, until)| *until),
+            self.outcome.left.as_ref().map(|(_, until)| *until),
         ];
         let next = deadlines.into_iter().flatten().min();
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -416,7 +430,7 @@ impl Controller<'_> {
             }
             Up::Ended(ends) => self.on_ended(node, &ends),
             Up::InWorld(rank) => {
-                self.in_world.get_or_insert(rank);
+                self.outcome.in_world.get_or_insert(rank);
                 self.check_world();
             }
             Up::Hang(node_report) => {
@@ -458,11 +472,12 @@ impl Controller<'_> {
             self.alive[end.rank as usize] = false;
             if end.without_init {
                 let left = (end.rank, end.pid, node);
-                self.without_init.get_or_insert(left);
+                self.outcome.without_init.get_or_insert(left);
             }
         }
         self.check_world();
-        let Some((rank, pid, cause)) = first_failure(&ends).filter(|_| self.ending.is_none())
+        let Some((rank, pid, cause)) =
+            first_failure(&ends).filter(|_| self.outcome.ending.is_none())
         else {
             return;
         };
@@ -478,15 +493,15 @@ impl Controller<'_> {
             Cause::Killed { .. } => self.blame(failure),
             // The controller does not know what ranks on other nodes wait for; a rank that waits
             // for one that left learns that from the network.
-            Cause::NotFinalized if self.left.is_none() => {
+            Cause::NotFinalized if self.outcome.left.is_none() => {
                 if self.options.wants_checks() {
                     self.writer.say(left_note(&failure));
                 }
-                self.left = Some((failure, Instant::now() + DEPARTURE_TIMEOUT));
+                self.outcome.left = Some((failure, Instant::now() + DEPARTURE_TIMEOUT));
             }
             Cause::NotFinalized => {}
-            _ if self.suspect.is_none() => {
-                self.suspect = Some((failure, Instant::now() + DOUBT));
+            _ if self.outcome.suspect.is_none() => {
+                self.outcome.suspect = Some((failure, Instant::now() + DOUBT));
             }
             _ => {}
         }
@@ -495,10 +510,12 @@ impl Controller<'_> {
     /// Ends the job if a rank has called MPI_Init and another left without it: it could never go
     /// on.
     fn check_world(&mut self) {
-        let (Some((rank, pid, node)), Some(waiting)) = (self.without_init, self.in_world) else {
+        let (Some((rank, pid, node)), Some(waiting)) =
+            (self.outcome.without_init, self.outcome.in_world)
+        else {
             return;
         };
-        if self.ending.is_none() && self.suspect.is_none() {
+        if self.outcome.ending.is_none() && self.outcome.suspect.is_none() {
             let failure = RankFailure {
                 rank,
                 pid,
@@ -507,7 +524,7 @@ impl Controller<'_> {
                 cause: Cause::NotInitialized { waiting },
                 others: 0,
             };
-            self.suspect = Some((failure, Instant::now() + DOUBT));
+            self.outcome.suspect = Some((failure, Instant::now() + DOUBT));
         }
     }
 
@@ -536,7 +553,7 @@ impl Controller<'_> {
     /// An agent cannot go on.
     fn on_failed(&mut self, node: usize, status: u8, text: &str) {
         self.nodes[node].explained = true;
-        if self.ending.is_none() {
+        if self.outcome.ending.is_none() {
             let host = &self.nodes[node].host;
             self.writer
                 .say(format_args!("mpiexec: host {host}: {text}\n"));
@@ -564,14 +581,14 @@ impl Controller<'_> {
         }
         let name = self.names(&[node]);
         let others = self.running_ranks();
-        let then = match (&self.ending, others) {
+        let then = match (&self.outcome.ending, others) {
             (Some(_), _) | (None, 0) => String::new(),
             (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
             (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
         };
         self.writer
             .say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
-        if self.ending.is_none() {
+        if self.outcome.ending.is_none() {
             self.end(Ending::HostLost, signal::SIGTERM);
         }
     }
@@ -603,10 +620,10 @@ impl Controller<'_> {
                 self.tell_running(&Down::Signal(signal::SIGCONT));
             }
             // A second signal: the user does not want to wait.
-            _ if self.ending.is_some() => {
+            _ if self.outcome.ending.is_some() => {
                 let now = Instant::now();
-                self.kill_at = Some(now);
-                self.give_up_at = Some(now + self.options.hosts.timeout);
+                self.deadlines.kill_at = Some(now);
+                self.deadlines.give_up_at = Some(now + self.options.hosts.timeout);
             }
             _ => {
                 let name = signal_name(number);
@@ -621,12 +638,12 @@ impl Controller<'_> {
     fn on_deadlines(&mut self) {
         let now = Instant::now();
         let passed = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
-        if passed(self.report_at) {
-            self.report_at = None;
+        if passed(self.deadlines.report_at) {
+            self.deadlines.report_at = None;
             self.ask_for_report(false);
         }
-        if passed(self.timeout_at) {
-            self.timeout_at = None;
+        if passed(self.deadlines.timeout_at) {
+            self.deadlines.timeout_at = None;
             let time = self.options.timeout.unwrap_or_default();
             self.writer.say(format_args!(
                 "mpiexec: the job's time of {} s is over.\n",
@@ -640,19 +657,19 @@ impl Controller<'_> {
             }
             self.finish_report();
         }
-        if let Some((failure, _)) = self.suspect.take_if(|(_, until)| *until <= now) {
+        if let Some((failure, _)) = self.outcome.suspect.take_if(|(_, until)| *until <= now) {
             self.blame(failure);
         }
-        if let Some((failure, _)) = self.left.take_if(|(_, until)| *until <= now)
+        if let Some((failure, _)) = self.outcome.left.take_if(|(_, until)| *until <= now)
             && self.running_ranks() > 0
         {
             self.blame(failure);
         }
-        if passed(self.start_by) && self.ending.is_none() {
+        if passed(self.deadlines.start_by) && self.outcome.ending.is_none() {
             self.on_start_timeout();
         }
-        if passed(self.kill_at) {
-            self.kill_at = None;
+        if passed(self.deadlines.kill_at) {
+            self.deadlines.kill_at = None;
             self.tell_running(&Down::Kill);
         }
     }
@@ -692,7 +709,7 @@ impl Controller<'_> {
                 "mpiexec:   {name}: its agent has not connected yet\n"
             ));
         }
-        if report.then_end && self.ending.is_none() {
+        if report.then_end && self.outcome.ending.is_none() {
             self.end(Ending::TimedOut, signal::SIGTERM);
         }
     }
@@ -701,15 +718,15 @@ impl Controller<'_> {
     /// period.
     fn end(&mut self, ending: Ending, number: i32) {
         let now = Instant::now();
-        self.ending = Some(ending);
-        self.suspect = None;
-        self.left = None;
-        self.timeout_at = None;
-        self.report_at = None;
-        self.start_by = None;
-        self.door.close();
-        self.kill_at = Some(now + self.options.grace);
-        self.give_up_at = Some(now + self.options.grace + self.options.hosts.timeout);
+        self.outcome.ending = Some(ending);
+        self.outcome.suspect = None;
+        self.outcome.left = None;
+        self.deadlines.timeout_at = None;
+        self.deadlines.report_at = None;
+        self.deadlines.start_by = None;
+        self.listener.close();
+        self.deadlines.kill_at = Some(now + self.options.grace);
+        self.deadlines.give_up_at = Some(now + self.options.grace + self.options.hosts.timeout);
         if self.nodes.iter().any(AgentNode::is_awaited) {
             // Nothing runs yet. Agents that have connected see the end of the connection, and exit.
             self.nodes
@@ -725,7 +742,7 @@ impl Controller<'_> {
         let room = self.input.as_ref().is_some_and(InputWindow::has_room);
         let stdin = io::stdin();
         let ours = !io::IsTerminal::is_terminal(&stdin) || is_foreground(stdin.as_fd());
-        started && room && ours && self.ending.is_none()
+        started && room && ours && self.outcome.ending.is_none()
     }
 
     fn read_input(&mut self) {

@@ -10,7 +10,7 @@ use crate::widths::Grant;
 impl Controller<'_> {
     /// Starts the remote shells.
     pub(super) fn start(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
-        let addresses = self.door.addresses();
+        let addresses = self.listener.addresses();
         let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
         let agent = |node| Agent {
             addresses: addresses.clone(),
@@ -29,7 +29,7 @@ impl Controller<'_> {
             }
             let name = start.command[0].to_string_lossy().into_owned();
             let hosts = self.names(&start.nodes);
-            let shell = RemoteShell::start(start, self.door.secret());
+            let shell = RemoteShell::start(start, self.listener.secret());
             let shell = shell.map_err(|source| ControllerError::Shell {
                 program: name,
                 hosts,
@@ -57,7 +57,10 @@ impl Controller<'_> {
         let by_name = by_name.and_then(|name| self.nodes.iter().position(|n| n.host == name));
         let number = node.and_then(|node| usize::try_from(node).ok());
         let number = by_name.or(number).filter(|&node| node < self.nodes.len());
-        let Some(number) = number.filter(awaited).filter(|_| self.ending.is_none()) else {
+        let Some(number) = number
+            .filter(awaited)
+            .filter(|_| self.outcome.ending.is_none())
+        else {
             return;
         };
         self.nodes[number].state = AgentState::Running(link);
@@ -67,8 +70,8 @@ impl Controller<'_> {
             self.on_message(number, message);
         }
         if !self.nodes.iter().any(AgentNode::is_awaited) {
-            self.start_by = None;
-            self.door.close();
+            self.deadlines.start_by = None;
+            self.listener.close();
             self.send_plans();
         }
     }
@@ -146,7 +149,7 @@ impl Controller<'_> {
                 .look()
                 .map_err(doing("cannot look at a remote shell"))?;
             let shell = &self.shells[number];
-            if had_ended || !shell.has_failed() || self.ending.is_some() {
+            if had_ended || !shell.has_failed() || self.outcome.ending.is_some() {
                 continue;
             }
             let missing = self.missing(&self.shells[number].nodes);
@@ -171,7 +174,7 @@ impl Controller<'_> {
 
     fn fail_to_start(&mut self, text: &str) {
         self.writer.say(text);
-        self.start_by = None;
+        self.deadlines.start_by = None;
         let status = crate::INTERNAL;
         self.end(Ending::NotStarted { status }, signal::SIGTERM);
     }
