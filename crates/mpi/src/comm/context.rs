@@ -21,7 +21,7 @@ const FIRST_FREE_ID: u64 = 2 * BLOCK;
 static NEXT_ID: AtomicU64 = AtomicU64::new(FIRST_FREE_ID);
 
 /// A communicator gets a block of this many numbers: its own, and spares for duplicates that need
-/// no communication ([`Comm::duplicate_at_once`]).
+/// no communication ([`Comm::duplicate_at_once`](crate::comm::Comm::duplicate_at_once)).
 pub(crate) const BLOCK: u64 = 64;
 
 /// Separates the traffic among both groups of an inter-communicator from that between them.

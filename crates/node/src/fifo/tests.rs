@@ -7,12 +7,10 @@ const LINES: usize = 37;
 /// detect.
 const PACKETS: i32 = if cfg!(miri) { 12 } else { 5000 };
 
-fn ends(
-    boxed: &(Box<FifoHead>, Box<[FifoLine]>),
-) -> (
-    FifoProducer<&FifoHead, &[FifoLine]>,
-    FifoConsumer<&FifoHead, &[FifoLine]>,
-) {
+type Producer<'a> = FifoProducer<&'a FifoHead, &'a [FifoLine]>;
+type Consumer<'a> = FifoConsumer<&'a FifoHead, &'a [FifoLine]>;
+
+fn ends(boxed: &(Box<FifoHead>, Box<[FifoLine]>)) -> (Producer<'_>, Consumer<'_>) {
     let storage = FifoStorage {
         head: &*boxed.0,
         lines: &*boxed.1,
@@ -26,7 +24,7 @@ fn message(i: i32, max: usize) -> Vec<u8> {
         .collect()
 }
 
-fn push_bytes(p: &mut FifoProducer<&FifoHead, &[FifoLine]>, tag: i32, bytes: &[u8]) -> bool {
+fn push_bytes(p: &mut Producer<'_>, tag: i32, bytes: &[u8]) -> bool {
     let mut packet = Packet::of_kind(1);
     packet.tag = tag;
     packet.payload = bytes.len() as u32;
@@ -36,7 +34,7 @@ fn push_bytes(p: &mut FifoProducer<&FifoHead, &[FifoLine]>, tag: i32, bytes: &[u
     })
 }
 
-fn pop_bytes(c: &mut FifoConsumer<&FifoHead, &[FifoLine]>) -> Option<(i32, Vec<u8>)> {
+fn pop_bytes(c: &mut Consumer<'_>) -> Option<(i32, Vec<u8>)> {
     let packet = c.peek()?;
     let mut bytes = Vec::new();
     c.with_payload(&packet, |offset, from, n| {
@@ -55,7 +53,7 @@ fn packets_arrive_in_order_with_their_payload_over_many_laps() {
     let max = p.payload_max();
     assert_eq!(max, (LINES - 1) * LINE);
     let mut received = 0;
-    let mut take = |c: &mut FifoConsumer<&FifoHead, &[FifoLine]>| {
+    let mut take = |c: &mut Consumer<'_>| {
         let (tag, got) = pop_bytes(c)?;
         assert_eq!((tag, &got), (received, &message(tag, max)));
         received += 1;

@@ -1,8 +1,8 @@
 //! Collectives among ranks of one node, in memory that they share.
 //!
 //! A collective is described once ([`CollectiveOperation`]). The description yields either the
-//! schedule of a message-based algorithm ([`CollectiveOperation::messages`]), or a [`NodeCall`] on
-//! the shared area of the communicator's ranks on this node. A [`NodeCall`] copies through cells
+//! schedule of a message-based algorithm ([`CollectiveOperation::messages`]), or a [`NodeCall`](call::NodeCall) on
+//! the shared area of the communicator's ranks on this node. A [`NodeCall`](call::NodeCall) copies through cells
 //! ([`cells`], [`reduce_cells`]) or directly from buffer to buffer ([`direct`], [`reduce_direct`];
 //! ma-2011). `mica_policy` chooses from what all ranks know alike.
 //!
