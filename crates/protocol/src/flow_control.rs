@@ -1,7 +1,8 @@
 //! Flow control of unexpected messages: bounds what this rank keeps of messages without a receive
 //! (`MICA_UNEXPECTED_MAX`).
 //!
-//! A receiver that keeps too much of a sender's messages, by `mica_policy`'s [`HoldPolicy`](mica_policy::hold::HoldPolicy), holds
+//! A receiver that keeps too much of a sender's messages, by a
+//! [`HoldPolicy`](mica_policy::hold::HoldPolicy), holds
 //! that sender's messages back. On a node it does so by a word beside the credits of the ring or
 //! FIFO, which the sender sees when it checks for room, at the latest after one lap; over the
 //! network by a packet (`HOLD`). A sender whose messages are held back sends an RTS for

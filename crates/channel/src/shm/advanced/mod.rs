@@ -14,7 +14,6 @@ use crate::{ChannelError, PacketSource};
 use inlet::Inlet;
 use mica_node::cells::CellPool;
 use mica_node::park::Fencing;
-use mica_node::peer_table::PeerTable;
 use mica_node::ring::Packet;
 use mica_node::segment::{JobSegment, PAGE, SegmentRef};
 use outlet::RingOutlet;
@@ -36,12 +35,14 @@ pub(super) struct AdvancedShm {
     segment: Arc<JobSegment>,
     me: u32,
     fencing: Fencing,
-    /// Rings to the ranks that this rank has sent to.
-    outlets: PeerTable<Option<Box<RingOutlet>>>,
+    /// Rings to the ranks that this rank has sent to, by rank. As the table of inlets, up to the
+    /// highest of them: a [`PeerTable`](mica_node::peer_table::PeerTable) would cost each message
+    /// six more instructions.
+    outlets: Vec<Option<Box<RingOutlet>>>,
     /// Rings from the ranks that have knocked.
     inlets: Vec<Inlet>,
     /// By sender: its index in `inlets`, plus one.
-    inlet_of: PeerTable<u32>,
+    inlet_of: Vec<u32>,
     /// The inlet to poll next.
     cursor: usize,
     pool: CellPool<SegmentRef<[AtomicU32]>>,
@@ -49,6 +50,15 @@ pub(super) struct AdvancedShm {
     /// Most cells that one receiver may hold.
     cells_each: usize,
     cell_bytes: usize,
+}
+
+/// The entry of `rank` in a table by rank, which grows as needed.
+fn entry<T: Default>(table: &mut Vec<T>, rank: u32) -> &mut T {
+    let at = rank as usize;
+    if at >= table.len() {
+        table.resize_with(at + 1, T::default);
+    }
+    &mut table[at]
 }
 
 impl AdvancedShm {
@@ -66,9 +76,9 @@ impl AdvancedShm {
             segment: Arc::clone(segment),
             me,
             fencing,
-            outlets: PeerTable::default(),
+            outlets: Vec::new(),
             inlets: Vec::new(),
-            inlet_of: PeerTable::default(),
+            inlet_of: Vec::new(),
             cursor: 0,
             pool: CellPool::new(segment.project(|segment| segment.marks(me)), ready),
             cells_each,
@@ -96,7 +106,7 @@ impl AdvancedShm {
         view: &View,
     ) -> Option<bool> {
         let fencing = self.fencing;
-        let outlet = self.outlets.get_mut(peer)?.as_deref_mut()?;
+        let outlet = self.outlets.get_mut(peer as usize)?.as_deref_mut()?;
         let sent = outlet
             .ring
             .push_inline(kind, 0, context, tag, view.len(), |inline| {
@@ -113,7 +123,7 @@ impl AdvancedShm {
     /// True once the outlet to `peer` is open.
     #[inline(always)]
     pub fn has_outlet(&self, peer: u32) -> bool {
-        self.outlets.get(peer).is_some_and(Option::is_some)
+        self.outlets.get(peer as usize).is_some_and(Option::is_some)
     }
 
     /// Sends `packet` to `peer`, which has an outlet; its `payload` bytes are those of `view` from
@@ -130,7 +140,7 @@ impl AdvancedShm {
         view: Option<&View>,
     ) -> Result<bool, ChannelError> {
         let (segment, me, fencing) = (&self.segment, self.me, self.fencing);
-        let outlet = (self.outlets.get_mut(peer))
+        let outlet = (self.outlets.get_mut(peer as usize))
             .and_then(Option::as_deref_mut)
             .expect("an outlet");
         if packet.payload > 0 && !outlet.has_arena {
@@ -197,7 +207,7 @@ impl AdvancedShm {
     #[cold]
     pub fn open_outlet(&mut self, peer: u32) -> Result<(), ChannelError> {
         let (segment, me) = (&self.segment, self.me);
-        let outlet = self.outlets.entry(peer);
+        let outlet = entry(&mut self.outlets, peer);
         if let Some(outlet) = outlet {
             return outlet.allocate_slots(segment, me, peer);
         }
@@ -208,13 +218,13 @@ impl AdvancedShm {
     }
 
     fn outlet(&mut self, peer: u32) -> Option<&mut RingOutlet> {
-        self.outlets.get_mut(peer)?.as_deref_mut()
+        self.outlets.get_mut(peer as usize)?.as_deref_mut()
     }
 
     #[inline(always)]
     fn inlet_index(&self, source: u32) -> Option<usize> {
         // 0 wraps to an index that no inlet has.
-        Some((*self.inlet_of.get(source)?).wrapping_sub(1) as usize)
+        Some((*self.inlet_of.get(source as usize)?).wrapping_sub(1) as usize)
     }
 
     /// The inlet from `source`, if its knock has been taken in.
@@ -238,7 +248,7 @@ impl AdvancedShm {
     pub fn open_inlet(&mut self, source: u32) {
         self.inlets
             .push(Inlet::open(&self.segment, source, self.me));
-        *self.inlet_of.entry(source) = self.inlets.len() as u32;
+        *entry(&mut self.inlet_of, source) = self.inlets.len() as u32;
     }
 
     /// Removes `packet`, the one just peeked from `source`. False when `source` has no inlet.

@@ -1,10 +1,10 @@
 //! Collectives among ranks of one node, in memory that they share.
 //!
 //! A collective is described once ([`CollectiveOperation`]). The description yields either the
-//! schedule of a message-based algorithm ([`CollectiveOperation::messages`]), or a [`NodeCall`](call::NodeCall) on
-//! the shared area of the communicator's ranks on this node. A [`NodeCall`](call::NodeCall) copies through cells
-//! ([`cells`], [`reduce_cells`]) or directly from buffer to buffer ([`direct`], [`reduce_direct`];
-//! ma-2011). `mica_policy` chooses from what all ranks know alike.
+//! schedule of a message-based algorithm ([`CollectiveOperation::messages`]), or a
+//! [`NodeCall`](call::NodeCall) on the shared area of the communicator's ranks on this node. Such a
+//! call copies through cells ([`cells`], [`reduce_cells`]) or directly from buffer to buffer
+//! ([`direct`], [`reduce_direct`]; ma-2011). `mica_policy` chooses from what all ranks know alike.
 //!
 //! Each algorithm on an area is one `async` function that waits for stamps of other ranks and does
 //! not know who polls it. A blocking call polls it until it ends; for a non-blocking or persistent
