@@ -37,7 +37,7 @@ step aarch64-node cargo test --locked --target "$target" -p mica-node --lib -- \
 results aarch64-node
 # One starts itself again by /proc/self/exe, which here is the emulator; one needs direct copy.
 step aarch64-protocol cargo test --locked --target "$target" -p mica-bootstrap -p mica-protocol --lib -- \
-    --skip a_process_is_served_and_one_of_another_user_is_not --skip long_messages_go_by_the_kernel
+    --skip serves_own_user_only --skip long_messages_use_kernel_copy
 results aarch64-protocol
 step aarch64-channel cargo test --locked --target "$target" -p mica-channel --lib -- memory:: shm:: net::wire
 results aarch64-channel
