@@ -1,5 +1,5 @@
-//! The dependency rules (DESIGN.md section 1): which crates may depend on which, and where `unsafe`
-//! may be.
+//! The dependency rules (docs/design/house.md, section 1): which crates may depend on which, and
+//! where `unsafe` may be.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -172,7 +172,7 @@ pub fn signal_name(number: i32) -> String {
         (signal::SIGUSR1, "SIGUSR1"),
         (signal::SIGSEGV, "SIGSEGV, invalid memory access"),
         (signal::SIGUSR2, "SIGUSR2"),
-        (signal::SIGPIPE, "SIGPIPE, nobody reads its output"),
+        (signal::SIGPIPE, "SIGPIPE, its output has no reader"),
         (signal::SIGTERM, "SIGTERM"),
         (signal::SIGCHLD, "SIGCHLD"),
         (signal::SIGCONT, "SIGCONT"),

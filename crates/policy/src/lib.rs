@@ -1,5 +1,5 @@
-//! All decisions about the path of a message, as pure functions (DESIGN.md, section 4; chai-2009,
-//! chapters 6 and 7).
+//! All decisions about the path of a message, as pure functions (docs/design/house.md, section 4;
+//! chai-2009, chapters 6 and 7).
 //!
 //! - [`costs`]: the cost of each [`MessagePath`], for each level of the machine: the shipped
 //!   figures;

@@ -1,5 +1,5 @@
 //! Matching, protocols and progress: how a message is matched with its receive, and by which path
-//! its bytes are transferred (DESIGN.md, section 4).
+//! its bytes are transferred (docs/design/house.md, section 4).
 //!
 //! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
 //! - [`select`]: the choice of the path, by `mica_policy`'s functions and the state of each peer;

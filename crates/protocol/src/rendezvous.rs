@@ -1,5 +1,5 @@
-//! Rendezvous: long messages, from the RTS to the last byte (DESIGN.md, section 4; chai-2009,
-//! chapters 4 to 6).
+//! Rendezvous: long messages, from the RTS to the last byte (docs/design/house.md, section 4;
+//! chai-2009, chapters 4 to 6).
 //!
 //! The sender announces where its bytes lie (`RTS`). The receiver chooses the path when
 //! the message is matched:

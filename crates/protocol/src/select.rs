@@ -1,5 +1,5 @@
 //! The choice of the path in this job: `mica_policy`'s function with this job's costs and tunables,
-//! and the state of each peer (DESIGN.md, section 4; chai-2009, chapter 6).
+//! and the state of each peer (docs/design/house.md, section 4; chai-2009, chapter 6).
 //!
 //! The sender chooses between the eager paths and an RTS by thresholds that are derived from that
 //! function at the start of the job ([`Selection::plan`]). The receiver of an RTS, which knows both
