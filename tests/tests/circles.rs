@@ -400,13 +400,8 @@ fn circles(arrows: &Arrows) -> Vec<BTreeSet<PathBuf>> {
     circles
 }
 
-/// A circle of a crate.
-struct Circle {
-    /// Its arrows with the names that they import.
-    text: String,
-}
-
-fn circles_in(folder: &Path) -> Vec<Circle> {
+/// The circles of a crate: the arrows of each, with the names that they import.
+fn circles_in(folder: &Path) -> Vec<String> {
     let arrows = arrows(&read_crate(folder));
     let short = |file: &Path| {
         file.strip_prefix(folder)
@@ -423,9 +418,7 @@ fn circles_in(folder: &Path) -> Vec<Circle> {
                 lines.push(format!("  {} -> {}: {names}", short(from), short(to)));
             }
         }
-        Circle {
-            text: lines.join("\n"),
-        }
+        lines.join("\n")
     };
     circles(&arrows).into_iter().map(circle).collect()
 }
@@ -446,11 +439,7 @@ fn no_file_imports_itself_in_a_circle() {
             .expect("a folder has a name")
             .to_string_lossy();
         let circles = circles_in(&folder);
-        wrong.extend(
-            circles
-                .iter()
-                .map(|circle| format!("{name}: {}", circle.text)),
-        );
+        wrong.extend(circles.iter().map(|circle| format!("{name}: {circle}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -463,10 +452,7 @@ fn circles_of(name: &str, files: &[(&str, &str)]) -> Vec<String> {
         fs::create_dir_all(file.parent().expect("a file is in a folder")).expect("a folder");
         fs::write(file, text).expect("a writable file");
     }
-    let found = circles_in(&folder)
-        .into_iter()
-        .map(|circle| circle.text)
-        .collect();
+    let found = circles_in(&folder);
     fs::remove_dir_all(folder).expect("the folder was just made");
     found
 }

@@ -104,23 +104,12 @@ pub enum Down {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{CommandRequest, parse};
     use crate::rank_end::Cause;
     use proptest::prelude::*;
-    use std::ffi::OsString;
-
-    fn job() -> NodeJob {
-        let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 -env B 2 a b : -n 3 -wdir / -envnone c";
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        match parse(&words).unwrap() {
-            CommandRequest::Run(options) => NodeJob::part(&options, vec![1, 4]),
-            other => panic!("{other:?}"),
-        }
-    }
 
     #[test]
     fn a_plan_survives_the_wire() {
-        let plan = Down::Plan(Box::new(job()));
+        let plan = Down::Plan(Box::new(NodeJob::example()));
         let bytes = postcard::to_stdvec(&plan).unwrap();
         assert_eq!(postcard::from_bytes::<Down>(&bytes).unwrap(), plan);
     }

@@ -251,18 +251,21 @@ mod tests {
     use super::*;
     use crate::options::{CommandRequest, parse};
 
-    fn job() -> NodeJob {
-        let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 -env B 2 a b : -n 3 -wdir / -envnone c";
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        match parse(&words).unwrap() {
-            CommandRequest::Run(options) => NodeJob::part(&options, vec![1, 4]),
-            other => panic!("{other:?}"),
+    impl NodeJob {
+        /// The part of two ranks, one of each of two programs with many options.
+        pub fn example() -> NodeJob {
+            let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 -env B 2 a b : -n 3 -wdir / -envnone c";
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            match parse(&words).unwrap() {
+                CommandRequest::Run(options) => NodeJob::part(&options, vec![1, 4]),
+                other => panic!("{other:?}"),
+            }
         }
     }
 
     #[test]
     fn a_part_knows_its_programs() {
-        let job = job();
+        let job = NodeJob::example();
         assert_eq!((job.size, &job.programs.section_of[..]), (5, &[0, 1][..]));
         assert_eq!(job.programs.sections[1].command, ["c"]);
         assert!(job.takes_input(1) && !job.takes_input(4) && job.is_sound());

@@ -29,7 +29,7 @@ pub use request::{Agent, AgentLauncher, CommandRequest, JobOptions, ProgramSecti
 
 use parser::*;
 use request::AGENT;
-use table::{OPTIONS, options};
+use table::OPTIONS;
 
 /// Looks up an environment variable.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;

@@ -1,5 +1,5 @@
 //! Copies between a buffer of this rank and one of a peer on the same node, by one side or by both
-//! (DESIGN.md, section 4).
+//! (docs/design/house.md, section 4).
 //!
 //! Both sides of a message that has a cooperative copy in the job segment take disjoint pieces of
 //! it, the receiver from the front, the sender from the back. The copy is also where a side answers
@@ -120,18 +120,11 @@ impl PeerRange {
         view: &View,
         range: Range<usize>,
     ) -> Result<(), CopyRefusal> {
-        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
-        if let Some(window) = &self.window
-            && !mapped.is_empty()
-        {
-            window.load(mapped.start, view, mapped.start, mapped.len());
-        }
-        for rest in [before, behind] {
-            if !rest.is_empty() {
-                direct.pull_range(self.peer, self.address, view, rest.start, rest.len())?;
-            }
-        }
-        Ok(())
+        self.each_part(
+            &range,
+            |window, mapped| window.load(mapped.start, view, mapped.start, mapped.len()),
+            |rest| direct.pull_range(self.peer, self.address, view, rest.start, rest.len()),
+        )
     }
 
     /// Copies from `view` to the peer.
@@ -141,18 +134,31 @@ impl PeerRange {
         view: &View,
         range: Range<usize>,
     ) -> Result<(), CopyRefusal> {
-        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
+        self.each_part(
+            &range,
+            |window, mapped| window.store(mapped.start, view, mapped.start, mapped.len()),
+            |rest| direct.push_range(self.peer, self.address, view, rest.start, rest.len()),
+        )
+    }
+
+    /// Copies the part of `range` that the window shows by `through_window`, and what lies before
+    /// and behind it `by_kernel`.
+    fn each_part(
+        &self,
+        range: &Range<usize>,
+        through_window: impl FnOnce(&Window, Range<usize>),
+        by_kernel: impl FnMut(Range<usize>) -> Result<(), CopyRefusal>,
+    ) -> Result<(), CopyRefusal> {
+        let [mapped, before, behind] = Window::parts(self.window.as_ref(), range);
         if let Some(window) = &self.window
             && !mapped.is_empty()
         {
-            window.store(mapped.start, view, mapped.start, mapped.len());
+            through_window(window, mapped);
         }
-        for rest in [before, behind] {
-            if !rest.is_empty() {
-                direct.push_range(self.peer, self.address, view, rest.start, rest.len())?;
-            }
-        }
-        Ok(())
+        let rests = [before, behind].into_iter();
+        rests
+            .filter(|rest| !rest.is_empty())
+            .try_for_each(by_kernel)
     }
 }
 

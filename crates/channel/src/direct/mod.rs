@@ -82,8 +82,6 @@ enum CmaPeer {
 pub struct Direct {
     segment: Arc<JobSegment>,
     peers: PeerTable<CmaPeer>,
-    /// Whether the options allow to copy by the kernel.
-    copies: bool,
     /// The part that is shared with the callers of [`Direct::reach`].
     reach: PeerAccess,
 }
@@ -169,7 +167,6 @@ impl Direct {
         Direct {
             segment: Arc::clone(segment),
             peers: PeerTable::default(),
-            copies: options.cma,
             reach: PeerAccess::new(segment, me, options, mapped, xpmem),
         }
     }
@@ -191,7 +188,7 @@ impl Direct {
 
     #[cold]
     fn probe(&mut self, peer: u32) -> bool {
-        let result = match self.copies {
+        let result = match self.reach.allows_cma() {
             true => cma::probe(self.segment.block(peer)),
             false => Err(CopyRefusal::SwitchedOff),
         };
@@ -199,9 +196,7 @@ impl Direct {
         *self.peers.entry(peer) = match result {
             Ok(()) => CmaPeer::Usable,
             Err(why) => {
-                if self.copies {
-                    self.reach.note_refusal(peer, &why);
-                }
+                self.reach.note_refusal(peer, &why);
                 CmaPeer::Refused(why)
             }
         };
@@ -348,7 +343,7 @@ impl Direct {
 
     /// What each back end can do in this process, as text.
     pub fn status(&self) -> Vec<BackendStatus> {
-        let off = (!self.copies).then_some(CopyRefusal::SwitchedOff);
+        let off = (!self.reach.allows_cma()).then_some(CopyRefusal::SwitchedOff);
         let refused = (self.peers.iter()).find_map(|(_, peer)| match peer {
             CmaPeer::Refused(why) => Some(why.clone()),
             _ => None,

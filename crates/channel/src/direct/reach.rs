@@ -134,9 +134,14 @@ impl PeerAccess {
         Abilities {
             mapped: self.shared.mapped.is_ok(),
             xpmem: self.shared.xpmem.is_ok(),
-            cma: self.shared.options.cma,
+            cma: self.allows_cma(),
             costs,
         }
+    }
+
+    /// Whether this rank's settings allow the kernel to copy.
+    pub(super) fn allows_cma(&self) -> bool {
+        self.shared.options.cma
     }
 
     /// Whether the kernel has refused a copy between this rank and a peer for good, in a probe or
@@ -288,7 +293,7 @@ impl PeerAccess {
         if let Ok(mapped) = &self.shared.mapped {
             return Some(mapped.expose(address, len));
         }
-        self.shared.options.cma.then(|| by_address(Backend::Cma))
+        self.allows_cma().then(|| by_address(Backend::Cma))
     }
 
     /// See [`Direct::recall`](super::Direct::recall).

@@ -69,6 +69,11 @@ impl OptionParser {
         self.table.iter().copied().flatten()
     }
 
+    /// The entry of the option with this name, given without dashes.
+    pub fn spec(&self, bare: &str) -> Option<&'static Spec> {
+        self.specs().find(|spec| spec.has_name(bare))
+    }
+
     /// The error for an option that does not exist, with a suggestion.
     fn unknown(&self, text: &str, bare: &str) -> UsageError {
         let instead = foreign::instead(bare).map(|instead| format!(": {instead}"));
@@ -137,8 +142,7 @@ impl OptionParser {
             None => (bare, None),
         };
         let option = text.split('=').next().unwrap_or(text);
-        let spec = self.specs().find(|spec| spec.has_name(bare));
-        let spec = spec.ok_or_else(|| self.unknown(text, bare))?;
+        let spec = self.spec(bare).ok_or_else(|| self.unknown(text, bare))?;
         let needed = match (spec.values, arguments.first()) {
             // Hydra accepts `-genv NAME=VALUE` as well.
             (["NAME", "VALUE"], Some(pair)) if pair.as_encoded_bytes().contains(&b'=') => 1,

@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 
+use super::table::options;
 use super::*;
 use crate::binding::Bind;
 use crate::pattern::NamePattern;

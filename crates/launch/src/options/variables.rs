@@ -124,7 +124,7 @@ fn give(
     option: &str,
     value: Option<&OsStr>,
 ) -> Result<(), UsageError> {
-    let spec = options().find(|spec| spec.has_name(option));
+    let spec = parser.spec(option);
     let spec = spec.expect("the table of variables names options of the other table");
     let values: Vec<OsString> = value.into_iter().map(OsStr::to_owned).collect();
     (spec.apply)(parser, name, &values)

@@ -2,8 +2,6 @@
 
 use super::head::AreaHead;
 use crate::segment::{JobSegment, PAGE, SegmentError};
-use std::io;
-use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 /// The mapping of an area: its part of the job's file.
@@ -20,26 +18,7 @@ impl AreaMapping {
         offset: u64,
         bytes: usize,
     ) -> Result<AreaMapping, SegmentError> {
-        // SAFETY: a fresh mapping at an address that the kernel chooses; MAP_NORESERVE since memory
-        // is allocated separately.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                segment.as_fd().as_raw_fd(),
-                offset as libc::off_t,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(SegmentError::System {
-                call: "mmap",
-                bytes,
-                source: io::Error::last_os_error(),
-            });
-        }
-        let base = NonNull::new(base.cast()).expect("mmap does not return null");
+        let base = segment.map_part(offset, bytes)?;
         Ok(AreaMapping { base, bytes })
     }
 

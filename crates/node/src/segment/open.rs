@@ -82,7 +82,7 @@ impl JobSegment {
         // Filling the file within its size is not subject to the limit.
         drop(limit);
         let segment = JobSegment {
-            base: map(&fd, bytes)?,
+            base: map(&fd, 0, bytes)?,
             fd,
             geometry,
             has_slots: with_slots.is_some(),
@@ -127,7 +127,7 @@ impl JobSegment {
         // SAFETY: plain system call: programs that this process starts must not inherit the
         // segment.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
-        let base = map(&fd, bytes)?;
+        let base = map(&fd, 0, bytes)?;
         let ranks = (0..header.geometry.ranks).map(|index| {
             // SAFETY: the block lies in the mapping, page-aligned; its given line is not written
             // any more.
@@ -172,6 +172,17 @@ impl JobSegment {
                 pid: block.pid(),
             })
         }
+    }
+}
+
+impl JobSegment {
+    /// Maps `bytes` bytes of the file from `offset` on, beside the segment's own mapping. The caller
+    /// unmaps them.
+    ///
+    /// # Errors
+    /// When there is no address space, with the number of bytes.
+    pub(crate) fn map_part(&self, offset: u64, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
+        map(&self.fd, offset, bytes)
     }
 }
 
@@ -300,7 +311,7 @@ fn header(fd: &OwnedFd) -> Result<(Header, usize), SegmentError> {
     if !known || stat.st_mode & libc::S_IFMT != libc::S_IFREG || size < PAGE {
         return Err(not_a_segment());
     }
-    let head = map(fd, PAGE).map_err(|_| not_a_segment())?;
+    let head = map(fd, 0, PAGE).map_err(|_| not_a_segment())?;
     // SAFETY: the file has at least a page and the header fits one; it was written before this
     // process was started.
     let header = unsafe { head.cast::<Header>().read() };
@@ -321,9 +332,9 @@ fn system(call: &'static str, bytes: usize) -> SegmentError {
     }
 }
 
-fn map(fd: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
-    // SAFETY: a fresh mapping at an address that the kernel chooses; MAP_NORESERVE since most of it
-    // is never touched.
+fn map(fd: &OwnedFd, offset: u64, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
+    // SAFETY: a fresh mapping at an address that the kernel chooses; MAP_NORESERVE since most of
+    // the segment is never touched, and memory of the areas is allocated separately.
     let base = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -331,7 +342,7 @@ fn map(fd: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED | libc::MAP_NORESERVE,
             fd.as_raw_fd(),
-            0,
+            offset as libc::off_t,
         )
     };
     if base == libc::MAP_FAILED {
