@@ -82,12 +82,12 @@ impl Cause {
     }
 
     /// Of several ranks found dead at once, the one with the lowest order is reported as the cause:
-    /// an abort is deliberate, a signal comes from outside, an exit may follow from another rank's
-    /// death.
+    /// a signal comes from outside; an abort is deliberate, or the error of a rank whose peer was
+    /// killed; an exit may follow from another rank's death.
     pub fn order(self) -> u8 {
         match self {
-            Cause::Aborted { .. } => 0,
-            Cause::Killed { .. } => 1,
+            Cause::Killed { .. } => 0,
+            Cause::Aborted { .. } => 1,
             Cause::Exited { .. } => 2,
             Cause::NotFinalized => 3,
             Cause::NotInitialized { .. } => 4,

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abort_outranks_its_consequences() {
+    fn a_kill_outranks_an_abort_and_both_outrank_an_exit() {
         let aborted = cause(Exit::Code(5), RankStage::Aborted { code: 5 });
         let killed = cause(
             Exit::Signal {
@@ -229,7 +229,7 @@ mod tests {
             RankStage::Running,
         );
         let exited = cause(Exit::Code(1), RankStage::Running);
-        assert!(aborted.order() < killed.order() && killed.order() < exited.order());
+        assert!(killed.order() < aborted.order() && aborted.order() < exited.order());
     }
 
     #[test]

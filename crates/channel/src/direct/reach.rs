@@ -34,6 +34,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::mapped::{PeerSlots, Registry};
 use super::xpmem::Xpmem;
@@ -86,6 +87,9 @@ struct PeerAccessInner {
     /// The kernel has refused to copy from or to a peer.
     cma_was_refused: AtomicBool,
 }
+
+/// How long an error waits at most for the launcher to notice the death that it follows from.
+const REAP_LIMIT: Duration = Duration::from_secs(1);
 
 const UNKNOWN: u8 = 0;
 const WORKS: u8 = 1;
@@ -333,7 +337,7 @@ impl PeerAccess {
         }
     }
 
-    /// Notes a refusal that will not change.
+    /// Notes a refusal that will not change. If the peer has died, waits until it is reaped.
     pub(super) fn remember(
         &self,
         peer: u32,
@@ -343,6 +347,10 @@ impl PeerAccess {
             if refusal.is_final() {
                 self.shared.cma[peer as usize].store(REFUSED, Ordering::Relaxed);
                 self.note_refusal(peer, &refusal);
+            }
+            if refusal.is_death() {
+                let segment = &self.shared.segment;
+                segment.wait_until_gone(peer, REAP_LIMIT);
             }
             PeerAccessError { peer, refusal }
         })

@@ -23,4 +23,9 @@ impl CopyRefusal {
     pub(super) fn is_final(&self) -> bool {
         matches!(self, CopyRefusal::Kernel { errno } if matches!(*errno, libc::EPERM | libc::ENOSYS))
     }
+
+    /// Whether the peer's process has no memory any more.
+    pub(super) fn is_death(&self) -> bool {
+        matches!(self, CopyRefusal::Kernel { errno } if *errno == libc::ESRCH)
+    }
 }

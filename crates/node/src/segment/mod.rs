@@ -44,6 +44,7 @@ use spec::NodeMembers;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::time::{Duration, Instant};
 
 /// Environment variable: number of the descriptor that holds the segment.
 pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
@@ -242,6 +243,19 @@ impl JobSegment {
         // SAFETY: signal 0 is not sent: the call only checks whether the process exists.
         let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
         !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    }
+
+    /// Blocks until rank `rank` [is gone](Self::is_gone), does not run any more by its own account,
+    /// or `limit` has passed. A process that was killed loses its memory a moment before who
+    /// started it learns of its death; afterwards an error that follows from the death cannot be
+    /// taken for its cause.
+    #[cold]
+    pub fn wait_until_gone(&self, rank: u32, limit: Duration) {
+        let start = Instant::now();
+        let runs = || matches!(self.rank_state(rank), RankState::Running { .. });
+        while runs() && !self.is_gone(rank) && start.elapsed() < limit {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Adds the limits of rank `rank` to the report `said`.

@@ -53,6 +53,26 @@ fn a_process_that_has_died_is_missed() {
 }
 
 #[test]
+fn waits_until_a_dead_process_is_reaped() {
+    const FOREVER: Duration = Duration::from_secs(600);
+    let segment = job(2);
+    let mut child = std::process::Command::new("true")
+        .spawn()
+        .expect("a process");
+    assert!(segment.block(1).claim(child.id()));
+    assert!(!segment.is_gone(1), "it is not reaped yet");
+    segment.wait_until_gone(1, Duration::from_millis(1));
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| segment.wait_until_gone(1, FOREVER));
+        child.wait().expect("its end");
+        waiter.join().expect("it is gone");
+    });
+    assert!(segment.is_gone(1));
+    segment.block(1).finalize();
+    segment.wait_until_gone(1, FOREVER);
+}
+
+#[test]
 fn a_node_of_several_is_addressed_by_the_jobs_ranks() {
     let places = [CorePlace::UNKNOWN; 3];
     let on = |members, job_size| {
