@@ -64,7 +64,7 @@ fn plain(report: &str) -> String {
             let before = words.last().map(String::as_str).unwrap_or_default();
             let is_number = digits.starts_with(|c: char| c.is_ascii_digit());
             let is_time = before == "for" && digits.contains('.');
-            let is_count = word.starts_with('(') && line.contains(&format!("{word} times in vain"));
+            let is_count = word.starts_with('(') && line.contains(&format!("{word} failed polls"));
             let varies = is_number && (before == "(pid" || is_time) || is_count;
             match varies {
                 true if word.starts_with('(') => words.push("(#".to_owned()),
@@ -96,7 +96,7 @@ const MESSAGES: [&str; 8] = [
      on \"halo ?ring\" (3 ranks: 0,2,4)",
     "and 4 more",
     "rank 1 (pid #): polls with MPI_Iprobe for a message from any rank, tag 33, on MPI_COMM_WORLD (6 ranks: 0-5), \
-     for # s (# times in vain); 0 unexpected messages queued",
+     for # s (# failed polls); 0 unexpected messages queued",
     "rank 2 (pid #): waits in MPI_Recv for a message from rank 4 (rank 2 of the communicator), any tag, \
      up to 80 bytes, on \"halo ?ring\" (3 ranks: 0,2,4), for # s; 0 unexpected messages queued",
     "rank 4 (pid #): is not waiting in MPI",
@@ -108,9 +108,9 @@ const MESSAGES: [&str; 8] = [
 fn hang_report_names_what_waiting_and_polling_ranks_need() {
     let polled = [
         "polls with MPI_Test for a message from rank 0, tag 5, up to 8 bytes, \
-         on a communicator without a name (6 ranks: 0-5), for # s (# times in vain); 0 unexpected messages queued",
+         on a communicator without a name (6 ranks: 0-5), for # s (# failed polls); 0 unexpected messages queued",
         "polls with MPI_Test for a message from rank 1, tag 6, up to 8 bytes, \
-         on a communicator without a name (6 ranks: 0-5), for # s (# times in vain); 0 unexpected messages queued",
+         on a communicator without a name (6 ranks: 0-5), for # s (# failed polls); 0 unexpected messages queued",
     ];
     let lines: Vec<&str> = MESSAGES.iter().chain(&polled).copied().collect();
     expect(6, "messages", &[], &lines);

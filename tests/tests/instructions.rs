@@ -62,16 +62,17 @@ fn records(text: &str, arch: &str) -> BTreeMap<String, f64> {
 fn judge(call: &str, count: f64, record: f64) -> Result<Option<String>, String> {
     let change = 100.0 * (count / record - 1.0);
     let line = format!("{ARCH} {call} {count:.1}");
-    let told = format!("{call}: {count:.1} instructions, recorded {record:.1} ({change:+.1} %)");
+    let change_text =
+        format!("{call}: {count:.1} instructions, recorded {record:.1} ({change:+.1} %)");
     if count > record * GROWTH {
         Err(format!(
-            "{told}. See where they go: valgrind --tool=callgrind as in this test, then \
+            "{change_text}. See where they go: valgrind --tool=callgrind as in this test, then \
              callgrind_annotate. If they are worth it, write '{line}' into {}",
             record_path().display()
         ))
     } else if count < record * GAIN {
         Ok(Some(format!(
-            "{told}: keep the gain, write '{line}' into {}",
+            "{change_text}: keep the gain, write '{line}' into {}",
             record_path().display()
         )))
     } else {

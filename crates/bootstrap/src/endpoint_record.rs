@@ -1,7 +1,7 @@
 //! What a process publishes about itself before the processes of its job share anything else.
 //!
 //! The bytes begin with a format version, the width of pointers and the byte order, so that
-//! processes that could not share memory say so at once.
+//! processes that could not share memory report it at once.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ pub struct EndpointRecord {
 }
 
 impl EndpointRecord {
-    /// The calling process's record. `part` tells nodes of one machine apart (a virtual node, or
+    /// The calling process's record. `part` distinguishes nodes of one machine (a virtual node, or
     /// which segment).
     ///
     /// # Errors

@@ -80,8 +80,8 @@ fn lost_launcher_is_an_error() {
     let mut managers = fake::pmi1(1, 1024);
     managers.extend(fake::pmi2(1));
     for manager in &mut managers {
-        // The fakes leave when they are told of the end.
-        manager.abort(3, "tests; end so").expect("told");
+        // The fakes leave when the end is announced.
+        manager.abort(3, "tests; end so").expect("announced");
         let error = manager.fence().expect_err("gone");
         assert!(matches!(error, BootstrapError::Lost { .. }), "{error}");
         let word = if manager.name() == "PMI-1" {
@@ -167,7 +167,7 @@ fn bad_answers_of_pmi2_are_errors() {
 fn share(joined: &Joined, barrier: &std::sync::Barrier) {
     use std::sync::atomic::Ordering;
     let word = |rank: u32| &joined.segment.marks(rank)[0];
-    joined.segment.claim(joined.rank).expect("nobody else is");
+    joined.segment.claim(joined.rank).expect("free");
     word(joined.rank).store(joined.rank + 10, Ordering::Relaxed);
     barrier.wait();
     for &rank in joined.segment.members() {

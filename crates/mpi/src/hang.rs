@@ -27,7 +27,7 @@ pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
     }
     let _ = write!(text, ", for {:.3} s", scene.time.as_secs_f64());
     if let Some(polls) = scene.polls {
-        let _ = write!(text, " ({polls} times in vain)");
+        let _ = write!(text, " ({polls} failed polls)");
     }
     let unexpected = match scene.unexpected {
         1 => "1 unexpected message".to_owned(),

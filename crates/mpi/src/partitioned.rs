@@ -47,7 +47,7 @@ impl Partitions {
         };
         let one = datatype::shape_of(datatype, region.address(), count)?;
         let too_much = || {
-            let reason = format!("{number} partitions of so many elements are too much");
+            let reason = format!("{number} partitions of {count} elements are too much");
             Error::argument(c::ERR_COUNT, "count", count, reason)
         };
         let total = count.checked_mul(number.into()).ok_or_else(too_much)?;

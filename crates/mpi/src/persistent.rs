@@ -23,7 +23,7 @@ pub fn send_init(comm: &Comm, mode: Mode, view: View, dest: i32, tag: i32) -> Re
     pt2pt::destination(comm, dest, tag)?;
     let of = comm.clone();
     Ok(Request::persistent(comm, move || {
-        pt2pt::isend(&of, Plane::User, mode, &view, dest, tag)
+        pt2pt::isend_on(&of, Plane::User, mode, &view, dest, tag)
     }))
 }
 
@@ -47,14 +47,14 @@ pub fn recv_init(comm: &Comm, view: View, source: i32, tag: i32) -> Result<Reque
     pt2pt::pattern(comm, Plane::User, source, tag)?;
     let of = comm.clone();
     Ok(Request::persistent(comm, move || {
-        pt2pt::irecv(&of, Plane::User, &view, source, tag)
+        pt2pt::irecv_on(&of, Plane::User, &view, source, tag)
     }))
 }
 
 /// `MPI_Isendrecv`: starts to send `out` and to receive into `into`. The status is the receive's.
 ///
 /// # Errors
-/// As [`pt2pt::isend`] and [`pt2pt::irecv`].
+/// As [`pt2pt::isend_on`] and [`pt2pt::irecv_on`].
 // MPI's own argument list.
 pub fn isendrecv(
     comm: &Comm,
@@ -67,8 +67,8 @@ pub fn isendrecv(
 ) -> Result<Request> {
     // The receive's arguments are checked before anything is sent.
     pt2pt::pattern(comm, Plane::User, source, recvtag)?;
-    let send = pt2pt::isend(comm, Plane::User, Mode::Standard, out, dest, sendtag)?;
-    let receive = match pt2pt::irecv(comm, Plane::User, into, source, recvtag) {
+    let send = pt2pt::isend_on(comm, Plane::User, Mode::Standard, out, dest, sendtag)?;
+    let receive = match pt2pt::irecv_on(comm, Plane::User, into, source, recvtag) {
         Ok(receive) => receive,
         Err(error) => {
             send.wait()?; // its buffer is in use until then

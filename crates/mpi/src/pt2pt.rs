@@ -3,7 +3,7 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    EngineState, Fault, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion, SendId,
+    EngineState, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion, SendId,
     StartedReceive, WaitKind,
 };
 
@@ -114,133 +114,229 @@ pub(crate) fn pattern(
     }))
 }
 
-/// [`send`] in standard mode to rank `dest` of a communicator that has a [`Route`]. `None`: this
-/// path does not apply; nothing has happened, and [`send`] must be called instead.
-#[inline(always)]
-pub fn send_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Result<()>> {
-    let route = Route::of(comm)?;
-    let peer = route.peer(dest).filter(|_| tag >= 0)?;
-    let engine = process::engine().ok()?;
-    Some(
-        engine
-            .send(peer, route.context(), tag, view, false)
-            .map_err(Error::from),
-    )
+/// Where a message of the program goes.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    /// Job-wide rank.
+    peer: u32,
+    context: u64,
 }
 
-/// [`isend_handle`] in standard mode, as [`send_by_route`].
+/// Where a message to rank `dest` of the communicator `comm` goes; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
-pub fn isend_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Result<u32>> {
-    let route = Route::of(comm)?;
-    let peer = route.peer(dest).filter(|_| tag >= 0)?;
-    let engine = process::engine().ok()?;
-    Some(
-        match engine.enter(|state| state.send(peer, route.context(), tag, view, false)) {
-            Ok(None) => Ok(SENT_HANDLE),
-            Ok(Some(id)) => comm::with(comm, |comm| Request::send(comm, id).register()).flatten(),
-            Err(fault) => Err(fault.into()),
-        },
-    )
-}
-
-/// [`recv_outcome`] from rank `source` of a communicator that has a [`Route`], with a tag or any,
-/// as [`send_by_route`]. `deliver` gets the status, also that of a message that does not fit, for
-/// which the result is the error.
-#[inline(always)]
-pub fn recv_by_route(
-    comm: u32,
-    view: &View,
-    source: i32,
-    tag: i32,
-    deliver: impl Fn(&Status),
-) -> Option<Result<()>> {
-    let (route, pattern) = routed_pattern(comm, source, tag)?;
-    let engine = process::engine().ok()?;
-    let received = engine.receive(pattern, view);
-    if let Ok(done) = &received
-        && done.sent <= done.capacity
+fn target(comm: u32, dest: i32, tag: i32) -> Result<Option<Target>> {
+    if let Some(route) = Route::of(comm)
+        && let Some(peer) = route.peer(dest)
+        && tag >= 0
     {
-        deliver(&routed_status(&route, done));
-        return Some(Ok(()));
+        let context = route.context();
+        return Ok(Some(Target { peer, context }));
     }
-    Some(recv_failed(comm, received, deliver))
+    unrouted_target(comm, dest, tag)
 }
 
 #[cold]
-fn recv_failed(
-    comm: u32,
-    received: std::result::Result<ReceiveCompletion, Fault>,
-    deliver: impl Fn(&Status),
-) -> Result<()> {
-    let done = received?;
-    let (status, error) = comm::with(comm, |comm| outcome(comm, &done))?;
-    deliver(&status);
-    error.map_or(Ok(()), Err)
+#[inline(never)]
+fn unrouted_target(comm: u32, dest: i32, tag: i32) -> Result<Option<Target>> {
+    comm::with(comm, |comm| {
+        let peer = destination(comm, dest, tag)?;
+        let context = comm.context();
+        Ok(peer.map(|peer| Target { peer, context }))
+    })?
 }
 
-/// [`irecv`] with the request's handle, as [`recv_by_route`].
+/// MPI_Send and its kin. Blocks until the buffer is free (and, if synchronous, the receive has
+/// started).
+///
+/// # Errors
+/// `MPI_ERR_COMM`, `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 #[inline(always)]
-pub fn irecv_by_route(comm: u32, view: &View, source: i32, tag: i32) -> Option<Result<u32>> {
-    let (route, pattern) = routed_pattern(comm, source, tag)?;
-    let engine = process::engine().ok()?;
-    Some(match engine.start_receive(pattern, view) {
-        Ok(StartedReceive::Received(done)) => {
-            Request::done(routed_status(&route, &done)).register()
-        }
-        Ok(StartedReceive::Posted(id)) => {
-            comm::with(comm, |comm| Request::receive(comm, id).register()).flatten()
-        }
-        Err(fault) => Err(fault.into()),
-    })
+pub fn send(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<()> {
+    let Some(to) = target(comm, dest, tag)? else {
+        return Ok(());
+    };
+    let sync = mode == Mode::Synchronous;
+    Ok(process::engine()?.send(to.peer, to.context, tag, view, sync)?)
 }
 
+/// MPI_Isend and its kin: the handle of the request.
+///
+/// # Errors
+/// As [`send`].
 #[inline(always)]
-fn routed_pattern(comm: u32, source: i32, tag: i32) -> Option<(Route, MatchPattern)> {
+pub fn isend(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<u32> {
+    let Some(to) = target(comm, dest, tag)? else {
+        return Ok(SENT_HANDLE);
+    };
+    let sync = mode == Mode::Synchronous;
+    match process::engine()?.enter(|state| state.send(to.peer, to.context, tag, view, sync))? {
+        None => Ok(SENT_HANDLE),
+        Some(id) => comm::with(comm, |comm| Request::send(comm, id).register())?,
+    }
+}
+
+/// The messages of the program that a receive takes.
+#[derive(Debug)]
+struct Source {
+    pattern: MatchPattern,
+    /// Translates the rank of the sender, which is known to be a member of the communicator.
+    route: Option<Route>,
+}
+
+/// The messages from rank `source` of a communicator that has a route.
+#[inline(always)]
+fn routed_source(comm: u32, source: i32, tag: i32) -> Option<Source> {
     let route = Route::of(comm)?;
-    let source = route.peer(source)?;
+    let source = Some(route.peer(source)?);
     let tag = match tag {
         c::ANY_TAG => None,
         tag if tag >= 0 => Some(tag),
         _ => return None,
     };
-    let pattern = MatchPattern {
-        context: route.context(),
-        source: Some(source),
-        tag,
-    };
-    Some((route, pattern))
+    let context = route.context();
+    Some(Source {
+        pattern: MatchPattern {
+            context,
+            source,
+            tag,
+        },
+        route: Some(route),
+    })
 }
 
-/// The status of a message that fits its buffer.
+/// The messages from rank `source` of any communicator, or from any rank; `None` for
+/// `MPI_PROC_NULL`.
+fn unrouted_source(comm: u32, source: i32, tag: i32) -> Result<Option<Source>> {
+    let pattern = comm::with(comm, |comm| pattern(comm, Plane::User, source, tag))??;
+    let route = None;
+    Ok(pattern.map(|pattern| Source { pattern, route }))
+}
+
+/// MPI_Recv. `deliver` gets the status, also that of a message that does not fit, for which the
+/// result is the error. Blocks.
+///
+/// # Errors
+/// `MPI_ERR_COMM`, `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE`; `MPI_ERR_NO_MEM`.
 #[inline(always)]
-fn routed_status(route: &Route, done: &ReceiveCompletion) -> Status {
-    Status {
-        source: route.rank_of(done.envelope.source),
-        tag: done.envelope.tag,
-        bytes: done.sent as u64,
-        cancelled: Cancelled::No,
+pub fn recv(
+    comm: u32,
+    view: &View,
+    source: i32,
+    tag: i32,
+    deliver: impl Fn(&Status),
+) -> Result<()> {
+    match routed_source(comm, source, tag) {
+        Some(source) => source.receive(comm, view, deliver),
+        None => recv_unrouted(comm, view, source, tag, deliver),
     }
 }
 
-/// Sends `view`. Blocks until the buffer is free (and, if synchronous, the receive has started).
+#[cold]
+#[inline(never)]
+fn recv_unrouted(
+    comm: u32,
+    view: &View,
+    source: i32,
+    tag: i32,
+    deliver: impl Fn(&Status),
+) -> Result<()> {
+    match unrouted_source(comm, source, tag)? {
+        Some(source) => source.receive(comm, view, deliver),
+        None => {
+            deliver(&Status::PROC_NULL);
+            Ok(())
+        }
+    }
+}
+
+/// MPI_Irecv: the handle of the request.
+///
+/// # Errors
+/// As [`recv`], when the message has arrived.
+#[inline(always)]
+pub fn irecv(comm: u32, view: &View, source: i32, tag: i32) -> Result<u32> {
+    match routed_source(comm, source, tag) {
+        Some(source) => source.start_receive(comm, view),
+        None => irecv_unrouted(comm, view, source, tag),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn irecv_unrouted(comm: u32, view: &View, source: i32, tag: i32) -> Result<u32> {
+    match unrouted_source(comm, source, tag)? {
+        Some(source) => source.start_receive(comm, view),
+        None => Request::done(Status::PROC_NULL).register(),
+    }
+}
+
+impl Source {
+    /// Receives into `view`; see [`recv`].
+    // Once compiled for routes, whose source is known to be one rank, and once for all else.
+    #[inline(always)]
+    fn receive(&self, comm: u32, view: &View, deliver: impl Fn(&Status)) -> Result<()> {
+        let received = process::engine()?.receive(self.pattern, view);
+        if let Ok(done) = &received
+            && let Some(status) = self.status_if_it_fits(done)
+        {
+            deliver(&status);
+            return Ok(());
+        }
+        let (status, error) = unrouted_outcome(comm, &received?)?;
+        deliver(&status);
+        error.map_or(Ok(()), Err)
+    }
+
+    /// Starts a receive into `view`; see [`irecv`].
+    #[inline(always)]
+    fn start_receive(&self, comm: u32, view: &View) -> Result<u32> {
+        match process::engine()?.start_receive(self.pattern, view)? {
+            StartedReceive::Received(done) => match self.status_if_it_fits(&done) {
+                Some(status) => Request::done(status).register(),
+                None => Request::done(unrouted_outcome(comm, &done)?.0).register(),
+            },
+            StartedReceive::Posted(id) => {
+                comm::with(comm, |comm| Request::receive(comm, id).register())?
+            }
+        }
+    }
+
+    /// The status of a received message, where the sender's rank is translated by a route.
+    #[inline(always)]
+    fn status_if_it_fits(&self, done: &ReceiveCompletion) -> Option<Status> {
+        let route = self.route.as_ref().filter(|_| done.sent <= done.capacity)?;
+        Some(Status {
+            source: route.rank_of(done.envelope.source),
+            tag: done.envelope.tag,
+            bytes: done.sent as u64,
+            cancelled: Cancelled::No,
+        })
+    }
+}
+
+/// The status of a message that has been received on `comm`, and the error if it did not fit.
+#[cold]
+#[inline(never)]
+fn unrouted_outcome(comm: u32, done: &ReceiveCompletion) -> Result<(Status, Option<Error>)> {
+    comm::with(comm, |comm| outcome(comm, done))
+}
+
+/// Sends `view` in standard mode on `plane`. Blocks until the buffer is free.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
-#[inline(always)]
-pub fn send(comm: &Comm, plane: Plane, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<()> {
+pub(crate) fn send_on(comm: &Comm, plane: Plane, view: &View, dest: i32, tag: i32) -> Result<()> {
     let Some(peer) = destination(comm, dest, tag)? else {
         return Ok(());
     };
-    let sync = mode == Mode::Synchronous;
-    process::engine()?.send(peer, context(comm, plane), tag, view, sync)?;
-    Ok(())
+    Ok(process::engine()?.send(peer, context(comm, plane), tag, view, false)?)
 }
 
-/// Starts a send.
+/// Starts a send on `plane`.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
-pub fn isend(
+pub fn isend_on(
     comm: &Comm,
     plane: Plane,
     mode: Mode,
@@ -252,25 +348,6 @@ pub fn isend(
         None => Request::SENT,
         Some(id) => Request::send(comm, id),
     })
-}
-
-/// As [`isend`], with the request's handle.
-///
-/// # Errors
-/// As [`isend`].
-#[inline]
-pub fn isend_handle(
-    comm: &Comm,
-    plane: Plane,
-    mode: Mode,
-    view: &View,
-    dest: i32,
-    tag: i32,
-) -> Result<u32> {
-    match start_send(comm, plane, mode, view, dest, tag)? {
-        None => Ok(SENT_HANDLE),
-        Some(id) => Request::send(comm, id).register(),
-    }
 }
 
 /// Starts a send; `None` when it is complete at once.
@@ -291,26 +368,24 @@ pub(crate) fn start_send(
     Ok(process::engine()?.enter(|state| state.send(peer, context, tag, view, sync))?)
 }
 
-/// Receives into `view`. Blocks.
+/// Receives into `view` on `plane`. Blocks.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE` when the message is longer than the view,
 /// which holds its beginning then; `MPI_ERR_NO_MEM`.
-#[inline(always)]
-pub fn recv(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Status> {
+pub(crate) fn recv_on(
+    comm: &Comm,
+    plane: Plane,
+    view: &View,
+    source: i32,
+    tag: i32,
+) -> Result<Status> {
     let (status, error) = recv_outcome(comm, plane, view, source, tag)?;
-    match error {
-        None => Ok(status),
-        Some(error) => Err(error),
-    }
+    error.map_or(Ok(status), Err)
 }
 
-/// As [`recv`], with the status also of a message that did not fit.
-///
-/// # Errors
-/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
-#[inline(always)]
-pub fn recv_outcome(
+/// As [`recv_on`], with the status also of a message that did not fit.
+fn recv_outcome(
     comm: &Comm,
     plane: Plane,
     view: &View,
@@ -324,11 +399,11 @@ pub fn recv_outcome(
     Ok(outcome(comm, &done))
 }
 
-/// Starts a receive.
+/// Starts a receive on `plane`.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
-pub fn irecv(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Request> {
+pub fn irecv_on(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Request> {
     let Some(pattern) = pattern(comm, plane, source, tag)? else {
         return Ok(Request::done(Status::PROC_NULL));
     };
@@ -446,7 +521,7 @@ pub fn imrecv(message: u32, view: &View) -> Result<Request> {
 /// Sends `out` and receives into `into` concurrently. Blocks until both are done.
 ///
 /// # Errors
-/// As [`isend`] and [`recv_outcome`].
+/// As [`isend_on`] and [`recv`].
 // MPI's own argument list.
 pub fn sendrecv(
     comm: &Comm,

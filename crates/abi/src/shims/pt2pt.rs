@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
-use mica_mpi::pt2pt::{self, Mode, Plane};
+use mica_mpi::pt2pt::{self, Mode};
 use mica_mpi::request::Request;
 use mica_mpi::status::{Cancelled, Status};
 use mica_mpi::{Result, comm};
@@ -97,6 +97,7 @@ pub(crate) unsafe fn elements(
 }
 
 /// As [`message`], if the datatype is a predefined one without gaps and the arguments are right.
+/// Calls with such a message are compiled for it; all others share the code behind [`message`].
 ///
 /// # Safety
 /// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
@@ -105,6 +106,22 @@ unsafe fn dense(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) ->
     let bytes = datatype::dense_bytes(datatype.raw(), buf.addr(), count)?;
     // SAFETY: passed on to the caller; the shape is that of the elements.
     Some(unsafe { View::user(buf, Shape::Contiguous { bytes }) })
+}
+
+/// Calls `f` with the bytes of a message that is not [`dense`].
+///
+/// # Safety
+/// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
+#[cold]
+#[inline(never)]
+unsafe fn derived<R>(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    f: impl FnOnce(&View) -> Result<R>,
+) -> Result<R> {
+    // SAFETY: passed on to the caller.
+    f(&unsafe { message(buf, count, datatype)? })
 }
 
 /// A blocking send.
@@ -121,18 +138,14 @@ unsafe fn send(
     tag: c_int,
     comm: MPI_Comm,
 ) -> Result<()> {
-    if mode == Mode::Standard
-        // SAFETY: as the caller promises; the send is over when this returns.
-        && let Some(view) = unsafe { dense(buf, count, datatype) }
-        && let Some(result) = pt2pt::send_by_route(comm.raw(), &view, dest, tag)
-    {
-        return result;
+    let send = |view: &View| pt2pt::send(comm.raw(), mode, view, dest, tag);
+    // SAFETY: as the caller promises; the send is over when this returns.
+    unsafe {
+        match dense(buf, count, datatype) {
+            Some(view) => send(&view),
+            None => derived(buf, count, datatype, send),
+        }
     }
-    comm::with(comm.raw(), |comm| {
-        // SAFETY: as the caller promises; the send is over when this returns.
-        let view = unsafe { message(buf, count, datatype)? };
-        pt2pt::send(comm, Plane::User, mode, &view, dest, tag)
-    })?
 }
 
 /// The start of a send.
@@ -153,21 +166,16 @@ unsafe fn start(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
-    if mode == Mode::Standard
-        // SAFETY: as the caller promises.
-        && let Some(view) = unsafe { dense(buf, count, datatype) }
-        && let Some(handle) = pt2pt::isend_by_route(comm.raw(), &view, dest, tag)
-    {
-        request.set(MPI_Request::from_raw(handle?));
-        return Ok(());
-    }
-    comm::with(comm.raw(), |comm| {
-        // SAFETY: as the caller promises.
-        let view = unsafe { message(buf, count, datatype)? };
-        let handle = pt2pt::isend_handle(comm, Plane::User, mode, &view, dest, tag)?;
-        request.set(MPI_Request::from_raw(handle));
-        Ok(())
-    })?
+    let start = |view: &View| pt2pt::isend(comm.raw(), mode, view, dest, tag);
+    // SAFETY: as the caller promises.
+    let handle = unsafe {
+        match dense(buf, count, datatype) {
+            Some(view) => start(&view),
+            None => derived(buf, count, datatype, start),
+        }
+    };
+    request.set(MPI_Request::from_raw(handle?));
+    Ok(())
 }
 
 /// MPI_Send, MPI_Send_c.
@@ -315,22 +323,14 @@ pub unsafe fn mpi_recv(
     status: *mut MPI_Status,
 ) -> Result<()> {
     // SAFETY: as the caller promises; the receive is over when this returns.
-    if let Some(view) = unsafe { dense(buf, count, datatype) }
-        // SAFETY: as the caller promises.
-        && let Some(received) = pt2pt::recv_by_route(comm.raw(), &view, source, tag, |got| unsafe {
-            put_status(status, got)
-        })
-    {
-        return received;
+    unsafe {
+        let deliver = |got: &Status| put_status(status, got);
+        let receive = |view: &View| pt2pt::recv(comm.raw(), view, source, tag, deliver);
+        match dense(buf, count, datatype) {
+            Some(view) => receive(&view),
+            None => derived(buf, count, datatype, receive),
+        }
     }
-    comm::with(comm.raw(), |comm| {
-        // SAFETY: as the caller promises; the receive is over when this returns.
-        let view = unsafe { message(buf, count, datatype)? };
-        let (got, error) = pt2pt::recv_outcome(comm, Plane::User, &view, source, tag)?;
-        // SAFETY: as the caller promises.
-        unsafe { put_status(status, &got) };
-        error.map_or(Ok(()), Err)
-    })?
 }
 
 /// MPI_Irecv, MPI_Irecv_c.
@@ -349,20 +349,16 @@ pub unsafe fn mpi_irecv(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
+    let start = |view: &View| pt2pt::irecv(comm.raw(), view, source, tag);
     // SAFETY: as the caller promises.
-    if let Some(view) = unsafe { dense(buf, count, datatype) }
-        && let Some(handle) = pt2pt::irecv_by_route(comm.raw(), &view, source, tag)
-    {
-        request.set(MPI_Request::from_raw(handle?));
-        return Ok(());
-    }
-    comm::with(comm.raw(), |comm| {
-        // SAFETY: as the caller promises.
-        let view = unsafe { message(buf, count, datatype)? };
-        let started = pt2pt::irecv(comm, Plane::User, &view, source, tag)?;
-        request.set(MPI_Request::from_raw(started.register()?));
-        Ok(())
-    })?
+    let handle = unsafe {
+        match dense(buf, count, datatype) {
+            Some(view) => start(&view),
+            None => derived(buf, count, datatype, start),
+        }
+    };
+    request.set(MPI_Request::from_raw(handle?));
+    Ok(())
 }
 
 /// (usual name, name in the send-receive calls) of the arguments of the send and of the receive.

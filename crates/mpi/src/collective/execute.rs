@@ -196,11 +196,9 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
     let plane = Plane::Collective;
     match round.transfers.as_slice() {
         [] => Ok(()),
-        [RoundTransfer::Send { to, view }] => {
-            pt2pt::send(comm, plane, Mode::Standard, view, *to as i32, tag)
-        }
+        [RoundTransfer::Send { to, view }] => pt2pt::send_on(comm, plane, view, *to as i32, tag),
         [RoundTransfer::Receive { from, view }] => {
-            pt2pt::recv(comm, plane, view, *from as i32, tag).map(drop)
+            pt2pt::recv_on(comm, plane, view, *from as i32, tag).map(drop)
         }
         [
             RoundTransfer::Send { to, view: out },
@@ -211,7 +209,7 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
             RoundTransfer::Send { to, view: out },
         ] => {
             let sent = pt2pt::start_send(comm, plane, Mode::Standard, out, *to as i32, tag)?;
-            let received = pt2pt::recv(comm, plane, into, *from as i32, tag);
+            let received = pt2pt::recv_on(comm, plane, into, *from as i32, tag);
             // Wait for the send even if the receive failed: its buffer is in use until then.
             finish_send(comm, sent)?;
             received.map(drop)
@@ -220,13 +218,13 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
             let mut requests = Vec::with_capacity(many.len());
             for t in many {
                 if let RoundTransfer::Receive { from, view } = t {
-                    requests.push(pt2pt::irecv(comm, plane, view, *from as i32, tag)?);
+                    requests.push(pt2pt::irecv_on(comm, plane, view, *from as i32, tag)?);
                 }
             }
             for t in many {
                 if let RoundTransfer::Send { to, view } = t {
                     let to = *to as i32;
-                    requests.push(pt2pt::isend(comm, plane, Mode::Standard, view, to, tag)?);
+                    requests.push(pt2pt::isend_on(comm, plane, Mode::Standard, view, to, tag)?);
                 }
             }
             let mut first_error = None;

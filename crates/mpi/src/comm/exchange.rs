@@ -6,7 +6,7 @@ use mica_channel::memory::{Block, Region, Shape, View};
 
 use super::object::Comm;
 use crate::error::Result;
-use crate::pt2pt::{self, Mode, Plane};
+use crate::pt2pt::{self, Plane};
 
 /// Some members of a communicator, in an order that all of them share.
 pub(crate) struct Party<'a> {
@@ -48,18 +48,11 @@ impl<'a> Party<'a> {
     }
 
     fn send(&self, to: usize, view: &View) -> Result<()> {
-        pt2pt::send(
-            self.comm,
-            Plane::Collective,
-            Mode::Standard,
-            view,
-            self.rank(to),
-            self.tag,
-        )
+        pt2pt::send_on(self.comm, Plane::Collective, view, self.rank(to), self.tag)
     }
 
     fn receive(&self, from: usize, view: &View) -> Result<()> {
-        pt2pt::recv(
+        pt2pt::recv_on(
             self.comm,
             Plane::Collective,
             view,

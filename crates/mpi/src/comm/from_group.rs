@@ -107,7 +107,7 @@ mod tests {
             .flat_map(|group| tags.map(|tag| meeting_point(group, tag)))
             .collect();
         for &(context, tag) in &points {
-            assert_eq!(context & 1, 0, "bit 0 tells the collective plane");
+            assert_eq!(context & 1, 0, "bit 0 marks the collective plane");
             assert_eq!(context & NO_LEADER, NO_LEADER);
             assert!(tag >= 0);
         }

@@ -19,7 +19,7 @@ use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
-use crate::pt2pt::{self, Mode, Plane};
+use crate::pt2pt::{self, Plane};
 
 /// What a leader learned from the other one.
 struct RemoteLeader {
@@ -372,11 +372,11 @@ fn swap(
     let incoming = region
         .offset(0)
         .view(Shape::Contiguous { bytes: bytes.len() });
-    let send = || pt2pt::send(via, Plane::User, Mode::Standard, &outgoing, rank, tag);
+    let send = || pt2pt::send_on(via, Plane::User, &outgoing, rank, tag);
     if first {
         send()?;
     }
-    pt2pt::recv(via, Plane::User, &incoming, rank, tag)?;
+    pt2pt::recv_on(via, Plane::User, &incoming, rank, tag)?;
     if !first {
         send()?;
     }

@@ -546,7 +546,10 @@ impl Datatype {
     pub fn bytes_of_elements(&self, elements: i64) -> Result<u64> {
         let wanted = check_count(elements, "count")?;
         self.0.core.signature.bytes_of(wanted).ok_or_else(|| {
-            let reason = format!("the datatype {} cannot have so many elements", self.label());
+            let reason = format!(
+                "the datatype {} cannot have {elements} elements",
+                self.label()
+            );
             Error::argument(c::ERR_COUNT, "count", elements, reason)
         })
     }

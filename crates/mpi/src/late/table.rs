@@ -109,7 +109,7 @@ impl LateTable {
     pub fn report(&self, name: impl Fn(u64) -> CallSite) -> Report {
         let mut entries: Vec<(&LateKey, &LateEntry)> = self.entries.iter().flatten().collect();
         entries.sort_by_key(|(key, entry)| (Reverse((entry.wait_ns, entry.inside_ns)), **key));
-        let (told, left_out) = entries.split_at(entries.len().min(SITES));
+        let (reported, left_out) = entries.split_at(entries.len().min(SITES));
         let left_out: u64 = left_out.iter().map(|(_, entry)| entry.calls).sum();
         let site = |(key, entry): &(&LateKey, &LateEntry)| Site {
             place: name(key.caller.site),
@@ -125,7 +125,7 @@ impl LateTable {
             },
         };
         Report {
-            sites: told.iter().map(site).collect(),
+            sites: reported.iter().map(site).collect(),
             calls_left_out: self.calls_left_out + left_out,
         }
     }
@@ -236,9 +236,9 @@ mod tests {
             table.count(key(site), &outcome);
         }
         let report = table.report(named);
-        let told: Vec<u64> = report.sites.iter().map(|s| s.place.address).collect();
+        let reported: Vec<u64> = report.sites.iter().map(|s| s.place.address).collect();
         let expected: Vec<u64> = (10..sites).rev().collect();
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert_eq!(report.calls_left_out, 10);
     }
 
@@ -255,8 +255,8 @@ mod tests {
         table.count(key(0), &outcome);
         let report = table.report(named);
         assert_eq!(report.sites[0].counts.calls, 2, "known sites still count");
-        let told: u64 = report.sites.iter().map(|s| s.counts.calls).sum();
-        assert_eq!(told + report.calls_left_out, ENTRIES as u64 + 6);
+        let reported: u64 = report.sites.iter().map(|s| s.counts.calls).sum();
+        assert_eq!(reported + report.calls_left_out, ENTRIES as u64 + 6);
         assert_eq!(table.totals().calls, ENTRIES as u64 + 6);
     }
 }

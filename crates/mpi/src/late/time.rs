@@ -80,8 +80,8 @@ mod tests {
                         ns: ns / UNIT * UNIT,
                         rank,
                     };
-                    let told = Time::of_word(time.word(), own as u64);
-                    assert_eq!(told, Some(time), "{own} {ahead}");
+                    let decoded = Time::of_word(time.word(), own as u64);
+                    assert_eq!(decoded, Some(time), "{own} {ahead}");
                 }
             }
         }

@@ -31,6 +31,7 @@ pub fn wait(handle: u32) -> Result<RequestOutcome> {
 ///
 /// # Errors
 /// As [`wait`].
+#[inline]
 pub fn test(handle: u32) -> Result<Option<RequestOutcome>> {
     Ok(get(handle, true)?.map(|outcome| finish(handle, outcome)))
 }
@@ -43,7 +44,7 @@ pub fn status(handle: u32) -> Result<Option<RequestOutcome>> {
     Ok(get(handle, false)?.map(RequestOutcome::settled))
 }
 
-#[inline]
+#[inline(always)]
 fn get(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
     match plain::is_incomplete(handle)? {
         true => Ok(None),
@@ -52,6 +53,7 @@ fn get(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
 }
 
 /// As [`get`], for a request of any kind.
+#[inline(never)]
 fn get_any(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
     if handle == SENT_HANDLE {
         // No poll: a send that completed in its own call does not show that the program waits.

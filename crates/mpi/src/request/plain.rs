@@ -103,7 +103,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`.
-#[inline]
+#[inline(never)]
 pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     let simple = REQUESTS.look(handle, |request| match &request.work {
         RequestWork::Send(id) => Some(Simple::Send(*id)),

@@ -36,13 +36,13 @@ struct Rank {
     entered: bool,
     /// Receives of the round, in order: source and destination.
     receives: Vec<(usize, View)>,
-    /// Sends of the round that nobody has taken.
+    /// Sends of the round that no receive has taken.
     untaken: usize,
 }
 
 /// Runs the schedules of ranks `0..schedules.len()` to their end, in an order that `reversed` turns
 /// around. Messages match in order between each pair of ranks. Panics on a deadlock, a wrong
-/// length, or a message that nobody takes.
+/// length, or a message that no receive takes.
 pub fn simulate(schedules: &[Schedule], delivery: Delivery, reversed: bool) {
     let size = schedules.len();
     let mut ranks: Vec<Rank> = (0..size).map(|_| Rank::default()).collect();

@@ -248,8 +248,8 @@ impl Case {
         }
     }
 
-    /// A buffer of elements of a kind, which are `have` and are to be `want`; in the end nobody
-    /// minds `None`.
+    /// A buffer of elements of a kind, which are `have` and are to be `want`; at the end
+    /// `None` matches anything.
     fn buffer_of(
         &mut self,
         kind: &Kind,

@@ -1,5 +1,5 @@
-//! Calls that do not go together: whoever can tell says so, and nobody writes where nothing is
-//! expected.
+//! Calls that do not match: a rank that can detect it reports it, no rank hangs, and none writes
+//! where no data is expected.
 
 use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::context::RootedDirection;
@@ -55,7 +55,7 @@ fn ranks(size: usize, means: Means) -> Ranks {
     })
 }
 
-/// Where everybody looks at everybody, everybody is told, and nobody waits for ever.
+/// Where all ranks read all headers, all report the mismatch, and none hangs.
 #[test]
 fn different_calls_are_told_apart() {
     use Collective::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};
@@ -190,8 +190,8 @@ fn waits_for(call: &str, root: usize, rank: usize, other: usize) -> bool {
     }
 }
 
-/// One rank makes another call than the others: nobody waits for ever, and whoever waits for one in
-/// another says so.
+/// One rank makes another call than the others: no rank hangs, and those that wait for a rank in
+/// another call report it.
 #[test]
 fn nobody_waits_for_a_rank_that_has_called_something_else() {
     let kit = Kit::new();
@@ -228,7 +228,7 @@ fn pairs<T>(all: &[T]) -> impl Iterator<Item = (&T, &T)> {
     indices.filter(different).map(|(i, j)| (&all[i], &all[j]))
 }
 
-/// Where each of two waits for the other, both are told.
+/// Where each of two ranks waits for the other, both report the mismatch.
 #[test]
 fn gather_and_scatter_are_told_apart() {
     let kit = Kit::new();
@@ -276,10 +276,10 @@ fn scan_and_exscan_are_told_apart() {
     }
 }
 
-/// Whatever roots ranks name, if they differ all are told: at once where they wait for each
-/// other, else in the next call.
+/// If ranks name different roots, all report it: at once where they wait for each other, else in
+/// the next call.
 #[test]
-fn everybody_learns_of_different_roots() {
+fn all_ranks_report_different_roots() {
     use Collective::{Allreduce, Bcast, Gather, Reduce, Scatter};
     let kit = Kit::new();
     for (means, how) in ways() {
@@ -359,7 +359,7 @@ fn different_roots_are_refused() {
 }
 
 /// One rank takes part with more than the others, perhaps with so much that it takes another way:
-/// somebody says so, and nobody waits for ever.
+/// a rank reports it, and none hangs.
 #[test]
 fn different_lengths_are_refused() {
     use Collective::{Allgather, Allreduce, Alltoall, Gather, Reduce, ReduceScatter, Scan};
@@ -402,7 +402,7 @@ fn different_lengths_are_refused() {
                             .iter()
                             .filter_map(|result| result.as_ref().err())
                             .collect();
-                        // What each is to send to each, an all-to-all tells only through cells.
+                        // An all-to-all announces the sizes of blocks only through cells.
                         let is_told = collective != Alltoall || matches!(how, How::Cells { .. });
                         assert!(!errors.is_empty() || !is_told, "{name}: {results:?}");
                         for error in errors {

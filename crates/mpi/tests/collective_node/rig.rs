@@ -69,7 +69,7 @@ pub enum Means {
 }
 
 /// Stands for the XPMEM module where a rank's peers are in its own process: their memory is
-/// mapped where it is, but every so many times, if that is not 0, it is not.
+/// mapped where it is, except every n-th time if n is not 0.
 #[derive(Debug)]
 struct SameProcess {
     refuses_each: u64,

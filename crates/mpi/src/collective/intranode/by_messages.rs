@@ -114,7 +114,7 @@ impl NodeCall {
             rank: self.group().me(),
             size: self.group().size(),
         };
-        let part = self.what.messages(me, &MessageThresholds::DEFAULT)?;
+        let part = self.operation.messages(me, &MessageThresholds::DEFAULT)?;
         let Some(ranks) = &self.ranks else {
             return Ok(part);
         };

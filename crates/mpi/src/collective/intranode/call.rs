@@ -14,7 +14,7 @@ use crate::collective::label::CallLabel;
 pub struct NodeCall {
     /// Always has a node group.
     pub(super) local: Arc<NodeContext>,
-    pub(super) what: CollectiveOperation,
+    pub(super) operation: CollectiveOperation,
     /// Whether to copy directly where buffers can be reached.
     pub(super) directly: bool,
     /// The members' ranks in the communicator; `None` if the members are all of its ranks.
@@ -38,19 +38,20 @@ impl NodeCall {
     /// Takes this call's place in the order of the node group's operations. All ranks must call it
     /// in the same order.
     pub(crate) fn reserve(&self) -> ReservedOperation {
-        let (what, choices) = (&self.what, &self.local.choices);
+        let (operation, choices) = (&self.operation, &self.local.choices);
         // Whether direct copy still pays where some buffers can be reached only by the kernel's
         // copies.
         let by_address = self.directly && {
-            let bytes = what.bytes().unwrap_or(MUCH);
+            let bytes = operation.bytes().unwrap_or(MUCH);
             let once = choices.once_reachable(
-                what.collective(),
+                operation.collective(),
                 bytes,
-                what.commutes(),
+                operation.commutes(),
                 Reachability::Cma,
             );
             once == Algorithm::Direct
         };
-        self.group().reserve(what.kind(self.directly), by_address)
+        self.group()
+            .reserve(operation.kind(self.directly), by_address)
     }
 }

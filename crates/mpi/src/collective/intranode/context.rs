@@ -48,13 +48,13 @@ impl Eq for NodeContext {}
 
 impl NodeContext {
     /// The algorithm for an operation.
-    pub(super) fn algorithm(&self, what: &CollectiveOperation) -> Algorithm {
-        let (collective, commutes) = (what.collective(), what.commutes());
+    pub(super) fn algorithm(&self, operation: &CollectiveOperation) -> Algorithm {
+        let (collective, commutes) = (operation.collective(), operation.commutes());
         let of = |bytes| {
             self.choices
                 .algorithm(collective, bytes, commutes, self.reach)
         };
-        match what.bytes() {
+        match operation.bytes() {
             Some(bytes) => of(bytes),
             // No rank knows all amounts: ranks with long parts offer them; if not all ranks do, the
             // operation goes through cells.

@@ -48,7 +48,7 @@ pub enum PathTaken {
 /// operator; when there is no memory.
 pub async fn perform(
     slot: &OperationSlot<'_>,
-    what: &CollectiveOperation,
+    operation: &CollectiveOperation,
     how: PathChoice,
 ) -> Result<PathTaken> {
     let cells = match how {
@@ -67,14 +67,14 @@ pub async fn perform(
             // Ranks may differ in this: it only affects what this rank offers and tries.
             let by_address = agreed && !is_refused;
             let terms = AgreedTerms { by_address, base };
-            match copy_directly(slot, what, direction, offers, terms).await? {
+            match copy_directly(slot, operation, direction, offers, terms).await? {
                 DirectOutcome::Directly if by_address => return Ok(PathTaken::ByAddress),
                 DirectOutcome::Directly => return Ok(PathTaken::Mapped),
                 DirectOutcome::Not(cells) => cells,
             }
         }
     };
-    in_cells(slot, what, &cells)
+    in_cells(slot, operation, &cells)
         .await
         .map(|()| PathTaken::Cells)
 }
@@ -83,7 +83,7 @@ pub async fn perform(
 // Long because it is a table: one arm for each collective.
 async fn copy_directly(
     slot: &OperationSlot<'_>,
-    what: &CollectiveOperation,
+    operation: &CollectiveOperation,
     direction: RootedDirection,
     offers: bool,
     terms: AgreedTerms,
@@ -98,7 +98,7 @@ async fn copy_directly(
         by_address,
         base,
     };
-    match what {
+    match operation {
         // There is nothing to copy.
         CollectiveOperation::Barrier | CollectiveOperation::Finalize => {
             Ok(DirectOutcome::not(base + 1))
@@ -200,14 +200,14 @@ async fn copy_directly(
 /// Through cells.
 async fn in_cells(
     slot: &OperationSlot<'_>,
-    what: &CollectiveOperation,
+    operation: &CollectiveOperation,
     cells: &CellFallback,
 ) -> Result<()> {
     // After this error, the others detect that this rank has left.
-    what.check_longest(slot.group())?;
+    operation.check_longest(slot.group())?;
     let (base, among) = (cells.base, RootMembers(cells.among.as_deref()));
     let kept = cells.operand.as_ref();
-    match what {
+    match operation {
         CollectiveOperation::Barrier | CollectiveOperation::Finalize => cells::barrier(slot).await,
         CollectiveOperation::Bcast { view, root } => {
             cells::bcast(slot, view, *root, among, base).await
@@ -228,7 +228,7 @@ async fn in_cells(
             cells::allgather(slot, send.as_ref(), parts, base).await
         }
         CollectiveOperation::Alltoall { send, receive } => {
-            cells::alltoall(slot, send.as_ref(), receive, what.bytes(), base).await
+            cells::alltoall(slot, send.as_ref(), receive, operation.bytes(), base).await
         }
         CollectiveOperation::Reduce {
             reduction,

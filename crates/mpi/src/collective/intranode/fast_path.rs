@@ -81,11 +81,11 @@ fn shared_block<'a>(slot: &OperationSlot<'a>, member: usize, in_line: bool) -> R
 #[inline]
 pub fn barrier(comm: &Comm) -> Option<Result<()>> {
     let opened = open(comm, |limits| limits.barrier)?;
-    let what = (Collective::Barrier, 0, 0);
-    Some(run(&opened, comm, what, |slot| {
+    let counted = (Collective::Barrier, 0, 0);
+    Some(run(&opened, comm, counted, |slot| {
         slot.publish(1);
         wait_for_all(comm, slot)?;
-        slot.learn_from_all()
+        slot.accept_headers()
     }))
 }
 
@@ -95,15 +95,15 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
     let opened = open(comm, |limits| takes(bytes, limits.bcast))?;
     let brought = opened.brought_by(root, bytes)?;
     let kind = OperationKind::from(Collective::Bcast).rooted(root);
-    let what = (kind, bytes, brought);
-    Some(run(&opened, comm, what, |slot| {
+    let counted = (kind, bytes, brought);
+    Some(run(&opened, comm, counted, |slot| {
         if root == slot.me() {
             region.at(0).copy_to(payload(slot, root, bytes), bytes);
             slot.publish(1);
             return Ok(());
         }
         wait_for(comm, slot, root)?;
-        slot.learn_from(root)?;
+        slot.accept_header(root)?;
         if slot.bytes(root) == bytes {
             payload(slot, root, bytes).copy_to(region.at(0), bytes);
             return Ok(());
@@ -129,12 +129,12 @@ pub fn gather(
 ) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.gather))?;
     opened.brought_by(root, bytes)?;
-    let what = (
+    let counted = (
         OperationKind::from(Collective::Gather).rooted(root),
         bytes,
         bytes,
     );
-    Some(run(&opened, comm, what, |slot| {
+    Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let Some(result) = result else {
             send.at(0).copy_to(payload(slot, me, bytes), bytes);
@@ -145,7 +145,7 @@ pub fn gather(
         send.at(0).copy_to(part(me), bytes);
         for member in cells::after(slot) {
             wait_for(comm, slot, member)?;
-            slot.learn_from(member)?;
+            slot.accept_header(member)?;
             if slot.bytes(member) != bytes {
                 let parts = Parts::Each(parts_of(result, bytes, slot.size()));
                 let gather = cells::gather(slot, None, Some(&parts), root, RootMembers::ALL, 0);
@@ -153,7 +153,7 @@ pub fn gather(
             }
             payload(slot, member, bytes).copy_to(part(member), bytes);
         }
-        slot.learn_from_all()
+        slot.accept_headers()
     }))
 }
 
@@ -170,12 +170,12 @@ pub fn scatter(
     let opened = open(comm, |limits| takes(bytes, limits.scatter))?;
     let size = opened.group.size();
     let brought = opened.brought_by(root, bytes * size)?;
-    let what = (
+    let counted = (
         OperationKind::from(Collective::Scatter).rooted(root),
         bytes,
         brought,
     );
-    Some(run(&opened, comm, what, |slot| {
+    Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let place = |member: usize| match cells::fits_in_line(bytes, size) {
             true => {
@@ -193,7 +193,7 @@ pub fn scatter(
             return Ok(());
         }
         wait_for(comm, slot, root)?;
-        slot.learn_from(root)?;
+        slot.accept_header(root)?;
         if slot.bytes(root) == bytes {
             place(me).copy_to(result.at(0), bytes);
             return Ok(());
@@ -210,19 +210,19 @@ pub fn scatter(
 pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.allgather))?;
     let part = |member: usize| result.at(member * bytes);
-    let what = (Collective::Allgather, bytes, bytes);
-    Some(run(&opened, comm, what, |slot| {
+    let counted = (Collective::Allgather, bytes, bytes);
+    Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         send.at(0).copy_to(payload(slot, me, bytes), bytes);
         slot.publish(1);
         send.at(0).copy_to(part(me), bytes);
         for member in cells::after(slot) {
             wait_for(comm, slot, member)?;
-            slot.learn_from(member)?;
+            slot.accept_header(member)?;
             slot.expect_bytes(member, bytes)?;
             payload(slot, member, bytes).copy_to(part(member), bytes);
         }
-        slot.learn_from_all()
+        slot.accept_headers()
     }))
 }
 
@@ -232,8 +232,8 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
 pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.alltoall))?;
     let size = opened.group.size();
-    let what = (Collective::Alltoall, bytes, bytes * size);
-    Some(run(&opened, comm, what, |slot| {
+    let counted = (Collective::Alltoall, bytes, bytes * size);
+    Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let in_line = cells::fits_in_line(bytes, size);
         let share = cells::share_of_half(slot);
@@ -248,13 +248,13 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
         send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
         for member in cells::after(slot) {
             wait_for(comm, slot, member)?;
-            slot.learn_from(member)?;
+            slot.accept_header(member)?;
             slot.expect_bytes(member, bytes)?;
             shared_block(slot, member, in_line)
                 .at(place(member, me))
                 .copy_to(result.at(member * bytes), bytes);
         }
-        slot.learn_from_all()
+        slot.accept_headers()
     }))
 }
 
@@ -269,8 +269,8 @@ pub fn allreduce(
     kernel: Kernel,
 ) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.allreduce))?;
-    let what = (Collective::Allreduce, bytes, bytes);
-    Some(run(&opened, comm, what, |slot| {
+    let counted = (Collective::Allreduce, bytes, bytes);
+    Some(run(&opened, comm, counted, |slot| {
         send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
         slot.publish(1);
         fold_all(comm, slot, send, result, bytes, kernel)
@@ -290,12 +290,12 @@ pub fn reduce(
 ) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.reduce))?;
     opened.brought_by(root, bytes)?;
-    let what = (
+    let counted = (
         OperationKind::from(Collective::Reduce).rooted(root),
         bytes,
         bytes,
     );
-    Some(run(&opened, comm, what, |slot| {
+    Some(run(&opened, comm, counted, |slot| {
         let Some(result) = result else {
             send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
             slot.publish_for(1, root);
@@ -324,8 +324,8 @@ pub fn reduce_scatter(
     if longest > room {
         return None;
     }
-    let what = (Collective::ReduceScatter, total, total);
-    Some(run(&opened, comm, what, |slot| {
+    let counted = (Collective::ReduceScatter, total, total);
+    Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let (mut from, mut mine) = (0, 0);
         for member in 0..size {
@@ -340,7 +340,7 @@ pub fn reduce_scatter(
         }
         slot.publish(1);
         wait_for_all(comm, slot)?;
-        slot.learn_from_all()?;
+        slot.accept_headers()?;
         slot.expect_bytes_of_all(total)?;
         let operand = |member: usize| match member == me {
             true => send.at(mine),
@@ -362,14 +362,14 @@ pub fn scan(
     kernel: Kernel,
 ) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.scan))?;
-    let what = (Collective::Scan, bytes, bytes);
-    Some(run(&opened, comm, what, |slot| {
+    let counted = (Collective::Scan, bytes, bytes);
+    Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         send.at(0).copy_to(payload(slot, me, bytes), bytes);
         slot.publish(1);
         for member in 0..me {
             wait_for(comm, slot, member)?;
-            slot.learn_from(member)?;
+            slot.accept_header(member)?;
             slot.expect_bytes(member, bytes)?;
         }
         fold(me + 1, whole(slot, send, bytes), result, bytes, kernel);
@@ -388,7 +388,7 @@ fn fold_all(
     kernel: Kernel,
 ) -> Result<()> {
     wait_for_all(comm, slot)?;
-    slot.learn_from_all()?;
+    slot.accept_headers()?;
     slot.expect_bytes_of_all(bytes)?;
     let operand = whole(slot, send, bytes);
     fold(slot.size(), operand, result, bytes, kernel);
@@ -465,7 +465,7 @@ fn run(
     slot.open(bytes);
     let result = work(&slot);
     if brought > INLINE {
-        slot.fetch_next(brought.min(FETCH_MAX));
+        slot.prefetch_next(brought.min(FETCH_MAX));
     }
     slot.finish();
     result
@@ -477,14 +477,18 @@ fn wait_for(comm: &Comm, slot: &OperationSlot<'_>, member: usize) -> Result<()> 
     wait(
         comm,
         || slot.has_reached(member, 1),
-        || slot.may_come(member, 1),
+        || slot.check_reachable(member, 1),
     )
 }
 
 /// Waits until all others have published.
 #[inline(always)]
 fn wait_for_all(comm: &Comm, slot: &OperationSlot<'_>) -> Result<()> {
-    wait(comm, || slot.have_all_reached(1), || slot.may_all_come(1))
+    wait(
+        comm,
+        || slot.have_all_reached(1),
+        || slot.check_all_reachable(1),
+    )
 }
 
 /// Polls until `is_there`; after each failed poll, `may` checks that it can still happen.

@@ -69,50 +69,52 @@ impl CollectivePlan {
 /// in the communicator. `None` if it is to use messages.
 pub(crate) fn node_step(
     local: &Arc<NodeContext>,
-    what: &CollectiveOperation,
+    operation: &CollectiveOperation,
     ranks: &[usize],
 ) -> Option<NodeCall> {
     let group = local.group.as_ref()?;
-    if what.is_empty() || !what.fits(group) {
+    if operation.is_empty() || !operation.fits(group) {
         return None;
     }
-    let algorithm = local.algorithm(what);
+    let algorithm = local.algorithm(operation);
     (algorithm.family() != AlgorithmFamily::Messages).then(|| NodeCall {
         local: Arc::clone(local),
         directly: algorithm == Algorithm::Direct,
-        what: what.clone(),
+        operation: operation.clone(),
         ranks: Some(ranks.into()),
         label: CallLabel::UNSAID,
     })
 }
 
 /// The plan of a collective among ranks that are all on this node.
-pub(crate) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectivePlan> {
+pub(crate) fn plan(comm: &Comm, operation: CollectiveOperation) -> Result<CollectivePlan> {
     let me = RankPlace {
         rank: comm.rank(),
         size: comm.size(),
     };
-    if me.size == 1 || what.is_empty() || comm.layout().is_some() {
-        return what
+    if me.size == 1 || operation.is_empty() || comm.layout().is_some() {
+        return operation
             .messages(me, &MessageThresholds::DEFAULT)
             .map(CollectivePlan::Rounds);
     }
     let local = comm.local()?;
-    let algorithm = local.algorithm(&what);
+    let algorithm = local.algorithm(&operation);
     match (algorithm.family(), &local.group) {
-        (AlgorithmFamily::Shared | AlgorithmFamily::Direct, Some(group)) if what.fits(group) => {
+        (AlgorithmFamily::Shared | AlgorithmFamily::Direct, Some(group))
+            if operation.fits(group) =>
+        {
             Ok(CollectivePlan::Call(NodeCall {
                 local: Arc::clone(local),
                 directly: algorithm == Algorithm::Direct,
-                what,
+                operation,
                 ranks: None,
                 label: CallLabel::UNSAID,
             }))
         }
-        (AlgorithmFamily::Messages, _) => what
+        (AlgorithmFamily::Messages, _) => operation
             .messages(me, &MessageThresholds::of(algorithm))
             .map(CollectivePlan::Rounds),
-        _ => what
+        _ => operation
             .messages(me, &MessageThresholds::DEFAULT)
             .map(CollectivePlan::Rounds),
     }
@@ -120,20 +122,26 @@ pub(crate) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectiveP
 
 /// The call on the shared area for a collective of all ranks, if all are on this node and the policy
 /// chooses the area.
-pub(crate) fn plan_on_area(comm: &Comm, what: CollectiveOperation) -> Result<Option<NodeCall>> {
+pub(crate) fn plan_on_area(
+    comm: &Comm,
+    operation: CollectiveOperation,
+) -> Result<Option<NodeCall>> {
     if comm.size() == 1 || comm.layout().is_some() {
         return Ok(None);
     }
     let local = comm.local()?;
-    let algorithm = local.algorithm(&what);
+    let algorithm = local.algorithm(&operation);
     let uses_area = matches!(
         algorithm.family(),
         AlgorithmFamily::Shared | AlgorithmFamily::Direct
-    ) && local.group.as_ref().is_some_and(|group| what.fits(group));
+    ) && local
+        .group
+        .as_ref()
+        .is_some_and(|group| operation.fits(group));
     Ok(uses_area.then(|| NodeCall {
         local: Arc::clone(local),
         directly: algorithm == Algorithm::Direct,
-        what,
+        operation,
         ranks: None,
         label: CallLabel::UNSAID,
     }))

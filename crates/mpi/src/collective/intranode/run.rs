@@ -17,19 +17,19 @@ use crate::error::Result;
 use crate::process;
 
 impl NodeCall {
-    fn how(&self) -> PathChoice {
+    fn path_choice(&self) -> PathChoice {
         if !self.directly {
             return PathChoice::Cells { base: 0 };
         }
-        let what = &self.what;
+        let operation = &self.operation;
         // Where not all ranks know the amounts, a rank offers only parts that are long enough.
         let is_worth = || {
             self.local
-                .is_worth_offering(what.collective(), what.longest())
+                .is_worth_offering(operation.collective(), operation.longest())
         };
         PathChoice::Direct {
             direction: self.local.direction,
-            offers: what.bytes().is_some() || is_worth(),
+            offers: operation.bytes().is_some() || is_worth(),
         }
     }
 
@@ -41,16 +41,16 @@ impl NodeCall {
     /// This rank's part, from the first stamp to the last.
     async fn run(&self, operation: ReservedOperation, waits: bool) -> Result<()> {
         let slot = OperationSlot::new(self.group(), operation, waits).labelled(self.label);
-        slot.begin(self.what.own_bytes(slot.me())).await;
-        let result = perform(&slot, &self.what, self.how()).await;
+        slot.begin(self.operation.own_bytes(slot.me())).await;
+        let result = perform(&slot, &self.operation, self.path_choice()).await;
         slot.finish();
-        let way = match result? {
+        let class = match result? {
             PathTaken::Cells => TrafficClass::Area,
             PathTaken::Mapped => TrafficClass::Mapped,
             PathTaken::ByAddress => TrafficClass::Direct,
         };
-        let brought = self.what.brought(self.group().me());
-        self.local.traffic.count(way, brought);
+        let brought = self.operation.brought(self.group().me());
+        self.local.traffic.count(class, brought);
         Ok(())
     }
 }

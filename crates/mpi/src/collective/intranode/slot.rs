@@ -1,6 +1,8 @@
 //! One operation of a node group: what a member announces to the others and waits for, by stamps
 //! and the operation headers beside them.
 
+mod mismatch;
+
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,15 +16,14 @@ use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 use super::group::{NodeGroup, PHASE_BITS, ReservedOperation};
 use super::header::{OperationHeader, OperationKind, RootBefore};
 use crate::collective::label::CallLabel;
-use crate::constants as c;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::late::{self, ArrivalCount};
 
 /// Polls of a line in a row, where a rank has nothing else to do and a core of its own: returning
 /// to the caller and coming back takes as long as several polls.
 const POLLS_PER_TRY: u32 = 40;
 
-/// Failed tries of an operation, each of [`OperationSlot::looks`] polls, before a rank announces
+/// Failed tries of an operation, each of [`OperationSlot::polls_per_try`] polls, before a rank announces
 /// which operation it waits in and checks whether the others can still arrive. This is more than a
 /// wait usually takes where ranks share cores. A rank that sleeps does neither, so it must get here
 /// before it parks.
@@ -40,13 +41,13 @@ pub struct OperationSlot<'a> {
     before: RootBefore,
     /// The operation header that the line holds beside the stamp, once the slot is open. Only this
     /// rank uses it.
-    word: AtomicU64,
-    has_said: AtomicBool,
+    own_header: AtomicU64,
+    header_is_stored: AtomicBool,
     by_address: bool,
     /// Whether this operation finds out if copies by address work.
     asks_for_cma: bool,
     /// How often to poll a line before returning to the caller.
-    looks: u32,
+    polls_per_try: u32,
     /// Polls that found nothing. Only this rank uses it.
     failed_polls: AtomicU32,
     /// Records all arrivals that are seen, if they are counted.
@@ -67,11 +68,11 @@ impl<'a> OperationSlot<'a> {
             kind: operation.kind,
             before: operation.before,
             label: CallLabel::UNSAID,
-            word: AtomicU64::new(0),
-            has_said: AtomicBool::new(false),
+            own_header: AtomicU64::new(0),
+            header_is_stored: AtomicBool::new(false),
             by_address: operation.by_address,
             asks_for_cma: operation.asks_for_cma,
-            looks: if waits && group.has_cores {
+            polls_per_try: if waits && group.has_cores {
                 POLLS_PER_TRY
             } else {
                 1
@@ -134,8 +135,8 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.group.low();
-        let word = OperationHeader::new(self.kind, self.before, self.number, lag, bytes);
-        self.word.store(word.0, Ordering::Relaxed);
+        let header = OperationHeader::new(self.kind, self.before, self.number, lag, bytes);
+        self.own_header.store(header.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the previous operation of this slot announced does not apply to this one.
             self.group.area.set_arrived(self.at, 0);
@@ -144,22 +145,22 @@ impl<'a> OperationSlot<'a> {
 
     /// Stores this rank's header and label in its line.
     #[inline]
-    fn say(&self) {
-        let word = self.word.load(Ordering::Relaxed);
-        self.group.area.set_word(self.at, word);
+    fn store_header(&self) {
+        let header = self.own_header.load(Ordering::Relaxed);
+        self.group.area.set_word(self.at, header);
         if self.label != CallLabel::UNSAID {
             let label = self.number << 8 | u64::from(self.label.number());
             self.group.area.set_label(self.at, label);
         }
-        self.has_said.store(true, Ordering::Relaxed);
+        self.header_is_stored.store(true, Ordering::Relaxed);
     }
 
     /// Publishes `phase`.
     #[inline]
-    fn put_stamp(&self, phase: u32) {
+    fn store_stamp(&self, phase: u32) {
         // Everything in the line is stored together, after the payload: otherwise members that poll
         // the line would take the cache line away in between.
-        self.say();
+        self.store_header();
         if let Some(arrival) = &self.arrival {
             self.group.area.set_arrived(self.at, arrival.word());
         }
@@ -168,7 +169,7 @@ impl<'a> OperationSlot<'a> {
 
     /// Records what a member has announced about arrivals, with a stamp that was seen.
     #[inline]
-    fn see_arrival(&self, member: usize) {
+    fn record_arrival(&self, member: usize) {
         if let Some(arrival) = &self.arrival {
             arrival.saw(self.group.area.arrived(self.at, member));
         }
@@ -183,20 +184,20 @@ impl<'a> OperationSlot<'a> {
     /// Announces to all others that this rank has reached `phase`, with all that it wrote before.
     #[inline]
     pub fn publish(&self, phase: u32) {
-        self.put_stamp(phase);
+        self.store_stamp(phase);
         self.group.wake_others();
     }
 
     /// As [`publish`](Self::publish), where only `member` waits for it.
     #[inline]
     pub fn publish_for(&self, phase: u32, member: usize) {
-        self.put_stamp(phase);
+        self.store_stamp(phase);
         self.group.area.wake(member);
     }
 
     /// As [`publish`](Self::publish), where only `members` wait for it.
     pub fn publish_for_some(&self, phase: u32, members: impl Iterator<Item = usize>) {
-        self.put_stamp(phase);
+        self.store_stamp(phase);
         self.group.area.wake_all(members);
     }
 
@@ -216,8 +217,8 @@ impl<'a> OperationSlot<'a> {
     /// Polls a few times, if this rank has nothing else to do.
     #[inline]
     fn reaches(&self, member: usize, phase: u32) -> bool {
-        (0..self.looks).any(|look| {
-            if look > 0 {
+        (0..self.polls_per_try).any(|poll| {
+            if poll > 0 {
                 std::hint::spin_loop();
             }
             self.has_reached(member, phase)
@@ -233,16 +234,16 @@ impl<'a> OperationSlot<'a> {
         if !self.reaches(member, phase) {
             poll_fn(|_| match self.reaches(member, phase) {
                 true => Poll::Ready(Ok(())),
-                false => self.look_on(member, phase),
+                false => self.after_failed_poll(member, phase),
             })
             .await?;
         }
-        self.learn_from(member)
+        self.accept_header(member)
     }
 
     /// After a failed poll of `member`: whether to poll again.
-    fn look_on(&self, member: usize, phase: u32) -> Poll<Result<()>> {
-        match self.may_come(member, phase) {
+    fn after_failed_poll(&self, member: usize, phase: u32) -> Poll<Result<()>> {
+        match self.check_reachable(member, phase) {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
@@ -251,13 +252,13 @@ impl<'a> OperationSlot<'a> {
     /// Counts a failed poll. Returns true from poll number [`POLLS_BEFORE_ANNOUNCING`] on: then the
     /// other members' headers and marks are worth the cache lines that it takes to read them. At
     /// that poll, this rank announces which operation it is in.
-    fn is_impatient(&self) -> bool {
+    fn count_failed_poll(&self) -> bool {
         let polls = self.failed_polls.load(Ordering::Relaxed).saturating_add(1);
         self.failed_polls.store(polls, Ordering::Relaxed);
         if polls == POLLS_BEFORE_ANNOUNCING {
             // Other waiting members see from this what this rank does, even if it has published no
             // stamp; and members that finish later wake it.
-            self.say();
+            self.store_header();
             self.group.area.await_finish(self.number);
         }
         polls >= POLLS_BEFORE_ANNOUNCING
@@ -269,36 +270,36 @@ impl<'a> OperationSlot<'a> {
     /// # Errors
     /// When it is in another collective, or has left this one.
     #[cold]
-    pub fn may_come(&self, member: usize, phase: u32) -> Result<()> {
-        match self.is_impatient() {
-            true => self.ask(member, phase),
+    pub fn check_reachable(&self, member: usize, phase: u32) -> Result<()> {
+        match self.count_failed_poll() {
+            true => self.check_reachable_now(member, phase),
             false => Ok(()),
         }
     }
 
-    /// As [`may_come`](Self::may_come), for all others.
+    /// As [`check_reachable`](Self::check_reachable), for all others.
     ///
     /// # Errors
-    /// As [`may_come`](Self::may_come).
+    /// As [`check_reachable`](Self::check_reachable).
     #[cold]
-    pub fn may_all_come(&self, phase: u32) -> Result<()> {
-        if !self.is_impatient() {
+    pub fn check_all_reachable(&self, phase: u32) -> Result<()> {
+        if !self.count_failed_poll() {
             return Ok(());
         }
         let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
         (0..self.size())
             .filter(late)
-            .try_for_each(|member| self.ask(member, phase))
+            .try_for_each(|member| self.check_reachable_now(member, phase))
     }
 
     /// Checks that `member` takes part in the same operation and has not left it, as far as it has
     /// announced.
-    fn ask(&self, member: usize, phase: u32) -> Result<()> {
+    fn check_reachable_now(&self, member: usize, phase: u32) -> Result<()> {
         // Read without a stamp: the header itself shows whether it belongs to this operation, and
         // nothing else is read because of it.
-        let word = self.word(member);
-        if word.is_of(self.number) {
-            self.check(member, word)?;
+        let header = self.header_of(member);
+        if header.is_of(self.number) {
+            self.check(member, header)?;
         }
         // The mark is read first: then all stamps that its owner published before it are visible.
         if self.group.area.finished(member) >= self.number && !self.has_reached(member, phase) {
@@ -309,7 +310,7 @@ impl<'a> OperationSlot<'a> {
 
     /// A member's operation header.
     #[inline]
-    fn word(&self, member: usize) -> OperationHeader {
+    fn header_of(&self, member: usize) -> OperationHeader {
         OperationHeader(self.group.area.word(self.at, member))
     }
 
@@ -318,9 +319,9 @@ impl<'a> OperationSlot<'a> {
     /// # Errors
     /// When it is in another collective.
     #[inline]
-    pub fn learn_from(&self, member: usize) -> Result<()> {
-        self.see_arrival(member);
-        self.check(member, self.word(member))
+    pub fn accept_header(&self, member: usize) -> Result<()> {
+        self.record_arrival(member);
+        self.check(member, self.header_of(member))
     }
 
     /// Waits until all others have reached `phase`.
@@ -334,14 +335,14 @@ impl<'a> OperationSlot<'a> {
         poll_fn(|_| {
             while member < size {
                 if member != me && !self.reaches(member, phase) {
-                    return self.look_on(member, phase);
+                    return self.after_failed_poll(member, phase);
                 }
                 member += 1;
             }
             Poll::Ready(Ok(()))
         })
         .await?;
-        self.learn_from_all()
+        self.accept_headers()
     }
 
     /// Processes what the others have announced with a phase that they all have reached.
@@ -349,140 +350,53 @@ impl<'a> OperationSlot<'a> {
     /// # Errors
     /// When one is in another collective.
     #[inline]
-    pub fn learn_from_all(&self) -> Result<()> {
+    pub fn accept_headers(&self) -> Result<()> {
         let (me, size) = (self.me(), self.size());
         let mut safe = self.group.low();
         for member in (0..size).filter(|&member| member != me) {
-            self.see_arrival(member);
-            let word = self.word(member);
-            self.check(member, word)?;
-            safe = safe.min(self.number - word.lag());
+            self.record_arrival(member);
+            let header = self.header_of(member);
+            self.check(member, header)?;
+            safe = safe.min(self.number - header.lag());
         }
         self.group.raise_safe(safe);
         Ok(())
     }
 
     #[inline]
-    fn check(&self, member: usize, word: OperationHeader) -> Result<()> {
-        let own = OperationHeader(self.word.load(Ordering::Relaxed));
-        if word.is_alike(own) {
+    fn check(&self, member: usize, header: OperationHeader) -> Result<()> {
+        let own = OperationHeader(self.own_header.load(Ordering::Relaxed));
+        if header.is_alike(own) {
             Ok(())
         } else {
-            self.compare(member, word)
+            self.compare(member, header)
         }
-    }
-
-    /// Compares a header that differs from this rank's.
-    #[cold]
-    fn compare(&self, member: usize, word: OperationHeader) -> Result<()> {
-        let (theirs, ours) = (word.kind(), self.kind);
-        if theirs != ours {
-            let said = match theirs.is_same_call(ours) && theirs.root() != ours.root() {
-                true => RootBefore::WRONG,
-                false => RootBefore::ANY,
-            };
-            self.group.note_wrong(self.number, said);
-            return Err(self.mismatch(member, word));
-        }
-        let is_known = [RootBefore::ANY, RootBefore::WRONG].contains(&self.before);
-        match is_known || word.before() == RootBefore::ANY || word.before() == self.before {
-            true => Ok(()),
-            false => Err(self.mismatch_before(member)),
-        }
-    }
-
-    /// The error of a `member` that named another root in the previous operation.
-    #[cold]
-    fn mismatch_before(&self, member: usize) -> Error {
-        let (area, before) = (&self.group.area, self.number - 1);
-        let at = (before % TURNS as u64) as usize;
-        let word = |member| OperationHeader(area.word(at, member));
-        let (theirs, ours) = (word(member), word(self.me()));
-        let (rank, me) = (self.rank(member), self.rank(self.me()));
-        let is_there = theirs.is_of(before) && ours.is_of(before);
-        let what = match is_there && theirs.kind().is_same_call(ours.kind()) {
-            true if theirs.kind() != ours.kind() => {
-                named_roots(rank, theirs.kind(), me, ours.kind())
-            }
-            _ => format!("rank {rank} of the job and another one have named different roots"),
-        };
-        let detail = format!("{what}, in the collective before this {}", self.kind.name());
-        Error::other(c::ERR_ROOT, detail)
-    }
-
-    #[cold]
-    fn mismatch(&self, member: usize, word: OperationHeader) -> Error {
-        let (theirs, ours, rank) = (word.kind(), self.kind, self.rank(member));
-        if !theirs.is_same_call(ours) {
-            let (theirs, ours) = (self.call_name_of(member, theirs), self.call_name());
-            let detail = format!(
-                "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
-            );
-            return Error::other(c::ERR_OTHER, detail);
-        }
-        let call = self.call_name();
-        if theirs.root() != ours.root() {
-            let me = self.rank(self.me());
-            let detail = named_roots(rank, theirs, me, ours);
-            return Error::other(c::ERR_ROOT, detail);
-        }
-        let (theirs, ours) = (word.bytes(), self.own_bytes());
-        let detail = format!(
-            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {ours}, for which they take different paths"
-        );
-        Error::other(c::ERR_TRUNCATE, detail)
-    }
-
-    /// The name of the function that was called here.
-    fn call_name(&self) -> String {
-        let name = self.label.name();
-        name.unwrap_or_else(|| self.kind.name().to_owned())
-    }
-
-    /// The name of the function that `member` has called; `kind` is the kind of its call.
-    fn call_name_of(&self, member: usize, kind: OperationKind) -> String {
-        let said = self.group.area.label(self.at, member);
-        let label = (said >> 8 == self.number).then(|| CallLabel::from_number(said as u8));
-        let name = label.and_then(CallLabel::name);
-        name.unwrap_or_else(|| kind.name().to_owned())
-    }
-
-    /// The error of a `member` that has finished the operation without publishing what this rank
-    /// waits for.
-    #[cold]
-    fn has_left(&self, member: usize) -> Error {
-        let (call, rank) = (self.call_name(), self.rank(member));
-        let (theirs, ours) = (self.bytes(member), self.own_bytes());
-        let detail = format!(
-            "{call}: rank {rank} of the job has left it, after an error or with less data ({theirs} bytes), while this rank ({ours} bytes) waits for it"
-        );
-        Error::other(c::ERR_TRUNCATE, detail)
     }
 
     /// Bytes that `member` takes part with; valid after a phase that it has reached.
     #[inline]
     pub fn bytes(&self, member: usize) -> usize {
-        self.word(member).bytes()
+        self.header_of(member).bytes()
     }
 
     /// Bytes that this rank takes part with.
     fn own_bytes(&self) -> usize {
-        OperationHeader(self.word.load(Ordering::Relaxed)).bytes()
+        OperationHeader(self.own_header.load(Ordering::Relaxed)).bytes()
     }
 
     /// Makes the next stamp announce that this rank could not copy what it should have copied
     /// directly. The flag stays set for the operation.
     pub fn refuse(&self) {
-        let word = OperationHeader(self.word.load(Ordering::Relaxed)).refused();
-        self.word.store(word.0, Ordering::Relaxed);
+        let header = OperationHeader(self.own_header.load(Ordering::Relaxed)).refused();
+        self.own_header.store(header.0, Ordering::Relaxed);
     }
 
     /// Whether `member`, this rank included, could not copy; for others, valid after a phase that
     /// announces it.
     pub fn has_refused(&self, member: usize) -> bool {
         match member == self.me() {
-            true => OperationHeader(self.word.load(Ordering::Relaxed)).is_refused(),
-            false => self.word(member).is_refused(),
+            true => OperationHeader(self.own_header.load(Ordering::Relaxed)).is_refused(),
+            false => self.header_of(member).is_refused(),
         }
     }
 
@@ -510,24 +424,13 @@ impl<'a> OperationSlot<'a> {
             .try_for_each(|member| self.expect_bytes(member, bytes))
     }
 
-    /// The error of a `member` that takes part with a number of bytes that does not fit.
-    #[cold]
-    pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
-        let (rank, theirs) = (self.rank(member), self.bytes(member));
-        let call = self.call_name();
-        let detail = format!(
-            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {bytes}"
-        );
-        Error::other(c::ERR_TRUNCATE, detail)
-    }
-
     /// This rank is done with all memory of the slot.
     #[inline]
     pub fn finish(self) {
-        if !self.has_said.load(Ordering::Relaxed) {
+        if !self.header_is_stored.load(Ordering::Relaxed) {
             // For members that still wait: the header in a line must be that of the last operation
             // of its slot, or of the one before.
-            self.say();
+            self.store_header();
         }
         self.group.finish(self.number);
     }
@@ -535,7 +438,7 @@ impl<'a> OperationSlot<'a> {
     /// Prefetches the memory that this rank will write to in the next operation, if that puts
     /// `bytes` bytes in a cell.
     #[inline]
-    pub fn fetch_next(&self, bytes: usize) {
+    pub fn prefetch_next(&self, bytes: usize) {
         self.group.area.fetch((self.at + 1) % TURNS, bytes);
     }
 
@@ -635,14 +538,4 @@ impl<'a> OperationSlot<'a> {
         self.all_reached(phase + 2).await?;
         Ok(agreed)
     }
-}
-
-/// Which roots two ranks have named in the same call.
-#[cold]
-fn named_roots(rank: u32, theirs: OperationKind, me: u32, ours: OperationKind) -> String {
-    let (call, theirs, ours) = (ours.name(), theirs.root(), ours.root());
-    format!(
-        "{call}: rank {rank} of the job has named root {theirs}, rank {me} root {ours} (as \
-         members on this node are numbered, modulo 128)"
-    )
 }

@@ -284,9 +284,9 @@ impl OfferedPart {
             Division::Even => return stretch(span_of(slot, member) / slot.size() * slot.me()),
             Division::Each => {}
         }
-        let mut told = [0; ANNOUNCED_BYTES_EACH];
-        place(slot, member, slot.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut told);
-        let (words, _) = told.as_chunks();
+        let mut announced = [0; ANNOUNCED_BYTES_EACH];
+        place(slot, member, slot.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut announced);
+        let (words, _) = announced.as_chunks();
         let word = |i: usize| u64::from_ne_bytes(words[i]);
         OfferedPart {
             words: [word(0), word(1)],

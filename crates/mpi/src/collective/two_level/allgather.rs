@@ -81,11 +81,11 @@ fn leaders(
         last.copy(piece(&of_node, range.clone()), piece(&all, range));
         bruck(layout, &group, &mut schedule, &starts, &all);
     }
-    let what = CollectiveOperation::Bcast {
+    let operation = CollectiveOperation::Bcast {
         view: piece(&all, 0..bytes),
         root: 0,
     };
-    node.perform(&mut schedule, layout, &limits.inside, what)?;
+    node.perform(&mut schedule, layout, &limits.inside, operation)?;
     for (i, &rank) in order.iter().enumerate() {
         if !blocks[rank].is_empty() {
             let from = piece(&all, starts[i]..starts[i + 1]);

@@ -187,11 +187,11 @@ fn columns(
         let view = |i| packed.view(i * nodes, nodes);
         (0..members).map(view).collect()
     };
-    let what = CollectiveOperation::Alltoall {
+    let operation = CollectiveOperation::Alltoall {
         send: Some(Parts::Each(each(&out))),
         receive: Parts::Each(each(&collected)),
     };
-    node.perform(&mut schedule, layout, &limits.inside, what)?;
+    node.perform(&mut schedule, layout, &limits.inside, operation)?;
     for i in 0..members {
         for n in 0..nodes {
             let from = collected.view(i * nodes + n, 1);

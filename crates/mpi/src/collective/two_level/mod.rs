@@ -85,14 +85,14 @@ impl FlatGroup {
         schedule: &mut Schedule,
         layout: &RanksByNode,
         limits: &MessageThresholds,
-        what: CollectiveOperation,
+        operation: CollectiveOperation,
     ) -> Result<()> {
         match layout
             .local()
-            .and_then(|local| node_step(local, &what, &self.ranks))
+            .and_then(|local| node_step(local, &operation, &self.ranks))
         {
             Some(call) => schedule.call(call),
-            None => self.join(schedule, what.messages(self.me, limits)?),
+            None => self.join(schedule, operation.messages(self.me, limits)?),
         }
         Ok(())
     }
@@ -195,10 +195,10 @@ pub fn bcast(
     }
     let node = FlatGroup::node(layout);
     let top = layout.index_of(leader(layout, Some(root), layout.here()));
-    let what = CollectiveOperation::Bcast {
+    let operation = CollectiveOperation::Bcast {
         view: message,
         root: top,
     };
-    node.perform(&mut schedule, layout, &limits.inside, what)?;
+    node.perform(&mut schedule, layout, &limits.inside, operation)?;
     Ok(schedule)
 }

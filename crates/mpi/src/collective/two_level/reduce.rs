@@ -36,8 +36,8 @@ pub fn reduce(
     let Some(leaders) = FlatGroup::leaders(layout, Some(root)) else {
         let top = layout.index_of(leader(layout, Some(root), layout.here()));
         let mut schedule = Schedule::new();
-        let what = reduce_to(reduction, send, None, top);
-        node.perform(&mut schedule, layout, &limits.inside, what)?;
+        let operation = reduce_to(reduction, send, None, top);
+        node.perform(&mut schedule, layout, &limits.inside, operation)?;
         return Ok(schedule);
     };
     let mut schedule = Schedule::new();
@@ -50,8 +50,8 @@ pub fn reduce(
             Some(receive) => receive.clone(),
             None => reduction.temporary(reduction.count)?,
         };
-        let what = reduce_to(reduction, send, Some(&partial), node.me.rank);
-        node.perform(&mut schedule, layout, &limits.inside, what)?;
+        let operation = reduce_to(reduction, send, Some(&partial), node.me.rank);
+        node.perform(&mut schedule, layout, &limits.inside, operation)?;
         operand = receive.is_none().then_some(partial);
     }
     let (across, me) = (&limits.across, leaders.me);
@@ -94,8 +94,8 @@ fn allreduce_leaders(
                 Some(_) if starts_from_right(leaders.me) => reduction.temporary(reduction.count)?,
                 _ => receive.clone(),
             };
-            let what = reduce_to(reduction, send, Some(&of_node), 0);
-            node.perform(&mut schedule, layout, inside, what)?;
+            let operation = reduce_to(reduction, send, Some(&of_node), 0);
+            node.perform(&mut schedule, layout, inside, operation)?;
             partial = Some(of_node);
         }
         let operand = match &partial {
@@ -106,12 +106,12 @@ fn allreduce_leaders(
         leaders.join(&mut schedule, part);
     } else {
         let operand = send.unwrap_or(receive);
-        let what = reduce_to(reduction, Some(operand), None, 0);
-        node.perform(&mut schedule, layout, inside, what)?;
+        let operation = reduce_to(reduction, Some(operand), None, 0);
+        node.perform(&mut schedule, layout, inside, operation)?;
     }
     let view = receive.view(0, reduction.count)?;
-    let what = CollectiveOperation::Bcast { view, root: 0 };
-    node.perform(&mut schedule, layout, inside, what)?;
+    let operation = CollectiveOperation::Bcast { view, root: 0 };
+    node.perform(&mut schedule, layout, inside, operation)?;
     Ok(schedule)
 }
 
@@ -142,13 +142,13 @@ fn allreduce_columns(
         reduce_scatter_pairwise: 0,
         ..limits.inside
     };
-    let what = CollectiveOperation::ReduceScatter {
+    let operation = CollectiveOperation::ReduceScatter {
         reduction: reduction.clone(),
         send: Some(send.unwrap_or(receive).clone()),
         counts: counts.as_slice().into(),
         result: block.clone(),
     };
-    node.perform(&mut schedule, layout, &pairwise, what)?;
+    node.perform(&mut schedule, layout, &pairwise, operation)?;
 
     let mine = Reduction {
         count: own,
@@ -161,11 +161,11 @@ fn allreduce_columns(
     let parts: Result<Vec<_>> = (0..ranks)
         .map(|i| receive.view(first[i], counts[i]))
         .collect();
-    let what = CollectiveOperation::Allgather {
+    let operation = CollectiveOperation::Allgather {
         send: None,
         parts: Parts::Each(parts?),
     };
-    node.perform(&mut schedule, layout, &limits.inside, what)?;
+    node.perform(&mut schedule, layout, &limits.inside, operation)?;
     Ok(schedule)
 }
 
@@ -230,17 +230,17 @@ pub fn reduce_scatter(
     let own = receive.view(0, counts[layout.rank()])?;
     let mut schedule = Schedule::new();
     let Some(leaders) = FlatGroup::leaders(layout, None) else {
-        let what = reduce_to(reduction, Some(operand), None, 0);
-        node.perform(&mut schedule, layout, inside, what)?;
-        let what = deal(None, own);
-        node.perform(&mut schedule, layout, inside, what)?;
+        let operation = reduce_to(reduction, Some(operand), None, 0);
+        node.perform(&mut schedule, layout, inside, operation)?;
+        let operation = deal(None, own);
+        node.perform(&mut schedule, layout, inside, operation)?;
         return Ok(schedule);
     };
     let mut whole = operand.clone();
     if !node.alone() {
         whole = reduction.temporary(count)?;
-        let what = reduce_to(reduction, Some(operand), Some(&whole), 0);
-        node.perform(&mut schedule, layout, inside, what)?;
+        let operation = reduce_to(reduction, Some(operand), Some(&whole), 0);
+        node.perform(&mut schedule, layout, inside, operation)?;
     }
     if !layout.in_blocks() {
         whole = by_nodes(layout, &mut schedule, reduction, counts, &whole)?;
