@@ -19,9 +19,9 @@ fn list() -> Vec<Entry> {
 }
 
 /// The families: a program's name begins with one of these words.
-const FAMILIES: [&str; 17] = [
+const FAMILIES: [&str; 18] = [
     "pt2pt", "type", "coll", "comm", "err", "thr", "init", "info", "pmpi", "inter", "nbc", "pers",
-    "req", "session", "topo", "abi", "mem",
+    "req", "rma", "session", "topo", "abi", "mem",
 ];
 
 fn family(entry: &Entry) -> &str {
@@ -158,6 +158,7 @@ families! {
     sessions sessions_without_cma "session";
     topologies topologies_without_cma "topo";
     migrated_memory migrated_memory_without_cma "mem";
+    one_sided one_sided_without_cma "rma";
 }
 
 macro_rules! basic_design {
