@@ -417,14 +417,13 @@ static void check_results(void)
         if (s->result && s->part->use != COMMON)
             for (int b = 0; b < s->n * s->e->size; b++)
                 if (s->result[b] != s->expected[b]) {
-                    CHECK(
-                        0,
-                        "round %d phase %d (%s, %s): %s%s of %d x %s (%s) at byte %d of rank %d, a part "
-                        "in use '%s': byte %d of the result is 0x%02x, expected 0x%02x",
-                        run.round, run.phase, rma_kinds[run.w.kind], syncs[run.sync],
-                        calls[s->call], s->request ? " by request" : "", s->n, s->e->name,
-                        op_names[s->op], s->at, s->target, uses[s->part->use], b, s->result[b],
-                        s->expected[b]);
+                    CHECK(0,
+                          "round %d phase %d (%s, %s): %s%s of %d x %s (%s) at byte %d of rank %d, "
+                          "a part in use '%s': byte %d of the result is 0x%02x, expected 0x%02x",
+                          run.round, run.phase, rma_kinds[run.w.kind], syncs[run.sync],
+                          calls[s->call], s->request ? " by request" : "", s->n, s->e->name,
+                          op_names[s->op], s->at, s->target, uses[s->part->use], b, s->result[b],
+                          s->expected[b]);
                     break;
                 }
         free(s->value), free(s->compare), free(s->result), free(s->expected);
@@ -448,14 +447,13 @@ static void check_memory(void)
     for (int b = 0; b < run.window_bytes; b++)
         if (run.w.base[b] != run.model[test_rank][b]) {
             const Part *p = part_at(b);
-            CHECK(
-                0,
-                "round %d phase %d (%s, %s): byte %d of the window is 0x%02x, expected 0x%02x; it is "
-                "byte %d of a part of %d bytes in use '%s' by rank %d as %s (%s)",
-                run.round, run.phase, rma_kinds[run.w.kind], syncs[run.sync], b, run.w.base[b],
-                run.model[test_rank][b], p ? b - p->at : -1, p ? p->bytes : 0,
-                p ? uses[p->use] : "none", p ? p->owner : -1, p ? p->e->name : "-",
-                p ? op_names[p->op] : "-");
+            CHECK(0,
+                  "round %d phase %d (%s, %s): byte %d of the window is 0x%02x, expected 0x%02x; "
+                  "it is byte %d of a part of %d bytes in use '%s' by rank %d as %s (%s)",
+                  run.round, run.phase, rma_kinds[run.w.kind], syncs[run.sync], b, run.w.base[b],
+                  run.model[test_rank][b], p ? b - p->at : -1, p ? p->bytes : 0,
+                  p ? uses[p->use] : "none", p ? p->owner : -1, p ? p->e->name : "-",
+                  p ? op_names[p->op] : "-");
             break;
         }
     if (run.locks)
