@@ -6,7 +6,7 @@
  *
  * argv: rounds (each a window with PHASES phases), seed, the least and the greatest kind of window
  * (0 create, 1 allocate, 2 allocate_shared, 3 dynamic), and "nocheck": locks with MPI_MODE_NOCHECK,
- * too, after which MPICH 5.0.2 waits for ever in the next lock. */
+ * too, after which MPICH 5.0.2 and Intel MPI 2021.18 wait for ever in the next lock. */
 #include "rma_model.h"
 
 enum { PHASES = 5, PARTS = 12, PART_MAX = 9000, LOCAL = 4, GUARD = 0x5a };
