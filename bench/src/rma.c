@@ -1,4 +1,4 @@
-/* One-sided communication, after jiang-2004, figures 3.5 to 3.9, 3.11 to 3.13, 4.4. In microseconds:
+/* One-sided communication (jiang-2004, figures 3.5 to 3.9, 3.11 to 3.13, 4.4). In microseconds:
  *
  *   rma put, rma get        in an epoch of MPI_Win_lock_all: the operation and MPI_Win_flush
  *   rma accumulate          the same, a sum of doubles
@@ -25,11 +25,11 @@
  *   rma busy target         time of lock-put-unlock while the target computes for 0.2 s without a
  *                           call of MPI, over the time while it waits in MPI_Barrier
  *
- * Synchronization, exchange, pingpong, bandwidth, bidirectional and the busy target need 2 ranks. Of
- * the first seven, down to lock unlock, rank 0 is the only origin where there are 2 ranks, and rank
- * 1 waits in a barrier; with more every rank goes to its right neighbour, and the figure is the time
- * of the slowest. With --create the windows are made by MPI_Win_create of memory of the program, and
- * the names end in " created".
+ * Synchronization, exchange, pingpong, bandwidth, bidirectional and the busy target need 2 ranks.
+ * Of the first seven, down to lock unlock, rank 0 is the only origin where there are 2 ranks, and
+ * rank 1 waits in a barrier; with more every rank goes to its right neighbour, and the figure is
+ * the time of the slowest. With --create the windows are made by MPI_Win_create of memory of the
+ * program, and the names end in " created".
  *
  * argv: [--create] NAME [SIZE...]; NAME is what stands after "rma", with _ for spaces. */
 #include "bench_mpi.h"
