@@ -351,14 +351,15 @@ static MPI_Group group_of(const unsigned char *has, int stride)
 static void by_pscw(void)
 {
     int check = below(2), by_test = below(2), done = 0;
+    /* Without locks nothing has synchronized the stores of store_locally. */
+    int nostore = below(2) && run.locks ? MPI_MODE_NOSTORE : 0;
     MPI_Group origins, targets;
     for (int t = 0; t < test_size; t++) /* some expose and access for nothing */
         for (int o = 0; o < test_size; o++)
             run.touched[t][o] |= below(6) == 0;
     origins = group_of(run.touched[test_rank], 1);
     targets = group_of(run.touched[0] + test_rank, test_size);
-    MPI_Win_post(origins, (check ? 0 : MPI_MODE_NOCHECK) | (below(2) ? MPI_MODE_NOSTORE : 0),
-                 run.w.win);
+    MPI_Win_post(origins, (check ? 0 : MPI_MODE_NOCHECK) | nostore, run.w.win);
     if (!check)
         MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_start(targets, check ? 0 : MPI_MODE_NOCHECK, run.w.win);
