@@ -1,35 +1,28 @@
-/* One-sided communication (jiang-2004, figures 3.5 to 3.9, 3.11 to 3.13, 4.4). In microseconds:
+/* One-sided communication, after jiang-2004, figures 3.5 to 3.13 and chapter 4. In microseconds:
  *
- *   rma put, rma get        in an epoch of MPI_Win_lock_all: the operation and MPI_Win_flush
- *   rma accumulate          the same, a sum of doubles
- *   rma fetch_and_op        the same, 8 bytes
- *   rma compare_and_swap    the same, 8 bytes
- *   rma lock put unlock     an exclusive lock, one put, unlock
- *   rma lock unlock         the lock and nothing under it (figure 4.4)
- *   rma fence               MPI_Win_fence, after a put of 8 bytes to every other rank
- *   rma pscw                post, start, a put of 8 bytes to every other rank, complete, wait
- *   rma synchronization     start-complete here, post-wait there, no operation (figure 3.9)
- *   rma put exchange        a put to the other and MPI_Win_fence (figure 3.6)
- *   rma put pingpong        post-wait here, start-put-complete there, in turns; one way
- *   rma counter             all ranks increment one counter by fetch_and_op: an increment
- *   rma contended lock      all ranks lock-put-unlock at one: an epoch
+ *   rma put, rma get            in an epoch of MPI_Win_lock_all: the operation and MPI_Win_flush
+ *   rma accumulate              the same, a sum of doubles
+ *   rma fetch_and_op, rma compare_and_swap    the same, 8 bytes
+ *   rma lock put unlock         an exclusive lock, one put, unlock
+ *   rma fence                   MPI_Win_fence, after a put of 8 bytes to every other rank
+ *   rma pscw                    post, start, a put of 8 bytes to every other rank, complete, wait
+ *   rma put pingpong            2 ranks: post-wait here, start-put-complete there, in turns; one
+ * way rma counter                 all ranks increment one counter by fetch_and_op: an increment rma
+ * contended lock          all ranks lock-put-unlock at one: an epoch
  *
- * in MB/s, 16 operations in an epoch of post-start-complete-wait:
+ * in MB/s, 16 operations in an epoch of post-start-complete-wait between 2 ranks:
  *
- *   rma put bandwidth, rma get bandwidth
- *   rma put bidirectional   both directions together
- *   rma many origins        all others to rank 0, all together (figure 3.12)
+ *   rma put bandwidth, rma get bandwidth, rma put bidirectional (both directions together)
  *
  * and as a ratio
  *
- *   rma busy target         time of lock-put-unlock while the target computes for 0.2 s without a
- *                           call of MPI, over the time while it waits in MPI_Barrier
+ *   rma busy target             2 ranks: time of lock-put-unlock while the target computes for 0.2
+ * s without a call of MPI, over the time while it waits in MPI_Barrier
  *
- * Synchronization, exchange, pingpong, bandwidth, bidirectional and the busy target need 2 ranks.
- * Of the first seven, down to lock unlock, rank 0 is the only origin where there are 2 ranks, and
- * rank 1 waits in a barrier; with more every rank goes to its right neighbour, and the figure is
- * the time of the slowest. With --create the windows are made by MPI_Win_create of memory of the
- * program, and the names end in " created".
+ * With 2 ranks rank 0 is the origin of what stands first in this list (down to lock put unlock),
+ * and rank 1 waits in a barrier. With more every rank goes to its right neighbour, and the figure
+ * is the time of the slowest. With --create the windows are made by MPI_Win_create of memory that
+ * malloc gave, and the names end in " created".
  *
  * argv: [--create] NAME [SIZE...]; NAME is what stands after "rma", with _ for spaces. */
 #include "bench_mpi.h"
@@ -46,7 +39,6 @@ struct rma {
     int at_once;      /* operations that are measured together */
     long done;        /* operations of each origin so far */
     MPI_Group others; /* of all ranks but this one */
-    MPI_Group first;  /* of rank 0 */
 };
 
 static const char *suffix = "";
@@ -107,13 +99,6 @@ static void lock_put_unlock(struct rma *r, long number)
     MPI_Win_unlock(r->target, r->win);
 }
 
-static void lock_unlock(struct rma *r, long number)
-{
-    (void)number;
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, r->target, 0, r->win);
-    MPI_Win_unlock(r->target, r->win);
-}
-
 static void put_to_all(struct rma *r, long number)
 {
     bench_stamp(r->out, sizeof number, number);
@@ -135,25 +120,6 @@ static void pscw(struct rma *r, long number)
     put_to_all(r, number);
     MPI_Win_complete(r->win);
     MPI_Win_wait(r->win);
-}
-
-static void synchronization(struct rma *r, long number)
-{
-    (void)number;
-    if (r->rank == 0) {
-        MPI_Win_start(r->others, 0, r->win);
-        MPI_Win_complete(r->win);
-    } else {
-        MPI_Win_post(r->others, 0, r->win);
-        MPI_Win_wait(r->win);
-    }
-}
-
-static void put_exchange(struct rma *r, long number)
-{
-    bench_stamp(r->out, r->bytes, number);
-    MPI_Put(r->out, (int)r->bytes, MPI_BYTE, 1 - r->rank, 0, (int)r->bytes, MPI_BYTE, r->win);
-    MPI_Win_fence(0, r->win);
 }
 
 static void put_pingpong(struct rma *r, long number)
@@ -180,21 +146,19 @@ static void counter(struct rma *r, long number)
     MPI_Win_flush(0, r->win);
 }
 
-/* Each origin has places of its own there. */
-static void burst_of_puts(struct rma *r, long number, int target, int place)
+static void burst_of_puts(struct rma *r, long number)
 {
     int bytes = (int)r->bytes;
     bench_stamp(r->out, r->bytes, number);
     for (int i = 0; i < BURST; i++)
-        MPI_Put(r->out, bytes, MPI_BYTE, target, (MPI_Aint)(place + i) * bytes, bytes, MPI_BYTE,
-                r->win);
+        MPI_Put(r->out, bytes, MPI_BYTE, 1 - r->rank, (MPI_Aint)i * bytes, bytes, MPI_BYTE, r->win);
 }
 
 static void put_bandwidth(struct rma *r, long number)
 {
     if (r->rank == 0) {
         MPI_Win_start(r->others, 0, r->win);
-        burst_of_puts(r, number, 1 - r->rank, 0);
+        burst_of_puts(r, number);
         MPI_Win_complete(r->win);
     } else {
         MPI_Win_post(r->others, 0, r->win);
@@ -222,28 +186,15 @@ static void put_bidirectional(struct rma *r, long number)
 {
     MPI_Win_post(r->others, 0, r->win);
     MPI_Win_start(r->others, 0, r->win);
-    burst_of_puts(r, number, 1 - r->rank, 0);
+    burst_of_puts(r, number);
     MPI_Win_complete(r->win);
     MPI_Win_wait(r->win);
-}
-
-/* The first origin's places come first. */
-static void many_origins(struct rma *r, long number)
-{
-    if (r->rank == 0) {
-        MPI_Win_post(r->others, 0, r->win);
-        MPI_Win_wait(r->win);
-    } else {
-        MPI_Win_start(r->first, 0, r->win);
-        burst_of_puts(r, number, 0, (r->rank - 1) * BURST);
-        MPI_Win_complete(r->win);
-    }
 }
 
 /* ---- What is measured of an operation, and how its result is checked. */
 
 enum epoch { NONE, LOCK_ALL, FENCES };
-enum check { NOTHING, STAMP, COUNT, TOTAL, SLOTS, SUMS, GOT };
+enum check { STAMP, COUNT, TOTAL, SLOTS, SUMS, GOT };
 
 struct measure {
     const char *name;
@@ -262,18 +213,14 @@ static const struct measure measures[] = {
     {"fetch_and_op", fetch_and_op, LOCK_ALL, COUNT, 0, 0, 0},
     {"compare_and_swap", compare_and_swap, LOCK_ALL, COUNT, 0, 0, 0},
     {"lock put unlock", lock_put_unlock, NONE, STAMP, 0, 0, 0},
-    {"lock unlock", lock_unlock, NONE, NOTHING, 0, 0, 0},
     {"fence", fence, FENCES, SLOTS, 0, 1, 0},
     {"pscw", pscw, NONE, SLOTS, 0, 1, 0},
-    {"synchronization", synchronization, NONE, NOTHING, 1, 1, 0},
-    {"put exchange", put_exchange, FENCES, STAMP, 1, 1, 0},
     {"put pingpong", put_pingpong, NONE, STAMP, 1, 1, 0},
     {"counter", counter, LOCK_ALL, TOTAL, 0, 1, 0},
     {"contended lock", lock_put_unlock, NONE, STAMP, 0, 1, 0},
     {"put bandwidth", put_bandwidth, NONE, STAMP, 1, 1, BURST},
     {"get bandwidth", get_bandwidth, NONE, GOT, 1, 1, BURST},
     {"put bidirectional", put_bidirectional, NONE, STAMP, 1, 1, 2 * BURST},
-    {"many origins", many_origins, NONE, STAMP, 0, 1, BURST},
 };
 
 struct task {
@@ -332,7 +279,7 @@ static void check_result(const struct rma *r, const struct measure *m)
     double sum;
     if (m->check == GOT && r->rank == 0)
         bench_check_rest(r->in, r->bytes, 0);
-    if (m->check == NOTHING || m->check == GOT || !is_target(r, m))
+    if (m->check == GOT || !is_target(r, m))
         return;
     MPI_Win_lock(MPI_LOCK_SHARED, r->rank, 0, r->win);
     memcpy(&count, r->base, sizeof count);
@@ -367,11 +314,10 @@ static void open_window(struct rma *r, size_t bytes, int create, int fill)
 static void report(const struct rma *r, const struct measure *m, double *batch, long n)
 {
     char name[64];
-    int origins = m->operation == many_origins ? r->ranks - 1 : 1;
     for (int b = 0; b < BATCHES; b++) {
         batch[b] /= r->at_once;
         if (m->per_second)
-            batch[b] = (double)r->bytes * m->per_second * origins / batch[b] / 1e6;
+            batch[b] = (double)r->bytes * m->per_second / batch[b] / 1e6;
         else
             batch[b] *= 1e6 / (m->operation == put_pingpong ? 2 : 1);
         if (m->check == TOTAL || (m->together && m->operation == lock_put_unlock))
@@ -387,8 +333,7 @@ static void measure(struct rma *r, const struct measure *m, long bytes, int crea
 {
     struct task task = {r, m};
     double batch[BATCHES];
-    size_t bursts = m->operation == many_origins ? (size_t)r->ranks : 1;
-    size_t room = (size_t)bytes * BURST * bursts, slots = (size_t)r->ranks * SLOT;
+    size_t room = (size_t)bytes * BURST, slots = (size_t)r->ranks * SLOT;
     if (bytes < 8 || bytes % 8)
         bench_die("%ld bytes are not a multiple of 8", bytes);
     r->bytes = (size_t)bytes;
@@ -485,7 +430,6 @@ int main(int argc, char **argv)
     suffix = create ? " created" : "";
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     MPI_Group_excl(world, 1, &r.rank, &r.others);
-    MPI_Group_incl(world, 1, &(int){0}, &r.first);
     MPI_Group_free(&world);
     const char *name = argc > 1 ? argv[1] : "put";
     const struct measure *m = find(name);
@@ -501,7 +445,6 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc && !busy; i++)
         measure(&r, m, bench_bytes(argv[i]), create);
     MPI_Group_free(&r.others);
-    MPI_Group_free(&r.first);
     MPI_Finalize();
     return 0;
 }

@@ -1,7 +1,7 @@
 /* Ranks of one node reach a window whose owner never calls MPI: rank 0 spins on its own memory
- * until all others have done their operations there, in passive target epochs of every kind. MPI
- * permits a library to need the target's calls for progress (12.7.3), and such a library hangs
- * here; Mica promises not to need them within a node.
+ * until all others have done their operations there, passive target epochs of every kind. A library
+ * that needs the target's calls for progress hangs here, which MPI permits (12.7.3): the figures of
+ * bench/src/rma.c are void without it, so that Mica promises it within a node.
  *
  * argv: operations of each rank, the least and the greatest kind of window (as rma_random), and
  * "calls" for a target that calls MPI as it spins, which any library must finish. */

@@ -33,3 +33,4 @@ pub mod sync;
 pub mod ticks;
 pub mod topology;
 pub mod tunables;
+pub mod window;

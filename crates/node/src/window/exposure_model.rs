@@ -1,0 +1,71 @@
+//! loom model: over two epochs, the origin has the target's memory between post and complete, the
+//! target has it else, and none sleeps through the other's step.
+
+use super::*;
+use crate::park::{Fencing, ParkingSpot};
+use crate::sync::UnsafeCell;
+use loom::sync::Arc;
+
+struct Shared {
+    lines: Vec<EpochCountLine>,
+    spots: [ParkingSpot; 2],
+    memory: UnsafeCell<u32>,
+}
+// SAFETY: the board under test orders the accesses; loom reports a violation.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn board(&self) -> ExposureBoard<'_> {
+        ExposureBoard::new(&self.lines, 2)
+    }
+
+    fn wake(&self, rank: u32) {
+        self.spots[rank as usize].wake(Fencing::Sender);
+    }
+
+    fn wait(&self, rank: usize, ready: impl Fn() -> bool) {
+        while !ready() {
+            self.spots[rank].park(Fencing::Sender, None, &ready);
+        }
+    }
+
+    fn add(&self) {
+        // SAFETY: the epoch gives the memory to the caller alone: the model checks this.
+        self.memory.with_mut(|memory| unsafe { *memory += 1 });
+    }
+}
+
+#[test]
+fn memory_changes_hands_over_two_epochs() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared = Arc::new(Shared {
+            lines: (0..ExposureBoard::lines(2))
+                .map(|_| EpochCountLine::new())
+                .collect(),
+            spots: [ParkingSpot::default(), ParkingSpot::default()],
+            memory: UnsafeCell::new(0),
+        });
+        let theirs = shared.clone();
+        let origin = loom::thread::spawn(move || {
+            let (board, mut counts) = (theirs.board(), EpochCounts::new(1, 2));
+            for _ in 0..2 {
+                counts.start(&[0]);
+                theirs.wait(1, || counts.is_posted(board, 0));
+                theirs.add();
+                counts.complete(board, &[0], |rank| theirs.wake(rank));
+            }
+        });
+        let (board, mut counts) = (shared.board(), EpochCounts::new(0, 2));
+        for _ in 0..2 {
+            shared.add();
+            counts.post(board, &[1], |rank| shared.wake(rank));
+            shared.wait(0, || counts.is_complete(board, 1));
+        }
+        shared.add();
+        origin.join().expect("origin");
+        // SAFETY: no other thread is left.
+        assert_eq!(shared.memory.with(|memory| unsafe { *memory }), 5);
+    });
+}

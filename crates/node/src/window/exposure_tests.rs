@@ -1,0 +1,148 @@
+use super::forked;
+use super::*;
+use crate::park::{Fencing, ParkingSpot};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const RANKS: u32 = 4;
+const LINES: usize = 8;
+const EPOCHS: u32 = if cfg!(miri) { 10 } else { 1000 };
+
+/// A board, where ranks sleep, and a word of each pair: what the origin writes at the target.
+/// Valid when zeroed.
+struct Shared {
+    lines: [EpochCountLine; LINES],
+    spots: [ParkingSpot; RANKS as usize],
+    words: [[AtomicU32; RANKS as usize]; RANKS as usize],
+    is_broken: AtomicU32,
+}
+
+impl Shared {
+    fn new() -> Shared {
+        Shared {
+            lines: std::array::from_fn(|_| EpochCountLine::new()),
+            spots: std::array::from_fn(|_| ParkingSpot::default()),
+            words: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0))),
+            is_broken: AtomicU32::new(0),
+        }
+    }
+
+    fn board(&self) -> ExposureBoard<'_> {
+        ExposureBoard::new(&self.lines, RANKS)
+    }
+
+    fn wake(&self, rank: u32) {
+        self.spots[rank as usize].wake(Fencing::Sender);
+    }
+
+    fn wait(&self, rank: u32, ready: impl Fn() -> bool) {
+        while !ready() {
+            self.spots[rank as usize].park(Fencing::Sender, None, &ready);
+        }
+    }
+
+    /// Each rank exposes to all others and accesses all others, many times. The target checks what
+    /// the origins wrote and changes it before it posts again.
+    fn run(&self, counts: &mut EpochCounts, me: u32, others: &[u32]) {
+        let (board, relaxed) = (self.board(), Ordering::Relaxed);
+        for epoch in 1..=EPOCHS {
+            counts.post(board, others, |rank| self.wake(rank));
+            counts.start(others);
+            for &target in others {
+                self.wait(me, || counts.is_posted(board, target));
+                let word = &self.words[target as usize][me as usize];
+                if word.load(relaxed) != 0 {
+                    self.is_broken.store(epoch, relaxed);
+                }
+                word.store(epoch, relaxed);
+            }
+            counts.complete(board, others, |rank| self.wake(rank));
+            for &origin in others {
+                self.wait(me, || counts.is_complete(board, origin));
+                if self.words[me as usize][origin as usize].swap(0, relaxed) != epoch {
+                    self.is_broken.store(epoch, relaxed);
+                }
+            }
+        }
+    }
+}
+
+fn others(me: u32) -> Vec<u32> {
+    (0..RANKS).filter(|&rank| rank != me).collect()
+}
+
+#[test]
+fn threads_see_each_others_epochs() {
+    let shared = Shared::new();
+    std::thread::scope(|scope| {
+        for me in 0..RANKS {
+            let shared = &shared;
+            scope.spawn(move || shared.run(&mut EpochCounts::new(me, RANKS), me, &others(me)));
+        }
+    });
+    assert_eq!(shared.is_broken.load(Ordering::Relaxed), 0, "broken epoch");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no fork")]
+fn processes_see_each_others_epochs() {
+    // SAFETY: all of it is valid when zeroed, as its documentation says.
+    let shared: &'static Shared = unsafe { forked::shared() };
+    let ranks: Vec<_> = (0..RANKS)
+        .map(|me| {
+            // Allocated before the fork.
+            let (mut counts, others) = (EpochCounts::new(me, RANKS), others(me));
+            forked::fork(|| shared.run(&mut counts, me, &others))
+        })
+        .collect();
+    forked::join(&ranks);
+    assert_eq!(shared.is_broken.load(Ordering::Relaxed), 0, "broken epoch");
+}
+
+#[test]
+fn an_epoch_is_open_from_post_to_complete_and_wakes_its_peers() {
+    let shared = Shared::new();
+    let board = shared.board();
+    let [mut target, mut origin] = [0, 1].map(|rank| EpochCounts::new(rank, RANKS));
+    for _ in 0..3 {
+        let mut woken = Vec::new();
+        origin.start(&[0]);
+        assert!(!origin.is_posted(board, 0));
+        target.post(board, &[1, 2], |rank| woken.push(rank));
+        assert!(origin.is_posted(board, 0) && !target.is_complete(board, 1));
+        origin.complete(board, &[0], |rank| woken.push(rank));
+        assert!(target.is_complete(board, 1) && !target.is_complete(board, 2));
+        assert_eq!(woken, [1, 2, 0]);
+        let mut second = EpochCounts::new(2, RANKS);
+        // Rank 2 catches up from where the board is.
+        while !target.is_complete(board, 2) {
+            second.start(&[0]);
+            if second.is_posted(board, 0) {
+                second.complete(board, &[0], |_| ());
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_of_many_ranks_are_apart() {
+    const MANY: u32 = 37;
+    let lines: Vec<_> = (0..ExposureBoard::lines(MANY))
+        .map(|_| EpochCountLine::new())
+        .collect();
+    let board = ExposureBoard::new(&lines, MANY);
+    let mut origins: Vec<_> = (0..MANY).map(|me| EpochCounts::new(me, MANY)).collect();
+    for target in 0..MANY {
+        let others: Vec<u32> = (0..MANY).filter(|&rank| rank != target).collect();
+        for &origin in &others {
+            origins[origin as usize].start(&[target]);
+            assert!(!origins[origin as usize].is_posted(board, target));
+        }
+        origins[target as usize].post(board, &others, |_| ());
+        for &origin in &others {
+            assert!(origins[origin as usize].is_posted(board, target));
+            assert!(!origins[target as usize].is_complete(board, origin));
+            origins[origin as usize].complete(board, &[target], |_| ());
+            assert!(origins[target as usize].is_complete(board, origin));
+        }
+    }
+}

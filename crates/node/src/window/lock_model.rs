@@ -1,0 +1,195 @@
+//! loom models of both designs: exclusion, shared holders together, first come first served, and
+//! no lost wake-up.
+
+use super::*;
+use crate::park::{Fencing, ParkingSpot};
+use crate::sync::{AtomicU32, Ordering, UnsafeCell, yield_now};
+use LockMode::{Exclusive, Shared as Together};
+use loom::sync::Arc;
+
+const RANKS: usize = 3;
+
+struct Shared {
+    target: TargetLine,
+    origins: [OriginLine; RANKS],
+    spots: [ParkingSpot; RANKS],
+    data: UnsafeCell<u32>,
+    inside: AtomicU32,
+}
+// SAFETY: the lock under test orders the accesses; loom reports a violation.
+unsafe impl Sync for Shared {}
+
+fn shared() -> Arc<Shared> {
+    Arc::new(Shared {
+        target: TargetLine::new(),
+        origins: std::array::from_fn(|_| OriginLine::new()),
+        spots: std::array::from_fn(|_| ParkingSpot::default()),
+        data: UnsafeCell::new(0),
+        inside: AtomicU32::new(0),
+    })
+}
+
+impl Shared {
+    fn lock(&self, design: LockDesign) -> WindowLock<'_> {
+        WindowLock::new(design, &self.target, &self.origins)
+    }
+
+    fn wake(&self, rank: u32) {
+        self.spots[rank as usize].wake(Fencing::Sender);
+    }
+
+    fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
+        let lock = self.lock(design);
+        let mut ticket = lock.begin(rank, mode, |next| self.wake(next));
+        while !lock.poll(&mut ticket) {
+            match design {
+                // Sleeps for a limited time only, which loom does not have.
+                LockDesign::TestAndSet => yield_now(),
+                // Sleeps without a limit: a lost wake-up is a deadlock, which loom reports.
+                LockDesign::Mcs => {
+                    let held = || lock.poll(&mut ticket);
+                    self.spots[rank as usize].park(Fencing::Sender, None, held);
+                }
+            }
+        }
+        ticket
+    }
+
+    fn turn(&self, design: LockDesign, rank: u32, mode: LockMode) {
+        let ticket = self.acquire(design, rank, mode);
+        match mode {
+            // SAFETY: the model checks that nobody else is inside.
+            Exclusive => self.data.with_mut(|data| unsafe { *data += 1 }),
+            // SAFETY: the model checks that nobody writes.
+            Together => self.data.with(|data| assert!(unsafe { *data } <= 4)),
+        }
+        self.lock(design).release(ticket, |next| self.wake(next));
+    }
+}
+
+/// Each rank takes its turns, on a thread of its own.
+fn run(design: LockDesign, turns: &'static [&'static [LockMode]], preemptions: Option<usize>) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = preemptions;
+    model.check(move || {
+        let shared = shared();
+        let take_turns = |rank: usize| {
+            let shared = shared.clone();
+            move || {
+                for &mode in turns[rank] {
+                    shared.turn(design, rank as u32, mode);
+                }
+            }
+        };
+        let others: Vec<_> = (1..turns.len())
+            .map(|rank| loom::thread::spawn(take_turns(rank)))
+            .collect();
+        take_turns(0)();
+        for other in others {
+            other.join().expect("rank");
+        }
+        let added = turns.iter().flat_map(|t| t.iter());
+        let added = added.filter(|&&mode| mode == Exclusive).count() as u32;
+        // SAFETY: no other thread is left.
+        assert_eq!(shared.data.with(|data| unsafe { *data }), added);
+        assert_eq!(shared.lock(design).holders().count(), 0);
+    });
+}
+
+#[test]
+fn mcs_excludes_and_wakes_over_two_turns() {
+    run(
+        LockDesign::Mcs,
+        &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]],
+        Some(3),
+    );
+}
+
+#[test]
+fn mcs_excludes_shared_from_exclusive() {
+    run(
+        LockDesign::Mcs,
+        &[&[Together, Exclusive], &[Exclusive, Together]],
+        Some(3),
+    );
+}
+
+#[test]
+fn mcs_hands_over_among_three_exclusive() {
+    run(
+        LockDesign::Mcs,
+        &[&[Exclusive], &[Exclusive], &[Exclusive]],
+        Some(2),
+    );
+}
+
+#[test]
+fn mcs_grants_exclusive_when_the_last_of_two_shared_leaves() {
+    run(
+        LockDesign::Mcs,
+        &[&[Together], &[Exclusive], &[Together]],
+        Some(2),
+    );
+}
+
+#[test]
+fn test_and_set_excludes() {
+    run(
+        LockDesign::TestAndSet,
+        &[&[Exclusive], &[Exclusive]],
+        Some(3),
+    );
+    run(
+        LockDesign::TestAndSet,
+        &[&[Together], &[Exclusive]],
+        Some(3),
+    );
+}
+
+/// A shared origin behind another one gets in although the one before it never polls.
+#[test]
+fn mcs_admits_shared_behind_a_shared_origin_that_does_not_poll() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared = shared();
+        let lock = shared.lock(LockDesign::Mcs);
+        let first = shared.acquire(LockDesign::Mcs, 0, Exclusive);
+        let mut sleeper = lock.begin(1, Together, |_| ());
+        let theirs = shared.clone();
+        let second = loom::thread::spawn(move || theirs.turn(LockDesign::Mcs, 2, Together));
+        lock.release(first, |next| shared.wake(next));
+        second.join().expect("rank 2 gets in");
+        assert!(lock.poll(&mut sleeper));
+        lock.release(sleeper, |next| shared.wake(next));
+    });
+}
+
+/// First come, first served: rank 1 has joined the queue before rank 2 begins.
+#[test]
+fn mcs_serves_in_the_order_of_arrival() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let shared = shared();
+        let lock = shared.lock(LockDesign::Mcs);
+        let first = shared.acquire(LockDesign::Mcs, 0, Exclusive);
+        let mut second = lock.begin(1, Exclusive, |_| ());
+        let theirs = shared.clone();
+        let third = loom::thread::spawn(move || {
+            let ticket = theirs.acquire(LockDesign::Mcs, 2, Exclusive);
+            assert_eq!(
+                theirs.inside.load(Ordering::Relaxed),
+                1,
+                "rank 1 was before"
+            );
+            let lock = theirs.lock(LockDesign::Mcs);
+            lock.release(ticket, |next| theirs.wake(next));
+        });
+        lock.release(first, |next| shared.wake(next));
+        assert!(lock.poll(&mut second), "the first in the queue has it");
+        shared.inside.store(1, Ordering::Relaxed);
+        lock.release(second, |next| shared.wake(next));
+        third.join().expect("rank 2");
+    });
+}

@@ -1,0 +1,325 @@
+use super::forked;
+use super::*;
+use crate::park::{Fencing, ParkingSpot};
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const DESIGNS: [LockDesign; 2] = [LockDesign::TestAndSet, LockDesign::Mcs];
+const RANKS: usize = 8;
+const TURNS: u32 = if cfg!(miri) { 20 } else { 2000 };
+
+/// A lock, where its origins sleep, and what it protects. Valid when zeroed.
+struct Shared {
+    target: TargetLine,
+    origins: [OriginLine; RANKS],
+    spots: [ParkingSpot; RANKS],
+    /// Sum of two numbers that an exclusive origin changes one after the other.
+    first: AtomicU64,
+    second: AtomicU64,
+    /// Set by who finds the two unequal, or somebody else inside.
+    is_broken: AtomicU32,
+    inside: AtomicU32,
+}
+
+impl Shared {
+    fn new() -> Shared {
+        Shared {
+            target: TargetLine::new(),
+            origins: std::array::from_fn(|_| OriginLine::new()),
+            spots: std::array::from_fn(|_| ParkingSpot::default()),
+            first: AtomicU64::new(0),
+            second: AtomicU64::new(0),
+            is_broken: AtomicU32::new(0),
+            inside: AtomicU32::new(0),
+        }
+    }
+
+    fn lock(&self, design: LockDesign) -> WindowLock<'_> {
+        WindowLock::new(design, &self.target, &self.origins)
+    }
+
+    fn wake(&self, rank: u32) {
+        self.spots[rank as usize].wake(Fencing::Sender);
+    }
+
+    /// Waits as a rank does, but parks at once.
+    fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
+        let lock = self.lock(design);
+        let mut ticket = lock.begin(rank, mode, |next| self.wake(next));
+        while !lock.poll(&mut ticket) {
+            let limit = lock.sleep_limit(&ticket);
+            let held = || lock.poll(&mut ticket);
+            self.spots[rank as usize].park(Fencing::Sender, limit, held);
+        }
+        ticket
+    }
+
+    fn release(&self, design: LockDesign, ticket: LockTicket) {
+        self.lock(design).release(ticket, |next| self.wake(next));
+    }
+
+    /// One turn of a rank that adds to both numbers, or compares them.
+    fn turn(&self, design: LockDesign, rank: u32, mode: LockMode) {
+        let ticket = self.acquire(design, rank, mode);
+        let relaxed = Ordering::Relaxed;
+        match mode {
+            LockMode::Exclusive => {
+                let alone = self.inside.fetch_add(1, relaxed) == 0;
+                let first = self.first.load(relaxed) + 1;
+                self.first.store(first, relaxed);
+                self.second.store(self.second.load(relaxed) + 1, relaxed);
+                if !alone || self.second.load(relaxed) != first {
+                    self.is_broken.store(1, relaxed);
+                }
+                self.inside.fetch_sub(1, relaxed);
+            }
+            LockMode::Shared => {
+                if self.first.load(relaxed) != self.second.load(relaxed) {
+                    self.is_broken.store(1, relaxed);
+                }
+            }
+        }
+        self.release(design, ticket);
+    }
+
+    /// All turns of a rank: every third is shared. Returns the number of those that add.
+    fn turns(&self, design: LockDesign, rank: u32) -> u64 {
+        for turn in 0..TURNS {
+            self.turn(design, rank, mode_of(turn + rank));
+        }
+        (0..TURNS)
+            .filter(|turn| mode_of(turn + rank) == LockMode::Exclusive)
+            .count() as u64
+    }
+
+    fn check(&self, design: LockDesign, expected: u64) {
+        assert_eq!(self.is_broken.load(Ordering::Relaxed), 0, "{design:?}");
+        assert_eq!(self.first.load(Ordering::Relaxed), expected, "{design:?}");
+        assert_eq!(self.lock(design).holders().count(), 0, "{design:?}");
+        assert_eq!(self.lock(design).waiters().count(), 0, "{design:?}");
+    }
+}
+
+fn mode_of(turn: u32) -> LockMode {
+    match turn % 3 {
+        0 => LockMode::Shared,
+        _ => LockMode::Exclusive,
+    }
+}
+
+#[test]
+fn threads_exclude_one_another() {
+    for design in DESIGNS {
+        let shared = Shared::new();
+        let added: u64 = std::thread::scope(|scope| {
+            let shared = &shared;
+            let ranks: Vec<_> = (0..RANKS as u32)
+                .map(|rank| scope.spawn(move || shared.turns(design, rank)))
+                .collect();
+            ranks.into_iter().map(|r| r.join().expect("rank")).sum()
+        });
+        shared.check(design, added);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no fork")]
+fn processes_exclude_one_another() {
+    for design in DESIGNS {
+        // SAFETY: all of it is valid when zeroed, as its documentation says.
+        let shared: &'static Shared = unsafe { forked::shared() };
+        let ranks: Vec<_> = (0..RANKS as u32)
+            .map(|rank| {
+                forked::fork(|| {
+                    for turn in 0..TURNS {
+                        shared.turn(design, rank, mode_of(turn + rank));
+                    }
+                })
+            })
+            .collect();
+        forked::join(&ranks);
+        let exclusive = |rank| {
+            let turns = 0..TURNS;
+            turns.filter(move |turn| mode_of(turn + rank) == LockMode::Exclusive)
+        };
+        let added = (0..RANKS as u32).flat_map(exclusive).count() as u64;
+        shared.check(design, added);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no fork")]
+fn names_a_holder_that_was_killed() {
+    for design in DESIGNS {
+        // SAFETY: as above.
+        let shared: &'static Shared = unsafe { forked::shared() };
+        let child = forked::fork(|| {
+            let _ticket = shared.acquire(design, 5, LockMode::Exclusive);
+            shared.inside.store(1, Ordering::Release);
+            loop {
+                // SAFETY: sleeps until it is killed.
+                unsafe { libc::pause() };
+            }
+        });
+        while shared.inside.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        forked::kill(child);
+        let lock = shared.lock(design);
+        let mut ticket = lock.begin(2, LockMode::Shared, |_| panic!("nobody to wake"));
+        assert!(!lock.poll(&mut ticket), "{design:?}");
+        let (holders, waiters): (Vec<_>, Vec<_>) =
+            (lock.holders().collect(), lock.waiters().collect());
+        assert_eq!(holders, [(5, LockMode::Exclusive)], "{design:?}");
+        assert_eq!(waiters, [(2, LockMode::Shared)], "{design:?}");
+    }
+}
+
+#[test]
+fn shared_holders_are_inside_together() {
+    for design in DESIGNS {
+        let shared = Shared::new();
+        let held: Vec<_> = (0..4)
+            .map(|rank| shared.acquire(design, rank, LockMode::Shared))
+            .collect();
+        assert_eq!(shared.lock(design).holders().count(), 4, "{design:?}");
+        held.into_iter().for_each(|ticket| {
+            assert_eq!(ticket.mode(), LockMode::Shared);
+            shared.release(design, ticket);
+        });
+        shared.check(design, 0);
+    }
+}
+
+#[test]
+fn mcs_grants_in_the_order_of_arrival_and_wakes_only_those() {
+    use LockMode::{Exclusive, Shared as Together};
+    let shared = Shared::new();
+    let lock = shared.lock(LockDesign::Mcs);
+    let nobody = |rank| panic!("woke rank {rank}");
+    let modes = [Exclusive, Together, Together, Exclusive, Together];
+    let mut tickets: Vec<_> = (0..5)
+        .map(|rank| Some(lock.begin(rank, modes[rank as usize], nobody)))
+        .collect();
+    let mut release = |rank: usize| {
+        let mut ticket = tickets[rank].take().expect("held once");
+        assert!(lock.poll(&mut ticket), "rank {rank}");
+        let mut woken = Vec::new();
+        lock.release(ticket, |next| woken.push(next));
+        woken
+    };
+    assert_eq!(
+        release(0),
+        [1, 2],
+        "shared ones up to the next exclusive one"
+    );
+    assert_eq!(release(2), [], "one shared holder is left");
+    assert_eq!(release(1), [3], "the last shared holder grants");
+    assert_eq!(release(3), [4]);
+    assert_eq!(release(4), []);
+    shared.check(LockDesign::Mcs, 0);
+}
+
+#[test]
+fn test_and_set_pauses_for_longer_each_time_and_up_to_a_limit() {
+    let shared = Shared::new();
+    let lock = shared.lock(LockDesign::TestAndSet);
+    let held = shared.acquire(LockDesign::TestAndSet, 0, LockMode::Exclusive);
+    let mut ticket = lock.begin(1, LockMode::Exclusive, |_| ());
+    let mut last = lock.sleep_limit(&ticket);
+    for _ in 0..10_000 {
+        assert!(!lock.poll(&mut ticket));
+        let limit = lock.sleep_limit(&ticket);
+        assert!(limit >= last && limit < Some(std::time::Duration::from_millis(2)));
+        last = limit;
+    }
+    shared.release(LockDesign::TestAndSet, held);
+    // At most one pause later.
+    assert!((0..2000).any(|_| lock.poll(&mut ticket)));
+    shared.release(LockDesign::TestAndSet, ticket);
+}
+
+#[test]
+#[should_panic(expected = "rank 1: lock not held")]
+fn a_ticket_that_waits_cannot_be_released() {
+    let shared = Shared::new();
+    let _held = shared.acquire(LockDesign::Mcs, 0, LockMode::Exclusive);
+    let lock = shared.lock(LockDesign::Mcs);
+    let ticket = lock.begin(1, LockMode::Exclusive, |_| ());
+    lock.release(ticket, |_| ());
+}
+
+/// What the lock does, in one thread: a queue, and who is inside.
+#[derive(Default)]
+struct Model {
+    inside: Vec<(u32, LockMode)>,
+    queue: Vec<(u32, LockMode)>,
+}
+
+impl Model {
+    /// Lets in who may enter, in order. Returns them.
+    fn admit(&mut self) -> Vec<u32> {
+        let mut admitted = Vec::new();
+        while let Some(&(rank, mode)) = self.queue.first() {
+            let is_free = match mode {
+                LockMode::Exclusive => self.inside.is_empty(),
+                LockMode::Shared => self.inside.iter().all(|&(_, m)| m == LockMode::Shared),
+            };
+            if !is_free {
+                break;
+            }
+            self.inside.push(self.queue.remove(0));
+            admitted.push(rank);
+        }
+        admitted
+    }
+}
+
+proptest! {
+    /// Random turns of the ranks against the model: who is inside, and who is woken.
+    #[test]
+    fn mcs_does_what_a_queue_does(
+        steps in prop::collection::vec((0..RANKS as u32, any::<bool>()), 1..200),
+    ) {
+        let shared = Shared::new();
+        let lock = shared.lock(LockDesign::Mcs);
+        let mut tickets: [Option<LockTicket>; RANKS] = Default::default();
+        let mut model = Model::default();
+        for (rank, is_shared) in steps {
+            let woken = Cell::new(Vec::new());
+            let wake = |next| {
+                let mut list = woken.take();
+                list.push(next);
+                woken.set(list);
+            };
+            let slot = &mut tickets[rank as usize];
+            let mut expected = match slot.take() {
+                None => {
+                    let mode = if is_shared { LockMode::Shared } else { LockMode::Exclusive };
+                    *slot = Some(lock.begin(rank, mode, wake));
+                    model.queue.push((rank, mode));
+                    model.admit()
+                }
+                Some(mut ticket) => {
+                    let is_held = lock.poll(&mut ticket);
+                    prop_assert_eq!(is_held, model.inside.iter().any(|&(r, _)| r == rank));
+                    if is_held {
+                        lock.release(ticket, wake);
+                        model.inside.retain(|&(r, _)| r != rank);
+                        model.admit()
+                    } else {
+                        *slot = Some(ticket);
+                        Vec::new()
+                    }
+                }
+            };
+            // A rank that gets in with its own call is not woken.
+            expected.retain(|&r| r != rank);
+            prop_assert_eq!(woken.take(), expected);
+            let mut inside = model.inside.clone();
+            inside.sort_by_key(|&(r, _)| r);
+            prop_assert_eq!(lock.holders().collect::<Vec<_>>(), inside);
+        }
+    }
+}

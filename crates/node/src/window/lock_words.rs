@@ -1,0 +1,131 @@
+//! The shared words of a [`WindowLock`](super::WindowLock): one [`TargetLine`] for the lock, and
+//! one [`OriginLine`] for each rank that may take it.
+
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// What a lock lets other origins do (MPI 5.0, 12.5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// `MPI_LOCK_SHARED`: others may hold the lock in the same mode.
+    Shared,
+    /// `MPI_LOCK_EXCLUSIVE`: no other origin holds the lock.
+    Exclusive,
+}
+
+/// Who holds the lock, and who came last. Zeroed memory is a free lock.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct TargetLine {
+    /// Low half: number of shared holders. High half: rank + 1 of the exclusive holder, which
+    /// waits as long as there are shared holders.
+    pub(super) owners: AtomicU64,
+    /// Rank + 1 of the last in the queue; 0 if the queue is empty. On the second cache line: an
+    /// origin that joins the queue does not disturb a holder that leaves.
+    pub(super) tail: QueueTail,
+}
+
+/// The tail of the queue, on its own cache line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct QueueTail(pub(super) AtomicU32);
+
+/// One origin at one target: what it has of the lock, and who comes after it. Zeroed memory is an
+/// origin that has nothing to do with the lock.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct OriginLine {
+    /// One of the states below.
+    pub(super) state: AtomicU32,
+    /// Rank + 1 of the next in the queue, which writes it.
+    pub(super) next: AtomicU32,
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<TargetLine>() == 128);
+    assert!(std::mem::offset_of!(TargetLine, tail) == 64);
+    assert!(size_of::<OriginLine>() == 64);
+};
+
+/// The origin neither holds the lock nor waits for it.
+pub(super) const IDLE: u32 = 0;
+/// The origin waits for the lock, shared.
+const WAITS_SHARED: u32 = 1;
+/// The origin waits for the lock, exclusive.
+const WAITS_EXCLUSIVE: u32 = 2;
+/// The origin holds the lock, shared.
+const HOLDS_SHARED: u32 = 3;
+/// The origin holds the lock, exclusive.
+const HOLDS_EXCLUSIVE: u32 = 4;
+
+impl LockMode {
+    /// The state of an origin that waits.
+    pub(super) fn waits(self) -> u32 {
+        match self {
+            LockMode::Shared => WAITS_SHARED,
+            LockMode::Exclusive => WAITS_EXCLUSIVE,
+        }
+    }
+
+    /// The state of an origin that holds.
+    pub(super) fn holds(self) -> u32 {
+        match self {
+            LockMode::Shared => HOLDS_SHARED,
+            LockMode::Exclusive => HOLDS_EXCLUSIVE,
+        }
+    }
+
+    /// The mode of an origin that waits, by its state.
+    pub(super) fn of_waiter(state: u32) -> Option<LockMode> {
+        [LockMode::Shared, LockMode::Exclusive]
+            .into_iter()
+            .find(|mode| mode.waits() == state)
+    }
+
+    /// The mode of an origin that holds, by its state.
+    pub(super) fn of_holder(state: u32) -> Option<LockMode> {
+        [LockMode::Shared, LockMode::Exclusive]
+            .into_iter()
+            .find(|mode| mode.holds() == state)
+    }
+}
+
+impl TargetLine {
+    /// A free lock.
+    #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
+    pub fn new() -> TargetLine {
+        TargetLine {
+            owners: AtomicU64::new(0),
+            tail: QueueTail(AtomicU32::new(0)),
+        }
+    }
+}
+
+impl OriginLine {
+    /// An origin that has nothing to do with the lock.
+    #[allow(clippy::new_without_default)] // as above
+    pub fn new() -> OriginLine {
+        OriginLine {
+            state: AtomicU32::new(IDLE),
+            next: AtomicU32::new(0),
+        }
+    }
+}
+
+/// `owners` with one more shared holder.
+pub(super) const ONE_SHARED: u64 = 1;
+
+/// `owners` with `rank` as the only holder, exclusive.
+pub(super) fn exclusive(rank: u32) -> u64 {
+    u64::from(rank + 1) << 32
+}
+
+/// Number of shared holders in `owners`.
+pub(super) fn shared_holders(owners: u64) -> u32 {
+    owners as u32
+}
+
+/// The rank in the high half of `owners`.
+pub(super) fn exclusive_rank(owners: u64) -> Option<u32> {
+    ((owners >> 32) as u32).checked_sub(1)
+}

@@ -1,0 +1,44 @@
+//! What one-sided communication shares on a node: the lock of a window's target, the counts of
+//! post and complete, and the lock of accumulates that no processor atomic can do
+//! (jiang-2004, 3.3.3 and chapter 4; MPI 5.0, chapter 12).
+//!
+//! | part | synchronizes | MPI calls |
+//! |---|---|---|
+//! | [`WindowLock`] | origins among each other, at one target | lock, unlock, lock_all |
+//! | [`ExposureBoard`] | origins and targets, pair by pair | post, start, complete, wait, test |
+//! | [`AccumulateLock`] | accumulates on one target, for microseconds | accumulate and its kin |
+//!
+//! All of it lies in memory that the caller provides and that the ranks of the node share. Zeroed
+//! memory is a lock that is free and a board on which nothing has been posted. Ranks are named by
+//! their number in the node, from 0; shared words hold the number plus 1, so that 0 is "none".
+//!
+//! The two that a rank may wait for at length never sleep by themselves: the caller's wait loop
+//! polls them between its other work, and parks where it parks for messages. Who makes a rank's
+//! wait end passes its number to the caller's `wake`, after publishing and once each, and `wake`
+//! fences and reads the rank's [`ParkingSpot`](crate::park::ParkingSpot): its protocol loses no
+//! wake-up.
+
+mod accumulate_lock;
+mod exposure;
+mod lock;
+mod lock_words;
+
+#[cfg(all(test, loom))]
+mod accumulate_lock_model;
+#[cfg(all(test, not(loom)))]
+mod accumulate_lock_tests;
+#[cfg(all(test, loom))]
+mod exposure_model;
+#[cfg(all(test, not(loom)))]
+mod exposure_tests;
+#[cfg(all(test, not(loom)))]
+mod forked;
+#[cfg(all(test, loom))]
+mod lock_model;
+#[cfg(all(test, not(loom)))]
+mod lock_tests;
+
+pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
+pub use exposure::{EpochCountLine, EpochCounts, ExposureBoard};
+pub use lock::{LockDesign, LockTicket, WindowLock};
+pub use lock_words::{LockMode, OriginLine, TargetLine};
