@@ -8,9 +8,10 @@
 //! | [`ExposureBoard`] | origins and targets, pair by pair | post, start, complete, wait, test |
 //! | [`AccumulateLock`] | accumulates on one target, for microseconds | accumulate and its kin |
 //!
-//! All of it lies in memory that the caller provides and that the ranks of the node share. Zeroed
-//! memory is a lock that is free and a board on which nothing has been posted. Ranks are named by
-//! their number in the node, from 0; shared words hold the number plus 1, so that 0 is "none".
+//! All of it lies in memory that the caller provides and that the ranks of the node share;
+//! [`WindowControl`] says where in it. Zeroed memory is a lock that is free and a board on which
+//! nothing has been posted. Ranks are named by their number in the node, from 0; shared words hold
+//! the number plus 1, so that 0 is "none".
 //!
 //! The two that a rank may wait for at length never sleep by themselves: the caller's wait loop
 //! polls them between its other work, and parks where it parks for messages. Who makes a rank's
@@ -19,6 +20,7 @@
 //! wake-up.
 
 mod accumulate_lock;
+mod control;
 mod exposure;
 mod lock;
 mod lock_words;
@@ -39,6 +41,7 @@ mod lock_model;
 mod lock_tests;
 
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
+pub use control::WindowControl;
 pub use exposure::{EpochCountLine, EpochCounts, ExposureBoard};
 pub use lock::{LockDesign, LockTicket, WindowLock};
 pub use lock_words::{LockMode, OriginLine, TargetLine};
