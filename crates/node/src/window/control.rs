@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn bytes_that_overflow_are_refused() {
-        assert!(WindowControl::bytes(4096).is_some_and(|bytes| bytes < 400 << 20));
+        assert!(WindowControl::bytes(4096).is_some_and(|bytes| bytes < 1200 << 20));
         assert_eq!(WindowControl::bytes(u32::MAX), None);
     }
 
