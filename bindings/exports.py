@@ -15,6 +15,9 @@ TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "
 
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
 PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<Call> \{", re.MULTILINE)
+# Sends differ in their mode alone; buffered ones have shims of their own.
+SEND = re.compile(r"^mpi_(i?)([sr]?)send(_init)?$")
+SEND_MODES = {"": "Standard", "s": "Synchronous", "r": "Ready"}
 FAST_PATH = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)", re.MULTILINE)
 
 
@@ -30,12 +33,16 @@ class Shims:
     """Those of them whose blocking form tries a fast path first."""
 
     def __contains__(self, shim: str) -> bool:
-        return shim in self.module or self._form(shim) is not None
+        return shim in self.module or SEND.match(shim) is not None or self._form(shim) is not None
 
     def call(self, shim: str, arguments: list[str]) -> str | None:
         """The call of `shim`, if there is one."""
         if module := self.module.get(shim):
             return f"{module}::{shim}({', '.join(arguments)})"
+        if send := SEND.match(shim):
+            start, mode, init = send.groups()
+            function = "persistent::send_init" if init else "pt2pt::isend" if start else "pt2pt::send"
+            return f"{function}({', '.join([f'pt2pt::Mode::{SEND_MODES[mode]}', *arguments])})"
         if (form := self._form(shim)) is None:
             return None
         base, kind = form
@@ -204,7 +211,7 @@ def _uses(body: str) -> str:
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"PolyArray", "PolyOut"})
-    modules = sorted(set(re.findall(r"(?:=>)\s+(\w+)::mpi_", body)))
+    modules = sorted(set(re.findall(r"(?:=>)\s+(?!collective|fast_path)(\w+)::", body)))
     collective = [name for name, use in (("self", "collective::"), ("Call", "Call::"), ("fast_path", "fast_path::")) if use in body]
     lines = []
     if ffi:

@@ -14,12 +14,12 @@ use crate::convert::{Out, slice_mut};
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
 
-/// A persistent send.
+/// MPI_Send_init, MPI_Ssend_init, MPI_Rsend_init.
 ///
 /// # Safety
 /// `buf` is readable for `count` elements of `datatype` while the request is active; `request` is
 /// null or writable.
-unsafe fn init(
+pub unsafe fn send_init(
     mode: Mode,
     buf: *const c_void,
     count: MPI_Count,
@@ -38,61 +38,6 @@ unsafe fn init(
         request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
-}
-
-/// MPI_Send_init, MPI_Send_init_c.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype` while the request is active; `request` is
-/// null or writable.
-pub unsafe fn mpi_send_init(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    let mode = Mode::Standard;
-    // SAFETY: as the caller promises.
-    unsafe { init(mode, buf, count, datatype, dest, tag, comm, request) }
-}
-
-/// MPI_Ssend_init, MPI_Ssend_init_c.
-///
-/// # Safety
-/// As [`mpi_send_init`].
-pub unsafe fn mpi_ssend_init(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    let mode = Mode::Synchronous;
-    // SAFETY: as the caller promises.
-    unsafe { init(mode, buf, count, datatype, dest, tag, comm, request) }
-}
-
-/// MPI_Rsend_init, MPI_Rsend_init_c.
-///
-/// # Safety
-/// As [`mpi_send_init`].
-pub unsafe fn mpi_rsend_init(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    let mode = Mode::Ready;
-    // SAFETY: as the caller promises.
-    unsafe { init(mode, buf, count, datatype, dest, tag, comm, request) }
 }
 
 /// MPI_Recv_init, MPI_Recv_init_c.

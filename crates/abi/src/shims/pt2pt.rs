@@ -9,7 +9,8 @@ use std::ffi::{c_int, c_void};
 use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
-use mica_mpi::pt2pt::{self, Mode};
+use mica_mpi::pt2pt;
+pub use mica_mpi::pt2pt::Mode;
 use mica_mpi::request::Request;
 use mica_mpi::status::{Cancelled, Status};
 use mica_mpi::{Result, comm};
@@ -124,12 +125,12 @@ unsafe fn derived<R>(
     f(&unsafe { message(buf, count, datatype)? })
 }
 
-/// A blocking send.
+/// MPI_Send, MPI_Ssend, MPI_Rsend.
 ///
 /// # Safety
 /// `buf` is readable for `count` elements of `datatype`, as MPI asks of the caller.
 #[inline(always)]
-unsafe fn send(
+pub unsafe fn send(
     mode: Mode,
     buf: *const c_void,
     count: MPI_Count,
@@ -148,13 +149,13 @@ unsafe fn send(
     }
 }
 
-/// The start of a send.
+/// MPI_Isend, MPI_Issend, MPI_Irsend.
 ///
 /// # Safety
 /// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
 /// null or writable.
 #[inline]
-unsafe fn start(
+pub unsafe fn isend(
     mode: Mode,
     buf: *const c_void,
     count: MPI_Count,
@@ -176,136 +177,6 @@ unsafe fn start(
     };
     request.set(MPI_Request::from_raw(handle?));
     Ok(())
-}
-
-/// MPI_Send, MPI_Send_c.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype`.
-#[inline]
-pub unsafe fn mpi_send(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { send(Mode::Standard, buf, count, datatype, dest, tag, comm) }
-}
-
-/// MPI_Isend, MPI_Isend_c.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
-/// null or writable.
-#[inline]
-pub unsafe fn mpi_isend(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        start(
-            Mode::Standard,
-            buf,
-            count,
-            datatype,
-            dest,
-            tag,
-            comm,
-            request,
-        )
-    }
-}
-
-/// MPI_Ssend, MPI_Ssend_c.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype`.
-#[inline]
-pub unsafe fn mpi_ssend(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { send(Mode::Synchronous, buf, count, datatype, dest, tag, comm) }
-}
-
-/// MPI_Issend, MPI_Issend_c.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
-/// null or writable.
-#[inline]
-pub unsafe fn mpi_issend(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        start(
-            Mode::Synchronous,
-            buf,
-            count,
-            datatype,
-            dest,
-            tag,
-            comm,
-            request,
-        )
-    }
-}
-
-/// MPI_Rsend, MPI_Rsend_c.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype`.
-#[inline]
-pub unsafe fn mpi_rsend(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { send(Mode::Ready, buf, count, datatype, dest, tag, comm) }
-}
-
-/// MPI_Irsend, MPI_Irsend_c.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
-/// null or writable.
-#[inline]
-pub unsafe fn mpi_irsend(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { start(Mode::Ready, buf, count, datatype, dest, tag, comm, request) }
 }
 
 /// MPI_Recv, MPI_Recv_c.

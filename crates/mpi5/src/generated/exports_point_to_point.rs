@@ -166,25 +166,27 @@ call! {
 call! {
     MPI_Irsend PMPI_Irsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_irsend(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => pt2pt::isend(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm,
+        request)
 }
 
 call! {
     MPI_Irsend_c PMPI_Irsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_irsend(buf, count, datatype, dest, tag, comm, request)
+    => pt2pt::isend(pt2pt::Mode::Ready, buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Isend PMPI_Isend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_isend(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => pt2pt::isend(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm,
+        request)
 }
 
 call! {
     MPI_Isend_c PMPI_Isend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_isend(buf, count, datatype, dest, tag, comm, request)
+    => pt2pt::isend(pt2pt::Mode::Standard, buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -223,13 +225,14 @@ call! {
 call! {
     MPI_Issend PMPI_Issend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_issend(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => pt2pt::isend(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag,
+        comm, request)
 }
 
 call! {
     MPI_Issend_c PMPI_Issend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_issend(buf, count, datatype, dest, tag, comm, request)
+    => pt2pt::isend(pt2pt::Mode::Synchronous, buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -316,49 +319,51 @@ call! {
 call! {
     MPI_Rsend PMPI_Rsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::mpi_rsend(buf, MPI_Count::from(count), datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Rsend_c PMPI_Rsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::mpi_rsend(buf, count, datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Ready, buf, count, datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Rsend_init PMPI_Rsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_rsend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => persistent::send_init(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag,
+        comm, request)
 }
 
 call! {
     MPI_Rsend_init_c PMPI_Rsend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_rsend_init(buf, count, datatype, dest, tag, comm, request)
+    => persistent::send_init(pt2pt::Mode::Ready, buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Send PMPI_Send(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::mpi_send(buf, MPI_Count::from(count), datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Send_c PMPI_Send_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::mpi_send(buf, count, datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Standard, buf, count, datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Send_init PMPI_Send_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_send_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => persistent::send_init(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest,
+        tag, comm, request)
 }
 
 call! {
     MPI_Send_init_c PMPI_Send_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_send_init(buf, count, datatype, dest, tag, comm, request)
+    => persistent::send_init(pt2pt::Mode::Standard, buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -432,25 +437,27 @@ call! {
 call! {
     MPI_Ssend PMPI_Ssend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::mpi_ssend(buf, MPI_Count::from(count), datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Ssend_c PMPI_Ssend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::mpi_ssend(buf, count, datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Synchronous, buf, count, datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Ssend_init PMPI_Ssend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_ssend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => persistent::send_init(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest,
+        tag, comm, request)
 }
 
 call! {
     MPI_Ssend_init_c PMPI_Ssend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_ssend_init(buf, count, datatype, dest, tag, comm, request)
+    => persistent::send_init(pt2pt::Mode::Synchronous, buf, count, datatype, dest, tag, comm,
+        request)
 }
 
 call! {
