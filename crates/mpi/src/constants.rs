@@ -603,7 +603,7 @@ pub const MODE_RDONLY: i32 = 16;
 pub const MODE_RDWR: i32 = 32;
 /// Sequential access only.
 pub const MODE_SEQUENTIAL: i32 = 64;
-/// Nobody else opens the file.
+/// No other process opens the file.
 pub const MODE_UNIQUE_OPEN: i32 = 128;
 /// Write only.
 pub const MODE_WRONLY: i32 = 256;
