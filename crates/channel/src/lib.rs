@@ -21,6 +21,7 @@ pub mod net;
 pub mod offload;
 pub mod shm;
 pub mod transport;
+pub mod window;
 
 use memory::View;
 use mica_node::ring::Packet;

@@ -13,12 +13,14 @@
 //! and datatypes, and promises that the bytes which the operation covers are readable, and writable
 //! where it receives, until that operation completes (MPI 5.0, 3.4, 3.7.2).
 
+mod atomic;
 mod bytes;
 mod heap;
 mod layout;
 mod region;
 mod view;
 
+pub use atomic::AtomicWidth;
 pub use heap::give_back;
 pub use layout::{TypeLayout, TypeLayoutError};
 pub use region::{Block, OutOfMemory, Region, RegionRef, combine, copy_bytes, fill};

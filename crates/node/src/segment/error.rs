@@ -48,6 +48,14 @@ pub enum SegmentError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// There is no such part of the file for a window.
+    #[error(
+        "the job segment has no file space for {bytes} bytes of a window (the size of files was limited when the job started, RLIMIT_FSIZE, or they are too many)"
+    )]
+    NoFileSpace {
+        /// Bytes wanted.
+        bytes: usize,
+    },
     /// The descriptor is not open.
     #[error("descriptor {fd}, in which the launcher gave this process the job segment, is closed")]
     ClosedDescriptor {

@@ -19,6 +19,9 @@ pub const AREA_SPAN: u64 = 1 << 24;
 /// Number of areas that the file has space for.
 const AREAS: u64 = 1 << 38;
 
+/// File space of the windows of one rank.
+pub const WINDOW_ZONE: u64 = 1 << 46;
+
 /// Bits of a communicator's context below its leader's rank.
 const CONTEXT_LEADER_SHIFT: u32 = 40;
 
@@ -218,9 +221,16 @@ impl Geometry {
         self.slot(self.ranks, 0)
     }
 
-    /// Bytes of the file with all slots and areas. `None` if that exceeds the maximum file size.
+    /// Offset of the memory of windows that rank `rank` allocates: file space beyond all areas,
+    /// [`WINDOW_ZONE`] bytes for each rank.
+    pub fn window_zone(&self, rank: u32) -> u64 {
+        self.first_area() + AREAS * AREA_SPAN + u64::from(rank) * WINDOW_ZONE
+    }
+
+    /// Bytes of the file with all slots, areas and windows. `None` if that exceeds the maximum file
+    /// size.
     pub fn file_bytes(&self) -> Option<u64> {
-        (self.ranks <= 1 << 13).then(|| self.first_area() + AREAS * AREA_SPAN)
+        (self.ranks <= 1 << 13).then(|| self.window_zone(self.ranks))
     }
 
     /// Bytes of address space of the whole segment.
@@ -302,7 +312,9 @@ mod tests {
             let ids = (1 << 38 >> job_size.next_power_of_two().trailing_zeros()).min(1u64 << 37);
             assert_eq!(at(0, ids), None);
             let last = at(job_size - 1, ids - 1).expect("has one");
-            assert!(last + AREA_SPAN <= g.file_bytes().expect("fits"));
+            assert!(last + AREA_SPAN <= g.window_zone(0));
+            let end = g.window_zone(ranks - 1) + WINDOW_ZONE;
+            assert_eq!(g.file_bytes(), Some(end));
             if job_size > 1 {
                 let end = at(0, ids - 1).expect("has one") + AREA_SPAN;
                 assert_eq!(at(1, 0), Some(end));

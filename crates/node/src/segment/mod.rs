@@ -21,13 +21,16 @@ mod report;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod window_space;
 
 pub use ability::{Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings};
 pub use ability_exchange::AbilityWait;
 pub use area_budget::AreaBudget;
 pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
 pub use error::SegmentError;
-pub use geometry::{AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS};
+pub use geometry::{
+    AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS, WINDOW_ZONE,
+};
 pub use open::inherited_descriptor;
 pub use reference::SegmentRef;
 pub use spec::JobSpec;
@@ -44,7 +47,9 @@ use spec::NodeMembers;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use window_space::TakenParts;
 
 /// Environment variable: number of the descriptor that holds the segment.
 pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
@@ -60,7 +65,7 @@ pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for information; the segment contains it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
-const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x03");
+const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x04");
 
 #[derive(Debug)]
 #[repr(C)]
@@ -95,6 +100,8 @@ pub struct JobSegment {
     geometry: Geometry,
     has_slots: bool,
     members: NodeMembers,
+    /// What this process has taken of its zone for windows.
+    window_zone: Mutex<TakenParts>,
 }
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the
@@ -109,9 +116,9 @@ impl JobSegment {
         self.fd.as_fd()
     }
 
-    /// Whether the file has the [slots](Geometry::slot) and the [areas](Geometry::area). It has not
-    /// if a file size limit (RLIMIT_FSIZE) or the number of ranks did not allow them when the job
-    /// started.
+    /// Whether the file has the [slots](Geometry::slot), the [areas](Geometry::area) and the
+    /// [windows](Geometry::window_zone). It has not if a file size limit (RLIMIT_FSIZE) or the
+    /// number of ranks did not allow them when the job started.
     pub fn has_slots(&self) -> bool {
         self.has_slots
     }
@@ -372,6 +379,19 @@ impl JobSegment {
     /// Offset in the file of slot `slot` of rank `rank`: see [`Geometry::slot`].
     pub fn slot_offset(&self, rank: u32, slot: u32) -> u64 {
         self.geometry.slot(self.index(rank), slot)
+    }
+
+    /// Offset in the file of the windows of rank `rank`: see [`Geometry::window_zone`].
+    pub(crate) fn window_offset(&self, rank: u32) -> u64 {
+        self.geometry.window_zone(self.index(rank))
+    }
+
+    /// What this process has taken of its zone for windows.
+    pub(crate) fn window_zone(&self) -> MutexGuard<'_, TakenParts> {
+        // A poisoned table is usable: each change is one statement.
+        self.window_zone
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether messages from `from` to `to` go through a FIFO: see [`Geometry::is_fifo`].

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Mutex;
 
 use super::block::GivenLine;
 use super::spec::{JobSpec, NodeMembers};
@@ -87,6 +88,7 @@ impl JobSegment {
             geometry,
             has_slots: with_slots.is_some(),
             members,
+            window_zone: Mutex::default(),
         };
         segment.allocate(0, geometry.control_bytes())?;
         let header = Header {
@@ -143,6 +145,7 @@ impl JobSegment {
             geometry: header.geometry,
             has_slots,
             members,
+            window_zone: Mutex::default(),
         })
     }
 

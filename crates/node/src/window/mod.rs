@@ -8,8 +8,8 @@
 //! | [`ExposureBoard`] | origins and targets, pair by pair | post, start, complete, wait, test |
 //! | [`AccumulateLock`] | accumulates on one target, for microseconds | accumulate and its kin |
 //!
-//! All of it lies in memory that the caller provides and that the ranks of the node share;
-//! [`WindowControl`] says where in it. Zeroed memory is a lock that is free and a board on which
+//! All of it lies in memory that the caller provides and that the ranks of the node share
+//! ([`WindowMemory`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and a board on which
 //! nothing has been posted. Ranks are named by their number in the node, from 0; shared words hold
 //! the number plus 1, so that 0 is "none".
 //!
@@ -24,6 +24,7 @@ mod control;
 mod exposure;
 mod lock;
 mod lock_words;
+mod memory;
 
 #[cfg(all(test, loom))]
 mod accumulate_lock_model;
@@ -45,3 +46,4 @@ pub use control::WindowControl;
 pub use exposure::{EpochCountLine, EpochCounts, ExposureBoard};
 pub use lock::{LockDesign, LockTicket, WindowLock};
 pub use lock_words::{LockMode, OriginLine, TargetLine};
+pub use memory::WindowMemory;

@@ -1,0 +1,228 @@
+//! [`WindowMemory`]: memory of a window that the ranks of the node share from the start, for
+//! `MPI_Win_allocate` and `MPI_Win_allocate_shared` (MPI 5.0, 12.2.2 and 12.2.3), and for a window's
+//! [control](super::WindowControl).
+//!
+//! It lies in the job's file, in the zone of the rank that allocates it
+//! ([`Geometry::window_zone`](crate::segment::Geometry::window_zone)). Only that rank, the owner,
+//! decides where: it keeps the list of what is taken in its own memory, announces the offset to its
+//! peers by a message, and they map the same part. Pages are allocated with the memory, so that no
+//! access fails later (SIGBUS), and are zero.
+//!
+//! The owner's [`WindowMemory`] returns the pages when it is dropped. Peers that still have the
+//! part mapped would read zeros then, and what they write would not be given back: drop theirs
+//! first (`MPI_Win_free` is collective).
+
+use crate::segment::{JobSegment, PAGE, SegmentError, WINDOW_ZONE};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Memory of a window, mapped in this process.
+#[derive(Debug)]
+pub struct WindowMemory {
+    segment: Arc<JobSegment>,
+    base: NonNull<u8>,
+    /// Whole pages.
+    bytes: usize,
+    /// Offset in the owner's zone.
+    offset: u64,
+    owner: u32,
+    is_owner: bool,
+}
+
+// SAFETY: the mapping is shared memory; whoever makes references into it answers for the access.
+unsafe impl Send for WindowMemory {}
+// SAFETY: as above.
+unsafe impl Sync for WindowMemory {}
+
+impl WindowMemory {
+    /// Allocates at least `bytes` bytes, whole pages and one at least, in the zone of this process's
+    /// rank `me`. They are zero.
+    ///
+    /// # Errors
+    /// When there is no memory, address space or file space, with the number of bytes.
+    pub fn allocate(
+        segment: &Arc<JobSegment>,
+        me: u32,
+        bytes: usize,
+    ) -> Result<WindowMemory, SegmentError> {
+        let no_space = SegmentError::NoFileSpace { bytes };
+        let pages = bytes.max(1).checked_next_multiple_of(PAGE);
+        let (Some(pages), true) = (pages, segment.has_slots()) else {
+            return Err(no_space);
+        };
+        let offset = segment.window_zone().take(pages as u64).ok_or(no_space)?;
+        let place = segment.window_offset(me) + offset;
+        let mapped = segment
+            .allocate(place as usize, pages)
+            .and_then(|()| segment.map_part(place, pages));
+        match mapped {
+            Ok(base) => Ok(WindowMemory {
+                segment: Arc::clone(segment),
+                base,
+                bytes: pages,
+                offset,
+                owner: me,
+                is_owner: true,
+            }),
+            Err(error) => {
+                give_back(segment, me, offset, pages);
+                Err(error)
+            }
+        }
+    }
+
+    /// Maps the memory that rank `owner` has allocated with `bytes` bytes at [`offset`](Self::offset)
+    /// `offset`.
+    ///
+    /// # Errors
+    /// When there is no address space, with the number of bytes, or the owner's zone has no such
+    /// part.
+    ///
+    /// # Panics
+    /// If `owner` is not on this node.
+    pub fn open(
+        segment: &Arc<JobSegment>,
+        owner: u32,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<WindowMemory, SegmentError> {
+        let pages = bytes.max(1).checked_next_multiple_of(PAGE);
+        let is_inside = |&pages: &usize| {
+            let end = offset.checked_add(pages as u64);
+            offset.is_multiple_of(PAGE as u64) && end.is_some_and(|end| end <= WINDOW_ZONE)
+        };
+        let (Some(pages), true) = (pages.filter(is_inside), segment.has_slots()) else {
+            return Err(SegmentError::NoFileSpace { bytes });
+        };
+        let base = segment.map_part(segment.window_offset(owner) + offset, pages)?;
+        Ok(WindowMemory {
+            segment: Arc::clone(segment),
+            base,
+            bytes: pages,
+            offset,
+            owner,
+            is_owner: false,
+        })
+    }
+
+    /// The first byte, on a page. Valid as long as this lives.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes that are mapped: whole pages.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where it lies in the owner's zone, for [`open`](Self::open).
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl Drop for WindowMemory {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length in `allocate` or `open`; by the contract of `base`,
+        // nothing uses it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        if self.is_owner {
+            give_back(&self.segment, self.owner, self.offset, self.bytes);
+        }
+    }
+}
+
+/// Returns the pages to the system and the place to the zone. A place whose pages the kernel keeps
+/// is not used again: its bytes may not be zero.
+fn give_back(segment: &JobSegment, owner: u32, offset: u64, bytes: usize) {
+    let place = segment.window_offset(owner) + offset;
+    if segment.punch(place, bytes as u64).is_ok() {
+        segment.window_zone().give_back(offset);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::JobSpec;
+    use crate::topology::CorePlace;
+    use std::os::unix::fs::MetadataExt;
+
+    fn segment(ranks: usize) -> Arc<JobSegment> {
+        let places = vec![CorePlace::UNKNOWN; ranks];
+        Arc::new(JobSegment::create(&JobSpec::on_one_node(&places, 2, &[])).expect("segment"))
+    }
+
+    /// Bytes of the file that have memory.
+    fn file_bytes(segment: &JobSegment) -> u64 {
+        let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("dup"));
+        file.metadata().expect("our file").blocks() * 512
+    }
+
+    fn read(memory: &WindowMemory) -> Vec<u8> {
+        // SAFETY: mapped for reading; nothing writes it meanwhile.
+        unsafe { std::slice::from_raw_parts(memory.base().as_ptr(), memory.bytes()) }.to_vec()
+    }
+
+    fn write(memory: &WindowMemory, range: std::ops::Range<usize>, byte: u8) {
+        assert!(range.end <= memory.bytes());
+        // SAFETY: mapped for writing, and checked; nothing else uses it meanwhile.
+        unsafe {
+            memory
+                .base()
+                .add(range.start)
+                .write_bytes(byte, range.len())
+        };
+    }
+
+    #[test]
+    fn owner_and_peer_see_the_same_bytes() {
+        let mine = segment(3);
+        let fd = mine.as_fd().try_clone_to_owned().expect("dup");
+        let theirs = Arc::new(JobSegment::attach(fd).expect("attach"));
+        for (owner, wanted) in [(0, 1), (2, PAGE), (2, 3 * PAGE + 5), (1, 0)] {
+            let memory = WindowMemory::allocate(&mine, owner, wanted).expect("memory");
+            assert_eq!(memory.bytes(), wanted.max(1).next_multiple_of(PAGE));
+            assert!(read(&memory).iter().all(|&byte| byte == 0));
+            let peer = WindowMemory::open(&theirs, owner, memory.offset(), wanted).expect("maps");
+            write(&memory, 0..1, 7);
+            write(&peer, peer.bytes() - 1..peer.bytes(), 9);
+            assert_eq!(read(&peer)[0], 7);
+            assert_eq!(read(&memory).last(), Some(&9));
+        }
+    }
+
+    #[test]
+    fn dropped_memory_is_returned_and_comes_back_as_zeros() {
+        const BYTES: usize = 64 * PAGE;
+        let segment = segment(1);
+        let before = file_bytes(&segment);
+        for _ in 0..3 {
+            let memory = WindowMemory::allocate(&segment, 0, BYTES).expect("memory");
+            assert_eq!(memory.offset(), 0, "the place is used again");
+            assert!(read(&memory).iter().all(|&byte| byte == 0));
+            write(&memory, 0..memory.bytes(), 0xFF);
+            assert!(file_bytes(&segment) >= before + BYTES as u64);
+        }
+        assert_eq!(file_bytes(&segment), before);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_with_its_bytes() {
+        let segment = segment(1);
+        for wanted in [usize::MAX, 1 << 47] {
+            let error = WindowMemory::allocate(&segment, 0, wanted).expect_err("too much");
+            assert!(error.to_string().contains(&wanted.to_string()), "{error}");
+        }
+        let fits = WindowMemory::allocate(&segment, 0, 1).expect("nothing is taken");
+        assert_eq!(fits.offset(), 0);
+        for (offset, bytes) in [
+            (1, 1),
+            (WINDOW_ZONE, 1),
+            (u64::MAX - 4095, 1),
+            (0, usize::MAX),
+        ] {
+            assert!(WindowMemory::open(&segment, 0, offset, bytes).is_err());
+        }
+    }
+}
