@@ -2,6 +2,7 @@
 //! pool's size and the design.
 
 use super::late::LATE_BYTES;
+use super::window_space::WINDOW_ZONE;
 use crate::cooperative::CooperativeCopy;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
@@ -18,9 +19,6 @@ pub const AREA_SPAN: u64 = 1 << 24;
 
 /// Number of areas that the file has space for.
 const AREAS: u64 = 1 << 38;
-
-/// File space of the windows of one rank.
-pub const WINDOW_ZONE: u64 = 1 << 46;
 
 /// Bits of a communicator's context below its leader's rank.
 const CONTEXT_LEADER_SHIFT: u32 = 40;

@@ -28,12 +28,11 @@ pub use ability_exchange::AbilityWait;
 pub use area_budget::AreaBudget;
 pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
 pub use error::SegmentError;
-pub use geometry::{
-    AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS, WINDOW_ZONE,
-};
+pub use geometry::{AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS};
 pub use open::inherited_descriptor;
 pub use reference::SegmentRef;
 pub use spec::JobSpec;
+pub use window_space::WINDOW_ZONE;
 
 use crate::cooperative::CooperativeCopy;
 use crate::doorbell::{self, Doorbell};

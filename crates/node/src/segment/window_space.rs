@@ -1,8 +1,10 @@
 //! Which parts of a rank's [zone for windows](super::Geometry::window_zone) are taken: a list in the
 //! owner's own memory, since no other rank allocates there.
 
-use super::WINDOW_ZONE;
 use std::collections::BTreeMap;
+
+/// File space of the windows of one rank, in bytes.
+pub const WINDOW_ZONE: u64 = 1 << 46;
 
 /// What is taken of this process's zone: the bytes of each part, by its offset.
 #[derive(Debug, Default)]
