@@ -42,6 +42,8 @@ pub enum PmiProgress {
 /// The values that ranks can read, and the sockets to the ranks.
 pub struct PmiServer {
     size: u32,
+    /// Ranks on this node.
+    members: usize,
     name: String,
     values: BTreeMap<String, String>,
     /// Put since the last barrier.
@@ -64,18 +66,19 @@ struct PmiSocket {
 }
 
 impl PmiServer {
-    /// A manager for a job of `size` ranks. All nodes' managers must give it the same name: ranks
-    /// name shared objects after it. `is_one_node`: all ranks are on this node, which other
-    /// libraries ask for.
-    pub fn new(size: u32, name: &str, is_one_node: bool) -> PmiServer {
+    /// A manager for the `members` ranks on this node of a job of `size`. All nodes' managers must
+    /// give it the same name: ranks name shared objects after it.
+    pub fn new(size: u32, name: &str, members: usize) -> PmiServer {
         let mut values = BTreeMap::new();
-        if is_one_node {
+        // Other libraries ask for it.
+        if size as usize == members {
             // One block of one node, beginning with node 0, with all ranks.
             let mapping = format!("(vector,(0,1,{size}))");
             values.insert("PMI_process_mapping".to_owned(), mapping);
         }
         PmiServer {
             size,
+            members,
             name: name.to_owned(),
             values,
             puts: Vec::new(),
@@ -94,7 +97,10 @@ impl PmiServer {
     /// Gives the rank with this number on the node a new connection in place of one that did not
     /// reach its program. `None`: the program has used the old one.
     pub fn replace(&mut self, index: usize) -> io::Result<Option<UnixStream>> {
-        let client = &mut self.clients[index];
+        // A rank that is not started yet has no connection to replace.
+        let Some(client) = self.clients.get_mut(index) else {
+            return Ok(None);
+        };
         if client.progress != PmiProgress::Silent {
             return Ok(None);
         }
@@ -213,7 +219,8 @@ impl PmiServer {
     /// What the node's ranks put since the last barrier, when all of them have entered the next
     /// one. Returned once per barrier.
     pub fn arrived(&mut self) -> Option<Puts> {
-        let all = !self.reported && self.clients.iter().all(|client| client.waits);
+        let is_complete = self.clients.len() == self.members;
+        let all = is_complete && !self.reported && self.clients.iter().all(|client| client.waits);
         all.then(|| {
             self.reported = true;
             std::mem::take(&mut self.puts)
@@ -333,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_ranks_ask() {
-        let mut server = PmiServer::new(5, "kvs_1", false);
+        let mut server = PmiServer::new(5, "kvs_1", 1);
         let mut rank = PmiRank(server.add(3).unwrap());
         let mut asked = |line| ask(&mut server, &mut rank, 0, line);
         assert_eq!(
@@ -361,7 +368,7 @@ mod tests {
 
     #[test]
     fn values_are_there_after_the_barrier() {
-        let mut server = PmiServer::new(3, "kvs_1", false);
+        let mut server = PmiServer::new(3, "kvs_1", 2);
         let mut ranks = [0, 0].map(|appnum| PmiRank(server.add(appnum).unwrap()));
         let put = ask(
             &mut server,
@@ -392,8 +399,23 @@ mod tests {
     }
 
     #[test]
+    fn a_barrier_waits_for_ranks_that_are_not_started_yet() {
+        let mut server = PmiServer::new(2, "kvs_1", 2);
+        let mut first = PmiRank(server.add(0).unwrap());
+        first.say("cmd=barrier_in");
+        server.serve(0);
+        assert_eq!(server.arrived(), None);
+        assert!(server.replace(1).unwrap().is_none(), "it has no connection");
+        let mut second = PmiRank(server.add(0).unwrap());
+        assert_eq!(server.arrived(), None);
+        second.say("cmd=barrier_in");
+        server.serve(1);
+        assert_eq!(server.arrived(), Some(Vec::new()));
+    }
+
+    #[test]
     fn aborts_and_nonsense() {
-        let mut server = PmiServer::new(2, "kvs_1", false);
+        let mut server = PmiServer::new(2, "kvs_1", 2);
         let mut rank = PmiRank(server.add(0).unwrap());
         rank.say("cmd=abort exitcode=7");
         server.serve(0);

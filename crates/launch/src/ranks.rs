@@ -60,7 +60,10 @@ pub struct RankProcesses<'a> {
     plan: &'a NodePlan<'a>,
     segment: JobSegment,
     keeper: Keeper,
+    /// Those that have been started, in the order of the plan.
     ranks: Vec<RankProcess>,
+    /// The files of ranks, until all are started.
+    files: Redirect,
     /// Output that passes through this process.
     pub streams: Vec<RankStream>,
     /// Standard input that passes through this process.
@@ -110,48 +113,78 @@ impl<'a> RankProcesses<'a> {
             segment,
             keeper,
             ranks: Vec::with_capacity(plan.ranks.len()),
+            files: Redirect::default(),
             streams: Vec::new(),
             input: None,
             terminal_lent: false,
             unwritten: Vec::new(),
-            pmi: pmi::PmiServer::new(job.size, &job.name, job.size as usize == job.members.len()),
+            pmi: pmi::PmiServer::new(job.size, &job.name, job.members.len()),
             requests: Requests::open().ok(),
             address,
         })
     }
 
-    /// Starts all ranks.
-    pub fn start(&mut self, connect: Connect) -> Result<(), LaunchError> {
-        self.check_programs()?;
-        let mut files = Redirect::default();
-        for (index, plan) in self.plan.ranks.iter().enumerate() {
-            let (mut command, connection) = self.command(index, plan, connect)?;
-            let streams = self.connect_output(&mut command, index, &mut files, connect)?;
-            let terminal = connect == Connect::Inherit && self.has_terminal(plan.rank);
-            self.terminal_lent |= terminal;
-            let inherit = [self.segment.as_fd(), connection.as_fd()];
-            let setup = ChildSetup {
-                inherit: &inherit,
-                cpus: plan.slot.cpus.as_ref(),
-                keeper: Some(&self.keeper),
-                terminal,
-            };
-            let started = ChildProcess::spawn(&mut command, setup);
-            let mut process = started.map_err(|source| self.exec_error(plan, source))?;
-            if let Some(cpus) = &plan.slot.cpus {
-                check_binding(plan.rank, process.pid(), cpus);
+    /// Whether there are ranks that have not been started.
+    pub fn is_starting(&self) -> bool {
+        self.ranks.len() < self.plan.ranks.len()
+    }
+
+    /// Starts ranks, one at least, until all are started or the time `until` has come. To be called
+    /// as long as some [are to be started](Self::is_starting), after
+    /// [`check_programs`](Self::check_programs).
+    pub fn start_some(&mut self, connect: Connect, until: Instant) -> Result<(), LaunchError> {
+        let mut files = std::mem::take(&mut self.files);
+        while let Some(plan) = self.plan.ranks.get(self.ranks.len()) {
+            self.start_one(plan, connect, &mut files)?;
+            if Instant::now() >= until && self.is_starting() {
+                self.files = files;
+                break;
             }
-            self.streams.extend(streams);
-            if let Some(pipe) = process.stdin.take() {
-                set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
-                self.input.get_or_insert_default().add(pipe);
-            }
-            self.ranks.push(RankProcess {
-                process,
-                exit: None,
-            });
         }
         Ok(())
+    }
+
+    fn start_one(
+        &mut self,
+        plan: &RankPlan<'_>,
+        connect: Connect,
+        files: &mut Redirect,
+    ) -> Result<(), LaunchError> {
+        let index = self.ranks.len();
+        let (mut command, connection) = self.command(index, plan, connect)?;
+        let streams = self.connect_output(&mut command, index, files, connect)?;
+        let terminal = connect == Connect::Inherit && self.has_terminal(plan.rank);
+        self.terminal_lent |= terminal;
+        let inherit = [self.segment.as_fd(), connection.as_fd()];
+        let setup = ChildSetup {
+            inherit: &inherit,
+            cpus: plan.slot.cpus.as_ref(),
+            keeper: Some(&self.keeper),
+            terminal,
+        };
+        let started = ChildProcess::spawn(&mut command, setup);
+        let mut process = started.map_err(|source| self.exec_error(plan, source))?;
+        if let Some(cpus) = &plan.slot.cpus {
+            check_binding(plan.rank, process.pid(), cpus);
+        }
+        self.streams.extend(streams);
+        if let Some(pipe) = process.stdin.take() {
+            set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
+            self.input.get_or_insert_default().add(pipe);
+        }
+        self.ranks.push(RankProcess {
+            process,
+            exit: None,
+        });
+        Ok(())
+    }
+
+    /// Where input for the ranks goes: it is kept as long as ranks are to be started.
+    pub fn input_to_come(&mut self) -> Option<&mut Input> {
+        if self.is_starting() {
+            self.input.get_or_insert_default();
+        }
+        self.input.as_mut()
     }
 
     /// How many ranks there are on the node.

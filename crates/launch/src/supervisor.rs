@@ -41,6 +41,8 @@ pub use master::{InvokingUser, Master, OutputSettled, Uplink, settle};
 
 /// Time for a killed rank to die. Freeing hundreds of gigabytes takes seconds.
 const KILL_LIMIT: Duration = Duration::from_secs(20);
+/// Ranks are started for this long before events are served again.
+const START_BATCH: Duration = Duration::from_millis(300);
 /// First interval between checks whether ranks wait for one that left without MPI_Init.
 const RECHECK: Duration = Duration::from_millis(100);
 /// Longest such interval; the interval doubles, as a job without MPI may run for days.
@@ -206,10 +208,8 @@ impl<'a> Supervisor<'a> {
 
     /// Starts the ranks, waits until they have ended, and cleans up what they leave.
     fn run(&mut self, connect: Connect) -> Result<(), LaunchError> {
-        let result = self
-            .ranks
-            .start(connect)
-            .and_then(|()| self.wait_for_ranks());
+        let started = self.start_ranks(connect);
+        let result = started.and_then(|()| self.wait_for_ranks());
         let (master, ranks) = (&mut self.master, &mut self.ranks);
         let mut none = [0];
         let left = ranks.clean_up(&mut |target, text| master.write(target, text, 0, &mut none));
@@ -219,14 +219,33 @@ impl<'a> Supervisor<'a> {
         result
     }
 
+    /// Starts the ranks, and serves events between batches of them: to start many takes longer than
+    /// a controller waits for a sign of life, or a user for an interrupt to be obeyed. Ranks that
+    /// are not started when the job is being ended never are.
+    fn start_ranks(&mut self, connect: Connect) -> Result<(), LaunchError> {
+        self.ranks.check_programs()?;
+        while self.ranks.is_starting() && self.ending.is_none() {
+            let until = Instant::now() + START_BATCH;
+            self.ranks.start_some(connect, until)?;
+            self.serve(Some(Duration::ZERO))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for an event, for `limit` at most, and serves those that have come.
+    fn serve(&mut self, limit: Option<Duration>) -> Result<(), LaunchError> {
+        self.wait_for_event(limit)?;
+        while let Some(number) = self.signals.next() {
+            self.on_signal(number);
+        }
+        self.on_deadlines();
+        Ok(())
+    }
+
     /// Serves events until every rank has ended.
     fn wait_for_ranks(&mut self) -> Result<(), LaunchError> {
         while !self.ranks.alive().is_empty() {
-            self.wait_for_event()?;
-            while let Some(number) = self.signals.next() {
-                self.on_signal(number);
-            }
-            self.on_deadlines();
+            self.serve(None)?;
             if self.give_up_at.is_some_and(|at| at <= Instant::now()) {
                 let alive = self.ranks.describe_alive();
                 self.master.say(format_args!(
@@ -377,13 +396,13 @@ impl<'a> Supervisor<'a> {
             Down::Resume => uplink.paused = false,
             Down::Bye => uplink.dismissed = true,
             Down::Input(bytes) => {
-                if let Some(input) = &mut self.ranks.input {
+                if let Some(input) = self.ranks.input_to_come() {
                     input.push(&bytes);
                 }
                 self.pass_on_input();
             }
             Down::InputEnd => {
-                if let Some(input) = &mut self.ranks.input {
+                if let Some(input) = self.ranks.input_to_come() {
                     input.end();
                 }
                 self.pass_on_input();

@@ -279,6 +279,25 @@ fn standard_input_goes_to_rank_0_whole() {
     );
 }
 
+/// Starting this many takes longer than a batch; the first ranks read before the last are started.
+#[test]
+fn ranks_of_all_batches_get_the_input_from_its_beginning() {
+    let script = "head -c 2 >/dev/null; read rest; echo $rest";
+    for hosts in [&[][..], &FORK[..]] {
+        let options = ["--stdin", "all", "-n", "600", "sh", "-c", script];
+        let arguments = [hosts, &options[..]].concat();
+        let mut child = mpiexec(&arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"x hello\n").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(text(&output.stdout), "hello\n".repeat(600));
+    }
+}
+
 #[test]
 fn a_rank_that_does_not_read_its_input_does_not_matter() {
     let mut command = mpiexec(

@@ -178,7 +178,7 @@ impl RankProcesses<'_> {
     }
 
     /// Refuses a job whose programs would each take themselves for rank 0 of 1.
-    pub(super) fn check_programs(&self) -> Result<(), LaunchError> {
+    pub fn check_programs(&self) -> Result<(), LaunchError> {
         if self.job.size == 1 {
             return Ok(());
         }

@@ -24,14 +24,14 @@ struct Polled {
 }
 
 impl Supervisor<'_> {
-    /// Waits for one of the descriptors and serves those that are ready.
-    pub(super) fn wait_for_event(&mut self) -> Result<(), LaunchError> {
+    /// Waits for one of the descriptors, for `limit` at most, and serves those that are ready.
+    pub(super) fn wait_for_event(&mut self, limit: Option<Duration>) -> Result<(), LaunchError> {
         // Drops the pipes of an output whose reader has gone: ranks find them closed.
         let master = &self.master;
         self.ranks
             .streams
             .retain(|stream| !master.is_closed(stream.target()));
-        let polled = self.poll()?;
+        let polled = self.poll(limit)?;
         self.on_written();
         // Output first: what a rank wrote comes before the report of its end.
         self.pass_on_output(&polled);
@@ -65,7 +65,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn poll(&self) -> Result<Polled, LaunchError> {
+    fn poll(&self, limit: Option<Duration>) -> Result<Polled, LaunchError> {
         let stdin = io::stdin();
         let (ranks, master) = (&self.ranks, &self.master);
         let alive = ranks.alive();
@@ -83,7 +83,9 @@ impl Supervisor<'_> {
         reads.extend(ranks.requests.iter().flat_map(|requests| requests.fds()));
         let requests = first_request..reads.len();
         let mut input = None;
-        let awaits_input = ranks.input.as_ref().is_some_and(Input::wants_more);
+        // A rank that is started later gets the input from its beginning, too.
+        let awaits_input =
+            !ranks.is_starting() && ranks.input.as_ref().is_some_and(Input::wants_more);
         let may_read = || !io::IsTerminal::is_terminal(&stdin) || is_foreground(stdin.as_fd());
         if matches!(master, Master::User(_)) && awaits_input && may_read() {
             input = Some(reads.len());
@@ -103,7 +105,8 @@ impl Supervisor<'_> {
                 }
             }
         }
-        let ready = wait_ready(&reads, &writes, self.time_to_wait()).map_err(doing("poll"))?;
+        let time = [limit, self.time_to_wait()].into_iter().flatten().min();
+        let ready = wait_ready(&reads, &writes, time).map_err(doing("poll"))?;
         let clients = connections.iter().map(|(index, ..)| *index).collect();
         Ok(Polled {
             alive,
@@ -224,6 +227,9 @@ impl Supervisor<'_> {
 
     /// Writes to the ranks what their input pipes take.
     pub(super) fn pass_on_input(&mut self) {
+        if self.ranks.is_starting() {
+            return;
+        }
         let Some(input) = &mut self.ranks.input else {
             return;
         };
