@@ -44,11 +44,13 @@ fn an_exception_of_one_rank_ends_the_job() {
 }
 
 /// Without `-m mpi4py` the rank that raises calls MPI_Finalize as it exits, while the others are in
-/// a barrier.
+/// a barrier. They ignore SIGTERM: else mpiexec, which learns of the first end, may end them before
+/// they have printed why they fail.
 #[test]
 fn an_exception_without_the_module_ends_the_job_too() {
     let _turn = one_at_a_time();
-    let job = python(&["-n", "3"], &[], "exception.py");
+    let stubborn = ["-n", "3", "--grace", "5", "env", "--ignore-signal=TERM"];
+    let job = python(&stubborn, &[], "exception.py");
     let out = job.limit(Duration::from_secs(60)).run().expect_failure();
     out.says("RuntimeError: on purpose")
         .says("rank 2 of the job has called MPI_Finalize where this rank has called MPI_Barrier");
