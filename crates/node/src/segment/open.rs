@@ -59,14 +59,8 @@ impl JobSegment {
                 job_size: spec.job_size,
             })?;
         let geometry = geometry(ranks, shape)?;
-        // SAFETY: the name is a NUL-terminated string; the call touches no other memory.
-        let fd = unsafe { libc::memfd_create(c"mica-job".as_ptr(), libc::MFD_CLOEXEC) };
         let bytes = geometry.total_bytes();
-        if fd < 0 {
-            return Err(system("memfd_create", bytes));
-        }
-        // SAFETY: memfd_create returned a new descriptor that has no other owner.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = job_file().ok_or_else(|| system("memfd_create", bytes))?;
         let limit = FileSizeLimit::lift();
         let with_slots = geometry.file_bytes().filter(|&bytes| limit.allows(bytes));
         let file_bytes = with_slots.unwrap_or(bytes as u64);
@@ -80,6 +74,7 @@ impl JobSegment {
         if unsafe { libc::ftruncate(fd.as_raw_fd(), file_bytes as libc::off_t) } < 0 {
             return Err(system("ftruncate", bytes));
         }
+        fix_size(&fd);
         // Filling the file within its size is not subject to the limit.
         drop(limit);
         let segment = JobSegment {
@@ -244,6 +239,26 @@ impl Drop for FileSizeLimit {
             unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, before) };
         }
     }
+}
+
+/// A file without a name for the job, close-on-exec and not executable.
+fn job_file() -> Option<OwnedFd> {
+    let create = |flags| {
+        // SAFETY: the name is a NUL-terminated string; the call touches no other memory.
+        let fd = unsafe { libc::memfd_create(c"mica-job".as_ptr(), libc::MFD_CLOEXEC | flags) };
+        // SAFETY: memfd_create returned a new descriptor that has no other owner.
+        (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+    };
+    // Kernels before Linux 6.3 do not know the first flag, which includes the second.
+    create(libc::MFD_NOEXEC_SEAL).or_else(|| create(libc::MFD_ALLOW_SEALING))
+}
+
+/// Seals the file's size: a process that shortened it, by mistake or to harm, would end all others
+/// by SIGBUS. Where the kernel has no seals, the file works as well.
+fn fix_size(fd: &OwnedFd) {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: plain system call on our descriptor.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) };
 }
 
 fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {

@@ -40,6 +40,20 @@ fn a_segment_is_attached_by_descriptor_and_claimed_once() {
 }
 
 #[test]
+fn no_process_can_change_the_size_of_the_file() {
+    let segment = job(2);
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("dup"));
+    let bytes = file.metadata().expect("our file").len();
+    for wanted in [0, bytes - 1, bytes + 1] {
+        let refused = file.set_len(wanted).expect_err("sealed");
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{wanted}");
+    }
+    segment
+        .allocate(bytes as usize - PAGE, PAGE)
+        .expect("within its size");
+}
+
+#[test]
 fn a_process_that_has_died_is_missed() {
     let segment = job(2);
     let mut child = std::process::Command::new("true")
