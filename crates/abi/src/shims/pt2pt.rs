@@ -97,25 +97,31 @@ pub(crate) unsafe fn elements(
     unsafe { Region::user(buf, bounds) }
 }
 
-/// As [`message`], if the datatype is a predefined one without gaps and the arguments are right.
-/// Calls with such a message are compiled for it; all others share the code behind [`message`].
+/// Calls `f` with the bytes of a message. Compiled twice: for a predefined datatype without gaps
+/// and right arguments, inline, and out of line for all else.
 ///
 /// # Safety
 /// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
 #[inline(always)]
-unsafe fn dense(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Option<View> {
-    let bytes = datatype::dense_bytes(datatype.raw(), buf.addr(), count)?;
-    // SAFETY: passed on to the caller; the shape is that of the elements.
-    Some(unsafe { View::user(buf, Shape::Contiguous { bytes }) })
+unsafe fn with_message<R>(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    f: impl FnOnce(&View) -> Result<R>,
+) -> Result<R> {
+    match datatype::dense_bytes(datatype.raw(), buf.addr(), count) {
+        // SAFETY: passed on to the caller; the shape is that of the elements.
+        Some(bytes) => f(&unsafe { View::user(buf, Shape::Contiguous { bytes }) }),
+        // SAFETY: passed on to the caller.
+        None => unsafe { with_derived(buf, count, datatype, f) },
+    }
 }
 
-/// Calls `f` with the bytes of a message that is not [`dense`].
-///
 /// # Safety
-/// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
+/// As [`with_message`].
 #[cold]
 #[inline(never)]
-unsafe fn derived<R>(
+unsafe fn with_derived<R>(
     buf: *const c_void,
     count: MPI_Count,
     datatype: MPI_Datatype,
@@ -141,12 +147,7 @@ pub unsafe fn send(
 ) -> Result<()> {
     let send = |view: &View| pt2pt::send(comm.raw(), mode, view, dest, tag);
     // SAFETY: as the caller promises; the send is over when this returns.
-    unsafe {
-        match dense(buf, count, datatype) {
-            Some(view) => send(&view),
-            None => derived(buf, count, datatype, send),
-        }
-    }
+    unsafe { with_message(buf, count, datatype, send) }
 }
 
 /// MPI_Isend, MPI_Issend, MPI_Irsend.
@@ -169,13 +170,8 @@ pub unsafe fn isend(
     let request = unsafe { Out::new(request, "request")? };
     let start = |view: &View| pt2pt::isend(comm.raw(), mode, view, dest, tag);
     // SAFETY: as the caller promises.
-    let handle = unsafe {
-        match dense(buf, count, datatype) {
-            Some(view) => start(&view),
-            None => derived(buf, count, datatype, start),
-        }
-    };
-    request.set(MPI_Request::from_raw(handle?));
+    let handle = unsafe { with_message(buf, count, datatype, start)? };
+    request.set(MPI_Request::from_raw(handle));
     Ok(())
 }
 
@@ -197,10 +193,7 @@ pub unsafe fn mpi_recv(
     unsafe {
         let deliver = |got: &Status| put_status(status, got);
         let receive = |view: &View| pt2pt::recv(comm.raw(), view, source, tag, deliver);
-        match dense(buf, count, datatype) {
-            Some(view) => receive(&view),
-            None => derived(buf, count, datatype, receive),
-        }
+        with_message(buf, count, datatype, receive)
     }
 }
 
@@ -222,13 +215,8 @@ pub unsafe fn mpi_irecv(
     let request = unsafe { Out::new(request, "request")? };
     let start = |view: &View| pt2pt::irecv(comm.raw(), view, source, tag);
     // SAFETY: as the caller promises.
-    let handle = unsafe {
-        match dense(buf, count, datatype) {
-            Some(view) => start(&view),
-            None => derived(buf, count, datatype, start),
-        }
-    };
-    request.set(MPI_Request::from_raw(handle?));
+    let handle = unsafe { with_message(buf, count, datatype, start)? };
+    request.set(MPI_Request::from_raw(handle));
     Ok(())
 }
 
