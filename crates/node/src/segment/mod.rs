@@ -29,6 +29,7 @@ pub use area_budget::AreaBudget;
 pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS};
+pub(crate) use open::MappedPart;
 pub use open::inherited_descriptor;
 pub use reference::SegmentRef;
 pub use spec::JobSpec;
@@ -100,7 +101,7 @@ pub struct JobSegment {
     has_slots: bool,
     members: NodeMembers,
     /// What this process has taken of its zone for windows.
-    window_zone: Mutex<TakenParts>,
+    taken_parts: Mutex<TakenParts>,
 }
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the
@@ -386,9 +387,9 @@ impl JobSegment {
     }
 
     /// What this process has taken of its zone for windows.
-    pub(crate) fn window_zone(&self) -> MutexGuard<'_, TakenParts> {
+    pub(crate) fn taken_parts(&self) -> MutexGuard<'_, TakenParts> {
         // A poisoned table is usable: each change is one statement.
-        self.window_zone
+        self.taken_parts
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -83,7 +83,7 @@ impl JobSegment {
             geometry,
             has_slots: with_slots.is_some(),
             members,
-            window_zone: Mutex::default(),
+            taken_parts: Mutex::default(),
         };
         segment.allocate(0, geometry.control_bytes())?;
         let header = Header {
@@ -140,7 +140,7 @@ impl JobSegment {
             geometry: header.geometry,
             has_slots,
             members,
-            window_zone: Mutex::default(),
+            taken_parts: Mutex::default(),
         })
     }
 
@@ -174,13 +174,47 @@ impl JobSegment {
 }
 
 impl JobSegment {
-    /// Maps `bytes` bytes of the file from `offset` on, beside the segment's own mapping. The caller
-    /// unmaps them.
+    /// Maps `bytes` bytes of the file from `offset` on, beside the segment's own mapping.
     ///
     /// # Errors
     /// When there is no address space, with the number of bytes.
-    pub(crate) fn map_part(&self, offset: u64, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
-        map(&self.fd, offset, bytes)
+    pub(crate) fn map_part(&self, offset: u64, bytes: usize) -> Result<MappedPart, SegmentError> {
+        let base = map(&self.fd, offset, bytes)?;
+        Ok(MappedPart { base, bytes })
+    }
+}
+
+/// A part of the job's file, mapped in this process until it is dropped.
+#[derive(Debug)]
+pub(crate) struct MappedPart {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is shared memory; the code that makes references into it answers for them.
+unsafe impl Send for MappedPart {}
+// SAFETY: as above.
+unsafe impl Sync for MappedPart {}
+
+impl MappedPart {
+    /// The first byte, on a page. Valid as long as this lives.
+    #[inline(always)]
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Number of bytes.
+    #[inline(always)]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for MappedPart {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length in `map_part`; by the contract of `base`, nothing uses it
+        // any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 

@@ -12,7 +12,7 @@
 //! part mapped would read zeros then, and what they write would not be given back: drop theirs
 //! first (`MPI_Win_free` is collective).
 
-use crate::segment::{JobSegment, PAGE, SegmentError, WINDOW_ZONE};
+use crate::segment::{JobSegment, MappedPart, PAGE, SegmentError, WINDOW_ZONE};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -20,19 +20,13 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct WindowMemory {
     segment: Arc<JobSegment>,
-    base: NonNull<u8>,
     /// Whole pages.
-    bytes: usize,
+    part: MappedPart,
     /// Offset in the owner's zone.
     offset: u64,
     owner: u32,
     is_owner: bool,
 }
-
-// SAFETY: the mapping is shared memory; whoever makes references into it answers for the access.
-unsafe impl Send for WindowMemory {}
-// SAFETY: as above.
-unsafe impl Sync for WindowMemory {}
 
 impl WindowMemory {
     /// Allocates at least `bytes` bytes, whole pages and one at least, in the zone of this process's
@@ -50,16 +44,15 @@ impl WindowMemory {
         let (Some(pages), true) = (pages, segment.has_slots()) else {
             return Err(no_space);
         };
-        let offset = segment.window_zone().take(pages as u64).ok_or(no_space)?;
+        let offset = segment.taken_parts().take(pages as u64).ok_or(no_space)?;
         let place = segment.window_offset(me) + offset;
         let mapped = segment
             .allocate(place as usize, pages)
             .and_then(|()| segment.map_part(place, pages));
         match mapped {
-            Ok(base) => Ok(WindowMemory {
+            Ok(part) => Ok(WindowMemory {
                 segment: Arc::clone(segment),
-                base,
-                bytes: pages,
+                part,
                 offset,
                 owner: me,
                 is_owner: true,
@@ -94,11 +87,10 @@ impl WindowMemory {
         let (Some(pages), true) = (pages.filter(is_inside), segment.has_slots()) else {
             return Err(SegmentError::NoFileSpace { bytes });
         };
-        let base = segment.map_part(segment.window_offset(owner) + offset, pages)?;
+        let part = segment.map_part(segment.window_offset(owner) + offset, pages)?;
         Ok(WindowMemory {
             segment: Arc::clone(segment),
-            base,
-            bytes: pages,
+            part,
             offset,
             owner,
             is_owner: false,
@@ -107,12 +99,12 @@ impl WindowMemory {
 
     /// The first byte, on a page. Valid as long as this lives.
     pub fn base(&self) -> NonNull<u8> {
-        self.base
+        self.part.base()
     }
 
     /// Bytes that are mapped: whole pages.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.part.bytes()
     }
 
     /// Where it lies in the owner's zone, for [`open`](Self::open).
@@ -123,11 +115,8 @@ impl WindowMemory {
 
 impl Drop for WindowMemory {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length in `allocate` or `open`; by the contract of `base`,
-        // nothing uses it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
         if self.is_owner {
-            give_back(&self.segment, self.owner, self.offset, self.bytes);
+            give_back(&self.segment, self.owner, self.offset, self.part.bytes());
         }
     }
 }
@@ -137,7 +126,7 @@ impl Drop for WindowMemory {
 fn give_back(segment: &JobSegment, owner: u32, offset: u64, bytes: usize) {
     let place = segment.window_offset(owner) + offset;
     if segment.punch(place, bytes as u64).is_ok() {
-        segment.window_zone().give_back(offset);
+        segment.taken_parts().give_back(offset);
     }
 }
 
