@@ -480,7 +480,7 @@ static void phase(void)
     check_results();
     check_memory();
     free(run.requests);
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody reads this phase's random order any more */
+    MPI_Barrier(MPI_COMM_WORLD); /* no rank reads this phase's random order any more */
 }
 
 static void one_round(RmaKind kind)

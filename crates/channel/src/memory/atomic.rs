@@ -101,7 +101,8 @@ impl RegionRef<'_> {
     #[inline]
     pub fn atomic_load(self, width: AtomicWidth) -> u64 {
         with_atomic!(self, width, |atomic: Int| {
-            u64::from(atomic.load(Ordering::Acquire) as Int)
+            let value: Int = atomic.load(Ordering::Acquire);
+            u64::from(value)
         })
     }
 

@@ -9,7 +9,7 @@
 //! | word | means | becomes | by |
 //! |---|---|---|---|
 //! | 0 | free | held | who takes it, with its name |
-//! | rank + 1 | held; nobody sleeps | `SLEEPERS` added | a waiter, before it sleeps |
+//! | rank + 1 | held; no thread sleeps | `SLEEPERS` added | a waiter, before it sleeps |
 //! | rank + 1, `SLEEPERS` | held; some may sleep | 0, and one is woken | the holder |
 //!
 //! A waiter that has slept takes the lock with `SLEEPERS`, since it cannot know whether it was the

@@ -24,7 +24,7 @@ fn run(ranks: u32, turns: u32, preemptions: usize) {
             move || {
                 for _ in 0..turns {
                     let _guard = shared.lock.lock(me);
-                    // SAFETY: the model checks that nobody else is inside.
+                    // SAFETY: the model checks that no other thread is inside.
                     shared.sum.with_mut(|sum| unsafe { *sum += 1 });
                 }
             }

@@ -134,7 +134,7 @@ impl EpochCounts {
 
 /// For the origin: access epochs.
 impl EpochCounts {
-    /// `MPI_Win_start`: begins an access epoch with `targets`, each named once. Waits for nobody:
+    /// `MPI_Win_start`: begins an access epoch with `targets`, each named once. Does not block:
     /// before its first access to a target, the caller awaits [`is_posted`](Self::is_posted).
     pub fn start(&mut self, targets: &[u32]) {
         for &target in targets {

@@ -4,8 +4,8 @@
 //! Two designs, to be the same for all origins of a window:
 //!
 //! - **Test&Set** (4.3.1): an origin changes `owners` by compare-and-swap, and tries again after a
-//!   pause that doubles each time. One atomic operation where nobody contends. Not fair: shared
-//!   holders that come and go may keep an exclusive origin out. Nobody wakes an origin that waits,
+//!   pause that doubles each time. One atomic operation without contention. Not fair: shared
+//!   holders that come and go may keep an exclusive origin out. A waiting origin is not woken,
 //!   so that it sleeps for limited times only.
 //! - **MCS** (4.3.2; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991), with the native swap that the
 //!   thesis lacked: an origin swaps itself to the tail of a queue, waits on its own line, and is
@@ -14,9 +14,9 @@
 //!
 //! The queue orders *admission*. Its head adds itself to `owners`. A shared origin is in then, and
 //! leaves the queue at once, so that the next one is admitted too. An exclusive origin stays at
-//! the head, which keeps everybody else out, until it releases; it has the lock as soon as the
-//! shared holders have gone, and the last of them grants it. Whoever hands over does all this on
-//! behalf of the next ones, asleep or computing as they may be: an origin whose call to
+//! the head, which keeps all others out, until it releases; it has the lock as soon as the
+//! shared holders have gone, and the last of them grants it. The origin that hands over does all this
+//! on behalf of the next ones, asleep or computing as they may be: an origin whose call to
 //! `MPI_Win_lock` has returned before the lock was granted holds up no other shared origin.
 //!
 //! | state of an origin | becomes | by | in |
@@ -28,7 +28,7 @@
 //!
 //! An origin has left the queue before it learns that it holds the lock shared, so that its line
 //! is free for its next turn. Each change of an origin's state by another is a Release that its
-//! `poll` acquires, and whoever releases orders its accesses to the window before (SYNC
+//! `poll` acquires, and a release orders the accesses to the window before it (SYNC
 //! window-lock): what was done under the lock is visible to the next holder.
 //!
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
@@ -162,7 +162,7 @@ impl<'a> WindowLock<'a> {
         let owners = &self.target.owners;
         match ticket.mode {
             LockMode::Exclusive => {
-                // SYNC window-lock: nobody else writes while an exclusive origin holds. Release:
+                // SYNC window-lock: no other origin writes while an exclusive one holds. Release:
                 // pairs with the Acquire in `test_and_set`; under MCS the queue orders.
                 owners.store(0, Ordering::Release);
                 if self.design == LockDesign::Mcs {
@@ -262,7 +262,7 @@ impl WindowLock<'_> {
         }
         let is_held = self.admit(origin, mode);
         if is_held {
-            // Relaxed: nobody but the origin changes its state now; others read it for reports.
+            // Relaxed: only the origin changes its state now; others read it for reports.
             line.state.store(mode.holds(), Ordering::Relaxed);
         }
         if mode == LockMode::Shared {

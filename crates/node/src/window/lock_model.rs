@@ -58,9 +58,9 @@ impl Shared {
     fn turn(&self, design: LockDesign, rank: u32, mode: LockMode) {
         let ticket = self.acquire(design, rank, mode);
         match mode {
-            // SAFETY: the model checks that nobody else is inside.
+            // SAFETY: the model checks that no other thread is inside.
             Exclusive => self.data.with_mut(|data| unsafe { *data += 1 }),
-            // SAFETY: the model checks that nobody writes.
+            // SAFETY: the model checks that no thread writes.
             Together => self.data.with(|data| assert!(unsafe { *data } <= 4)),
         }
         self.lock(design).release(ticket, |next| self.wake(next));

@@ -167,7 +167,7 @@ fn names_a_holder_that_was_killed() {
         }
         forked::kill(child);
         let lock = shared.lock(design);
-        let mut ticket = lock.begin(2, LockMode::Shared, |_| panic!("nobody to wake"));
+        let mut ticket = lock.begin(2, LockMode::Shared, |_| panic!("no rank to wake"));
         assert!(!lock.poll(&mut ticket), "{design:?}");
         let (holders, waiters): (Vec<_>, Vec<_>) =
             (lock.holders().collect(), lock.waiters().collect());
@@ -197,10 +197,10 @@ fn mcs_grants_in_the_order_of_arrival_and_wakes_only_those() {
     use LockMode::{Exclusive, Shared as Together};
     let shared = Shared::new();
     let lock = shared.lock(LockDesign::Mcs);
-    let nobody = |rank| panic!("woke rank {rank}");
+    let no_rank = |rank| panic!("woke rank {rank}");
     let modes = [Exclusive, Together, Together, Exclusive, Together];
     let mut tickets: Vec<_> = (0..5)
-        .map(|rank| Some(lock.begin(rank, modes[rank as usize], nobody)))
+        .map(|rank| Some(lock.begin(rank, modes[rank as usize], no_rank)))
         .collect();
     let mut release = |rank: usize| {
         let mut ticket = tickets[rank].take().expect("held once");
