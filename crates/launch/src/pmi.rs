@@ -18,12 +18,15 @@ use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 
 use crate::messages::Puts;
 
-/// The longest names and values that ranks may use, as in Hydra: other libraries size their buffers
-/// for these.
-const MAXES: [(&str, u32); 3] = [
+/// The longest key and value that ranks may put, in bytes, as in Hydra: other libraries size their
+/// buffers for these.
+const KEY_MAX: usize = 64;
+const VALUE_MAX: usize = 1024;
+/// The limits that ranks are told.
+const MAXES: [(&str, usize); 3] = [
     ("kvsname_max", 256),
-    ("keylen_max", 64),
-    ("vallen_max", 1024),
+    ("keylen_max", KEY_MAX),
+    ("vallen_max", VALUE_MAX),
 ];
 /// Bytes of answers kept for a rank that does not read them.
 const UNREAD_MAX: usize = 1 << 20;
@@ -184,9 +187,16 @@ impl PmiServer {
             "get_appnum" => done("appnum").with("appnum", client.appnum),
             "get_universe_size" => done("universe_size").with("size", self.size),
             "put" => {
-                let pair = (message.text("key")?, message.text("value")?);
-                self.puts.push((pair.0.to_owned(), pair.1.to_owned()));
-                done("put_result").with("msg", "success")
+                let (key, value) = (message.text("key")?, message.text("value")?);
+                match put_refusal(key, value) {
+                    None => {
+                        self.puts.push((key.to_owned(), value.to_owned()));
+                        done("put_result").with("msg", "success")
+                    }
+                    Some(reason) => Pmi1Message::new("put_result")
+                        .with("rc", -1)
+                        .with("msg", reason),
+                }
             }
             "get" => match self.values.get(message.text("key")?) {
                 Some(value) => done("get_result")
@@ -310,6 +320,20 @@ impl PmiSocket {
     }
 }
 
+/// Why a rank may not put this, in one word; `None` if it may.
+fn put_refusal(key: &str, value: &str) -> Option<String> {
+    if key.len() > KEY_MAX {
+        Some(format!("key_of_{}_bytes_exceeds_{KEY_MAX}", key.len()))
+    } else if value.len() > VALUE_MAX {
+        Some(format!(
+            "value_of_{}_bytes_exceeds_{VALUE_MAX}",
+            value.len()
+        ))
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,6 +388,28 @@ mod tests {
         assert!(asked("cmd=get kvsname=k").contains("rc=-1"), "no key");
         assert!(asked("cmd=lookup_name service=x").starts_with("cmd=lookup_name_result rc=-1"));
         assert_eq!(asked("cmd=finalize"), "cmd=finalize_ack rc=0");
+    }
+
+    #[test]
+    fn a_put_beyond_the_limits_is_refused() {
+        let mut server = PmiServer::new(1, "kvs_1", 1);
+        let mut rank = PmiRank(server.add(0).unwrap());
+        let mut put = |key: usize, value: usize| {
+            let (key, value) = ("k".repeat(key), "v".repeat(value));
+            let line = format!("cmd=put kvsname=k key={key} value={value}");
+            ask(&mut server, &mut rank, 0, &line)
+        };
+        assert_eq!(put(64, 1024), "cmd=put_result rc=0 msg=success");
+        let refused = |reason| format!("cmd=put_result rc=-1 msg={reason}");
+        assert_eq!(put(65, 1), refused("key_of_65_bytes_exceeds_64"));
+        assert_eq!(put(1, 1025), refused("value_of_1025_bytes_exceeds_1024"));
+        rank.say("cmd=barrier_in");
+        server.serve(0);
+        assert_eq!(
+            server.arrived().unwrap().len(),
+            1,
+            "the first alone is kept"
+        );
     }
 
     #[test]

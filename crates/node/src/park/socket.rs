@@ -19,6 +19,9 @@ pub struct DatagramSocket {
 /// Length of the names that the kernel chooses: five hexadecimal digits.
 const DIGITS: usize = 5;
 
+/// Wake-ups that [`DatagramSocket::clear`] discards at most.
+const CLEARED_MAX: usize = 8;
+
 /// The address of socket `number`, and its length.
 fn address(number: u32) -> (libc::sockaddr_un, libc::socklen_t) {
     let mut address = libc::sockaddr_un {
@@ -87,12 +90,17 @@ impl DatagramSocket {
         self.number
     }
 
-    /// Discards the wake-ups so far.
+    /// Discards wake-ups, [`CLEARED_MAX`] at most: any process may send them, and one that never
+    /// stops must not hold the rank here. Each that is left ends one wait early.
     pub fn clear(&self) {
-        let mut byte = 0u8;
-        // SAFETY: writes at most the one byte; the socket does not block.
-        while unsafe { libc::recv(self.descriptor.as_raw_fd(), (&raw mut byte).cast(), 1, 0) } >= 0
-        {
+        for _ in 0..CLEARED_MAX {
+            let mut byte = 0u8;
+            // SAFETY: writes at most the one byte; the socket does not block.
+            let received =
+                unsafe { libc::recv(self.descriptor.as_raw_fd(), (&raw mut byte).cast(), 1, 0) };
+            if received < 0 {
+                return;
+            }
         }
     }
 
@@ -137,4 +145,36 @@ pub fn wake(number: u32) {
             len,
         )
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a wake-up waits to be received.
+    fn has_wake_up(socket: &DatagramSocket) -> bool {
+        let mut byte = 0u8;
+        let (fd, flags) = (socket.descriptor.as_raw_fd(), libc::MSG_PEEK);
+        // SAFETY: writes at most the one byte; the socket does not block.
+        unsafe { libc::recv(fd, (&raw mut byte).cast(), 1, flags) >= 0 }
+    }
+
+    #[test]
+    fn a_flood_of_wake_ups_does_not_hold_the_rank() {
+        let socket = DatagramSocket::new().expect("socket");
+        // One more than is discarded at a time; the kernel queues 10 at least, by its default.
+        for _ in 0..=CLEARED_MAX {
+            wake(socket.number());
+        }
+        socket.clear();
+        assert!(
+            has_wake_up(&socket),
+            "clear() discarded more than its bound"
+        );
+        socket.clear();
+        assert!(
+            !has_wake_up(&socket),
+            "a wake-up that is left is discarded next"
+        );
+    }
 }
