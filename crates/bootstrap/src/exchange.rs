@@ -38,7 +38,11 @@ pub(crate) enum ExchangeError {
     Failed(io::Error),
 }
 
-/// Gives `descriptor` to every process; returns when all have it.
+/// Connections accepted between two looks at the clock.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// Gives `descriptor` to every process; returns when all have it, or at the deadline: processes of
+/// other users may connect without end.
 pub(crate) fn hand_out(
     listener: &HandoverListener,
     descriptor: BorrowedFd<'_>,
@@ -48,16 +52,20 @@ pub(crate) fn hand_out(
 ) -> Result<(), ExchangeError> {
     let mut expected = joining.to_vec();
     let mut callers: Vec<HandoverConnection> = Vec::new();
+    let missing = |expected: &[JoiningProcess]| {
+        ExchangeError::Missing(expected.iter().map(|process| process.rank).collect())
+    };
     while !expected.is_empty() {
+        if Instant::now() >= deadline {
+            return Err(missing(&expected));
+        }
         let fds: Vec<_> = std::iter::once(listener.as_fd())
             .chain(callers.iter().map(HandoverConnection::as_fd))
             .collect();
         let ready = match wait_readable(&fds, deadline) {
             Ok(ready) => ready,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                return Err(ExchangeError::Missing(
-                    expected.iter().map(|g| g.rank).collect(),
-                ));
+                return Err(missing(&expected));
             }
             Err(error) => return Err(ExchangeError::Failed(error)),
         };
@@ -78,7 +86,10 @@ pub(crate) fn hand_out(
             false
         });
         if connecting {
-            while let Some(caller) = listener.try_accept().map_err(ExchangeError::Failed)? {
+            for _ in 0..ACCEPTS_PER_TURN {
+                let Some(caller) = listener.try_accept().map_err(ExchangeError::Failed)? else {
+                    break;
+                };
                 if caller.peer().is_ok_and(|peer| peer.uid == uid) {
                     callers.push(caller);
                 }
@@ -232,6 +243,31 @@ mod tests {
         assert!(matches!(out, Err(ExchangeError::Missing(ranks)) if ranks == [1]));
         drop(leader);
         assert!(process.join().expect("no panic").is_err());
+    }
+
+    #[test]
+    fn a_flood_of_other_users_ends_at_the_deadline() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let leader = leader();
+        let nonce = leader.nonce;
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let soon = Instant::now() + Duration::from_millis(50);
+                        drop(HandoverConnection::connect(&name(&nonce), soon));
+                    }
+                });
+            }
+            let brief = Instant::now() + Duration::from_millis(100);
+            let fd = leader.file.as_fd();
+            // To the leader, this test's user is another one.
+            let expected = [joining_process(1)];
+            let out = hand_out(&leader.listener, fd, &expected, own_uid() + 1, brief);
+            is_over.store(true, Ordering::Relaxed);
+            assert!(matches!(out, Err(ExchangeError::Missing(ranks)) if ranks == [1]));
+        });
     }
 
     /// Between processes: the test runs itself again as a joining process, as the variable says.
