@@ -46,6 +46,7 @@ mod tests;
 mod traffic;
 mod wait;
 mod wait_policy;
+mod windows;
 
 pub use engine::Engine;
 pub use fault::Fault;
