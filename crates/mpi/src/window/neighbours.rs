@@ -20,12 +20,13 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of a window on `comm`.
-    pub fn of(engine: &Engine, comm: &Comm) -> Neighbours {
+    /// Those of a window on `comm`. `must_share`: the program loads and stores their memory.
+    pub fn of(engine: &Engine, comm: &Comm, must_share: bool) -> Neighbours {
         let me = comm.rank();
         let is_shared = engine.shares_windows_with(comm.peer(me));
+        let may_share = is_shared && (must_share || !engine.is_loopback());
         let shares =
-            |&rank: &usize| rank == me || is_shared && engine.shares_windows_with(comm.peer(rank));
+            |&rank: &usize| rank == me || may_share && engine.shares_windows_with(comm.peer(rank));
         let window_ranks: Vec<usize> = (0..comm.size()).filter(shares).collect();
         let number = window_ranks.binary_search(&me);
         Neighbours {
