@@ -135,11 +135,16 @@ impl Window {
         range: &TargetRange,
         needed: NeededEpoch,
     ) -> Result<Option<Arc<RemoteOperation>>> {
-        let rank = self.target(range.rank)?;
-        let update = operands.update()?;
-        let Some(rank) = rank else { return Ok(None) };
+        let Some(rank) = self.target(range.rank)? else {
+            return Ok(None);
+        };
         self.admit(rank, needed)?;
         operands.check_lengths(range)?;
+        if range.shape.is_empty() {
+            // With any operator and type, as in MPICH and Open MPI.
+            return Ok(None);
+        }
+        let update = operands.update()?;
         let target = &self.0.targets[rank];
         if target.is_remote() {
             return self.accumulate_by_messages(rank, &update, operands, range);
@@ -257,10 +262,11 @@ impl Window {
 
     #[inline(always)]
     fn fetch_and_op(&self, op: u32, element: &SingleElement<'_>, origin: &Region) -> Result<()> {
-        let rank = self.target(element.rank)?;
+        let Some(rank) = self.target(element.rank)? else {
+            return Ok(());
+        };
         let basic = element.basic()?;
         let update = ElementUpdate::new(op, basic)?;
-        let Some(rank) = rank else { return Ok(()) };
         self.admit(rank, NeededEpoch::Any)?;
         let target = &self.0.targets[rank];
         if let TargetMemory::Mapped(region) = &target.memory
@@ -325,14 +331,15 @@ impl Window {
         origin: &Region,
         compare: &Region,
     ) -> Result<()> {
-        let rank = self.target(element.rank)?;
+        let Some(rank) = self.target(element.rank)? else {
+            return Ok(());
+        };
         let basic = element.basic()?;
         if !may_be_compared(basic) {
             let reason = "compare_and_swap takes integers, logicals and bytes";
             let value = Datatype::resolve(element.datatype)?.label();
             return Err(Error::argument(c::ERR_TYPE, "datatype", value, reason));
         }
-        let Some(rank) = rank else { return Ok(()) };
         self.admit(rank, NeededEpoch::Any)?;
         let target = &self.0.targets[rank];
         let bytes = basic.size() as usize;
