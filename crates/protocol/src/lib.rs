@@ -14,6 +14,8 @@
 //! | longer | `Rendezvous`: RTS; receiver, sender or both copy directly, or through cells |
 #![forbid(unsafe_code)]
 
+mod add_segment;
+mod added_segments;
 mod channels;
 mod cooperative;
 mod engine;
@@ -47,6 +49,7 @@ mod traffic;
 mod wait;
 mod wait_policy;
 
+pub use add_segment::RemoveError;
 pub use engine::Engine;
 pub use fault::Fault;
 pub use matching::{MatchEnvelope, MatchPattern};
