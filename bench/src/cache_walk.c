@@ -5,8 +5,8 @@
  *
  * Two ranks send each other MESSAGES messages by turns, as in a ping-pong, by MPI_Send and
  * MPI_Recv. The sender writes every byte of the buffer before, the receiver reads and checks every
- * word of it after, as a program would; both go round BUFFERS buffers of their own for each
- * direction (1: all is reused; many: nothing is in the cache). All that lies between the calls is
+ * word of it after, as a program would; both use BUFFERS buffers of their own for each
+ * direction in turn (1: all is reused; many: nothing is in the cache). All that lies between the calls is
  * in the function `walk`:
  *
  *     mpiexec -n 2 valgrind -q --tool=callgrind --cache-sim=yes --toggle-collect=walk

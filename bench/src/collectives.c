@@ -26,7 +26,7 @@
  * With --cold and --late each operation is taken by itself, a batch is the median of its operations,
  * and all ranks have to be on one node, whose clock they share. The first and the last element of
  * every block are checked in each call, all elements in one more call before and after; of the barrier
- * with --cold and --late, that nobody left before the last one came. */
+ * with --cold and --late, that no rank left before the last one came. */
 #include "compute.h"
 
 #include <unistd.h>

@@ -38,7 +38,7 @@ static int rank, size, by_datatype;
 static double in_mpi; /* seconds of this rank inside of MPI_Alltoall in this transform */
 
 struct grid {
-    int n, rows;                 /* the matrix is n x n, this rank has so many rows */
+    int n, rows;                 /* the matrix is n x n, this rank has `rows` of its rows */
     number *roots;               /* exp(-2 pi i k / n), k < n / 2 */
     number *to, *from;           /* blocks in order of ranks, n x rows, for the packed transpose */
     MPI_Datatype point;          /* a complex number */

@@ -51,7 +51,7 @@ static uint64_t computed(uint64_t its_parameter, int chunk, int at)
     return x;
 }
 
-/* How far a trade goes: its partners are so many ranks up and down. */
+/* Distance of a trade: its partners are this number of ranks above and below. */
 static int distance(int trade)
 {
     return size > 1 ? 1 + trade % (size - 1) : 0;

@@ -40,7 +40,7 @@ static double rounds(void *arg, long n)
         if (r->never) {
             MPI_Test(r->never, &flag, MPI_STATUS_IGNORE);
             if (flag)
-                bench_die("a receive is complete that nobody has sent to");
+                bench_die("a receive is complete without a message");
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,4 +1,4 @@
-/* Send and receive buffers that share bytes, on one rank: that rank gets MPI_ERR_BUFFER, the others get their data, nobody waits
+/* Send and receive buffers that share bytes, on one rank: that rank gets MPI_ERR_BUFFER, the others get their data, no rank waits
  * for ever, and the communicator still works. Buffers that interleave without sharing a byte are right. */
 #include "collectives.h"
 

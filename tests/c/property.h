@@ -89,7 +89,7 @@ static TEST_UNUSED void memory_end(void)
 typedef struct {
     Memory memory, want;
     size_t origin;          /* where the address points that MPI is given */
-    size_t from, to;        /* bytes that nobody promises anything about */
+    size_t from, to;        /* bytes whose content is not defined */
 } Buffer;
 
 /* For elements at `low` to `high` bytes from the address. */

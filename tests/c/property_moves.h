@@ -291,7 +291,7 @@ static TEST_UNUSED void move_make(Move *m, int kind, unsigned seed, MPI_Comm com
     size_t blocks = several ? (size_t)m->size : 1, most = ((size_t)1 << (many ? 21 : 22)) / blocks;
     /* many ranks share few cores: the longest would only make them wait for each other more often */
     size_t bytes = draw_bytes(&all, m->size > 4 ? most / 4 : most), granule = (size_t)(m->granule * m->element->bytes);
-    if (granule > 1 && bytes > 200000 && m->element->bytes < 4) /* so many small elements take the test's time only */
+    if (granule > 1 && bytes > 200000 && m->element->bytes < 4) /* a large number of small elements only takes time */
         bytes /= 4;
     m->length = (bytes + (size_t)among(&all, 2) * (granule - 1)) / granule;
 

@@ -123,7 +123,7 @@ static void meet_others(int senders)
     }
     for (double end = now() + 1.5; now() < end;) {
         MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-        CHECK_INT(flag, 0, "a message that nobody sends");
+        CHECK_INT(flag, 0, "a message that no rank sends");
     }
 }
 

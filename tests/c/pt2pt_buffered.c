@@ -1,4 +1,4 @@
-/* Buffered sends: MPI_Bsend returns although nobody receives, detach and flush wait for delivery, a full
+/* Buffered sends: MPI_Bsend returns although no rank receives, detach and flush wait for delivery, a full
  * buffer is MPI_ERR_BUFFER, and a communicator's own buffer is used before the process's. */
 #include "test.h"
 
@@ -74,7 +74,7 @@ static void detach_delivers(void)
     free(b);
 }
 
-/* Large messages that nobody receives yet fill the buffer; after they are received it is free again. */
+/* Large messages that are not received yet fill the buffer; after they are received it is free again. */
 static void full_buffer(void)
 {
     unsigned char *b = test_alloc(LARGE);

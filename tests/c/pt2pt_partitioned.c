@@ -218,7 +218,7 @@ static void errors(void)
 }
 
 /* To and from MPI_PROC_NULL; no bytes. */
-static void nobody(void)
+static void null_process(void)
 {
     int b[2], flag = 0;
     MPI_Request s, r;
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     if (test_size > 1)
         progress();
     if (argc > 1) { /* beyond what the standard demands */
-        nobody();
+        null_process();
         early();
         errors();
     }

@@ -4,7 +4,7 @@
 
 enum { ROUNDS = 20 };
 
-/* Also what MPICH 5.0 does otherwise (statuses of MPI_Isendrecv and of persistent receives from nobody), and errors that
+/* Also what MPICH 5.0 does otherwise (statuses of MPI_Isendrecv and of persistent receives from MPI_PROC_NULL), and errors that
  * the standard lets a library overlook. */
 static int strict;
 

@@ -71,7 +71,7 @@ static void note(Run *run, uint64_t round, int me, Receive *r, const unsigned ch
                 break;
         }
     if (q >= MESSAGES) {
-        FAIL("round %d: a message nobody sent from %d", (int)round, r->from);
+        FAIL("round %d: a message that was not sent, from %d", (int)round, r->from);
         q = 0;
     }
     r->q = q;
@@ -144,7 +144,7 @@ static void one_round(Run *run, uint64_t round)
                 arrived++;
             }
         }
-        /* See what has come; in order of posting, so that messages without bytes are told apart. */
+        /* See what has come; in order of posting, so that messages without bytes are distinguished. */
         for (int i = 0; i < posted; i++) {
             int done = 0;
             if (in[i] == MPI_REQUEST_NULL)
@@ -166,7 +166,7 @@ static void one_round(Run *run, uint64_t round)
             if (!cancelled)
                 FAIL("round %d: a receive got a message too many", (int)round);
         }
-    /* The rule. Messages without bytes cannot be told from their like and are left out. */
+    /* The rule. Messages without bytes cannot be distinguished and are left out. */
     for (int i = 0; i < logged; i++) {
         if (log[i].from < 0 || message(round, log[i].from, me, log[i].q).size == 0)
             continue;

@@ -191,7 +191,7 @@ fn dots_are_passed_on_while_they_come() {
     let script = "test $MICA_RANK = 0 && while :; do printf .; sleep 0.02; done; sleep 1000";
     let mut child = mpiexec(&["-n", "2"], script).spawn().unwrap();
     assert_eq!(read_some(child.stdout.take().unwrap(), 50), [b'.'; 50]);
-    assert_eq!(code(&mut child), 128 + 13, "then nobody reads them");
+    assert_eq!(code(&mut child), 128 + 13, "then their reader is gone");
 }
 
 /// A reader that does not read holds up neither signals nor deadlines nor the news of a dead rank.
@@ -246,9 +246,9 @@ impl<T: std::os::fd::AsFd> CloneForTest for T {
     }
 }
 
-/// As without a launcher: who writes finds that nobody reads.
+/// As without a launcher: a writer finds that its reader is gone.
 #[test]
-fn ranks_find_out_that_nobody_reads() {
+fn ranks_notice_that_their_reader_is_gone() {
     let nodes = ["--launcher", "fork", "-hosts", "a,b", "-n", "2"];
     for options in [&["-n", "2"][..], &["-n", "2", "-l"], &nodes] {
         let mut child = mpiexec(options, "exec yes").spawn().unwrap();

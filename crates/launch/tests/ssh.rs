@@ -25,7 +25,7 @@ impl Daemon {
         }
         let uid = Command::new("id").arg("-u").output().unwrap().stdout;
         if uid != b"0\n" {
-            println!("skipped: an sshd that lets in whoever runs the tests needs root");
+            println!("skipped: an sshd that accepts the user of these tests needs root");
             return None;
         }
         let folder =
