@@ -99,7 +99,8 @@ impl LateArrivals {
         let mut sites: Vec<(&SiteKey, &SiteSum)> = self.sites.iter().collect();
         sites.sort_by_key(|(key, sum)| (Reverse((sum.wait_ns, sum.inside_ns)), *key));
         let mut text = format!(
-            "mpiexec: late arrivals at collectives ({} of {} ranks have reported; counts and times are those of all ranks together)\n",
+            "mpiexec: late arrivals at collectives ({} of {} ranks have reported; counts and \
+            times are those of all ranks together)\n",
             self.answered, self.asked
         );
         if !sites.is_empty() {

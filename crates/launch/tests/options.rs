@@ -305,7 +305,8 @@ fn standard_input_goes_to_the_ranks_that_are_named() {
 fn a_rank_that_reads_late_keeps_no_other_from_reading() {
     let mark = folder("late-reader").join("read");
     let script = format!(
-        "if [ $MICA_RANK = 0 ]; then wc -c; : >{0}; else until [ -e {0} ]; do sleep 0.05; done; wc -c; fi",
+        "if [ $MICA_RANK = 0 ]; then wc -c; : >{0}; else until [ -e {0} ]; do sleep 0.05; done; \
+        wc -c; fi",
         mark.display()
     );
     let command = mpiexec(&["-n", "2", "-s", "all", "sh", "-c", &script]);

@@ -66,8 +66,8 @@ fn read_some(mut from: impl Read + Send + 'static, bytes: usize) -> Vec<u8> {
 }
 
 /// awk's output goes through a buffer of the C library, which cuts lines anywhere.
-const LONG_LINES: &str = "awk -v r=$MICA_RANK 'BEGIN { s = sprintf(\"%04999d\", 0); gsub(/0/, r, s); \
-     for (i = 0; i < 300; i++) print s }'";
+const LONG_LINES: &str = "awk -v r=$MICA_RANK 'BEGIN { s = sprintf(\"%04999d\", 0); gsub(/0/, r, \
+     s); for (i = 0; i < 300; i++) print s }'";
 
 fn assert_whole(output: &str, ranks: usize) {
     let mut count = BTreeMap::new();
@@ -219,8 +219,8 @@ fn a_stuck_reader_does_not_stop_the_launcher() {
         let _unread = child.stdout.take().unwrap();
         assert_eq!(code(&mut child), 124);
         // A death: it is reported while the reader is stuck, and all is there when it reads again.
-        let script = "test $MICA_RANK = 0 && { head -c 2000000 /dev/zero | tr '\\0' x; sleep 1000; }; \
-                      sleep 0.5; exit 7";
+        let script = "test $MICA_RANK = 0 && { head -c 2000000 /dev/zero | tr '\\0' x; sleep \
+                      1000; }; sleep 0.5; exit 7";
         let mut child = mpiexec(&[label, &["-n", "2"]].concat(), script)
             .spawn()
             .unwrap();

@@ -86,7 +86,8 @@ impl Daemon {
     fn run(&self, key: &str, arguments: &[&str]) -> Output {
         let path = |name: &str| self.folder.join(name).display().to_string();
         let shell = format!(
-            "ssh -x -F none -o BatchMode=yes -o StrictHostKeyChecking=no -p {} -i {} -o UserKnownHostsFile={}",
+            "ssh -x -F none -o BatchMode=yes -o StrictHostKeyChecking=no -p {} -i {} -o \
+            UserKnownHostsFile={}",
             self.port,
             path(key),
             path("known")

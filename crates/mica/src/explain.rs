@@ -381,7 +381,8 @@ fn render(
         let path = select(message, &later, costs).path;
         let _ = writeln!(
             text,
-            "From use {} of the same buffers on, which then lie in shared memory: {} (--mapped shows the numbers)\n",
+            "From use {} of the same buffers on, which then lie in shared memory: {} (--mapped \
+            shows the numbers)\n",
             uses + 1,
             path.name()
         );

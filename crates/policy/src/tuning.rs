@@ -80,7 +80,8 @@ pub enum TuningError {
     },
     /// It was measured on another machine.
     #[error(
-        "tuning file {} is of another machine: its {part} is {theirs:?}, here it is {ours:?}; run `mica tune` here",
+        "tuning file {} is of another machine: its {part} is {theirs:?}, here it is {ours:?}; run \
+        `mica tune` here",
         file.display()
     )]
     OtherMachine {

@@ -66,7 +66,8 @@ pub enum StartError {
     /// The ranks of a job on one node have no launcher service to exchange network addresses
     /// through.
     #[error(
-        "MICA_NET=loopback: the launcher of this job offers no exchange of addresses; set it for mpiexec, too"
+        "MICA_NET=loopback: the launcher of this job offers no exchange of addresses; set it for \
+        mpiexec, too"
     )]
     NoExchange,
 }

@@ -71,7 +71,8 @@ impl CollectiveRanks {
     ) -> Result<String, Box<dyn Error>> {
         if level == Some(Level::Network) {
             return Err(
-                "--level network: this is about the ranks of one node; docs/design/collectives.md has those between nodes"
+                "--level network: this is about the ranks of one node; docs/design/collectives.md \
+                has those between nodes"
                     .into(),
             );
         }

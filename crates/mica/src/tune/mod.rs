@@ -588,8 +588,8 @@ fn warnings(outcomes: &[SeriesOutcome]) -> Vec<String> {
     let (noisy, all) = noise(outcomes);
     if noisy * 10 > all {
         warnings.push(format!(
-            "{noisy} of {all} measurements varied by more than {:.0} %: is something else running? Measure again when \
-             the machine is quiet.",
+            "{noisy} of {all} measurements varied by more than {:.0} %: is something else \
+             running? Measure again when the machine is quiet.",
             100.0 * NOISY
         ));
     }

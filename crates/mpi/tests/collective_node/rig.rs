@@ -1,5 +1,5 @@
-//! All ranks of a node group in one thread: each has its own view of the area, and its operations are
-//! polled in an order that a seed gives.
+//! All ranks of a node group in one thread: each has its own view of the area, and its operations
+//! are polled in an order that a seed gives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -105,13 +105,13 @@ fn rank_of(member: usize, size: usize) -> u32 {
 }
 
 thread_local! {
-    /// This test's jobs by the size of node groups and of cells. Another one's are not to be shared:
-    /// ranks publish different things.
+    /// This test's jobs by the size of node groups and of cells. Another one's are not to be
+    /// shared: ranks publish different things.
     static JOBS: RefCell<HashMap<(usize, usize), Arc<JobSegment>>> = RefCell::default();
 }
 
-/// A job for node groups of `size` ranks, all of them this process, in whose areas cells have `cell`
-/// bytes.
+/// A job for node groups of `size` ranks, all of them this process, in whose areas cells have
+/// `cell` bytes.
 fn job(size: usize, cell: usize) -> Arc<JobSegment> {
     let make = || {
         let places = vec![CorePlace::UNKNOWN; size + 1];

@@ -13,10 +13,10 @@
 //!   origins that get the lock and no other.
 //!
 //! The queue orders *admission*. Its head adds itself to `owners`. A shared origin is in then, and
-//! leaves the queue at once, so that the next one is admitted too. An exclusive origin stays at
-//! the head, which keeps all others out, until it releases; it has the lock as soon as the
-//! shared holders have gone, and the last of them grants it. The origin that hands over does all this
-//! on behalf of the next ones, asleep or computing as they may be: an origin whose call to
+//! leaves the queue at once, so that the next one is admitted too. An exclusive origin stays at the
+//! head, which keeps all others out, until it releases; it has the lock as soon as the shared
+//! holders have gone, and the last of them grants it. The origin that hands over does all this on
+//! behalf of the next ones, asleep or computing as they may be: an origin whose call to
 //! `MPI_Win_lock` has returned before the lock was granted holds up no other shared origin.
 //!
 //! | state of an origin | becomes | by | in |

@@ -1,5 +1,5 @@
-//! Runs this rank's part in a collective on the shared area: to its end (blocking), or polled by the
-//! engine.
+//! Runs this rank's part in a collective on the shared area: to its end (blocking), or polled by
+//! the engine.
 
 use std::fmt;
 use std::future::Future;

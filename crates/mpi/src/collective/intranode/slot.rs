@@ -23,10 +23,10 @@ use crate::late::{self, ArrivalCount};
 /// to the caller and coming back takes as long as several polls.
 const POLLS_PER_TRY: u32 = 40;
 
-/// Failed tries of an operation, each of [`OperationSlot::polls_per_try`] polls, before a rank announces
-/// which operation it waits in and checks whether the others can still arrive. This is more than a
-/// wait usually takes where ranks share cores. A rank that sleeps does neither, so it must get here
-/// before it parks.
+/// Failed tries of an operation, each of [`OperationSlot::polls_per_try`] polls, before a rank
+/// announces which operation it waits in and checks whether the others can still arrive. This is
+/// more than a wait usually takes where ranks share cores. A rank that sleeps does neither, so it
+/// must get here before it parks.
 const POLLS_BEFORE_ANNOUNCING: u32 = MIN_POLLS_BEFORE_PARKING / 2;
 
 /// One operation of a node group, from this rank's view.
