@@ -28,6 +28,7 @@ use super::plan::{Pace, Pair, Sample};
 use super::run::{Calls, Installation};
 use super::steps;
 use super::verify::{Arena, Parts, Trial, TrialVerdict, Verified, median, verify};
+use crate::explain::time;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -536,8 +537,8 @@ pub fn table(rows: &[ComparisonRow]) -> String {
                 "not measured: stays as shipped".to_owned(),
             ),
             Some(trial) => (
-                super::time(median(&trial.shipped)),
-                super::time(median(&trial.tuned)),
+                time(median(&trial.shipped)),
+                time(median(&trial.tuned)),
                 outcome(trial, row.is_accepted),
             ),
         };

@@ -1,3 +1,11 @@
+use mica_node::topology::Level;
+use mica_policy::{MessagePath, PathCost, PathCosts};
+
+use super::fit::Point;
+use super::measure::*;
+use super::plan::{self, Pace, Sample, SampleSeries};
+use super::report::*;
+use super::run::RunError;
 use super::*;
 
 fn series(path: MessagePath) -> SampleSeries {
