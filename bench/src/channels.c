@@ -1,12 +1,13 @@
-/* Latency of two channels that one rank has to look at (chai-2009, 7.3.1, Figure 7.2).
+/* Latency of two channels that one rank has to poll (chai-2009, 7.3.1, Figure 7.2).
  *
- * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which the caller of this program connects by
- * channels of different kinds: rank 1 by shared memory, rank 2 by the network (another node), or by
- * whatever the second channel is. The root plays ping-pong with either of them, MPI_Send and
- * MPI_Recv, while the other one naps outside of MPI. It receives from MPI_ANY_SOURCE: who names a
- * source need not look elsewhere. "latency of shared memory" is half a round trip
- * with rank 1 in microseconds, "latency of the second channel" that with rank 2, medians of 15
- * batches. Who looks seldom at the second channel has the first at its best and the second late.
+ * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which the caller of this program
+ * connects by channels of different kinds: rank 1 by shared memory, rank 2 by the network (another
+ * node) or another second channel. The root plays ping-pong with either of them, MPI_Send and
+ * MPI_Recv, while the other one sleeps outside of MPI. It receives from MPI_ANY_SOURCE: a receive
+ * that names its source need not poll the other channel. "latency of shared memory" is half a round
+ * trip with rank 1 in microseconds, "latency of the second channel" that with rank 2, medians of 15
+ * batches. A library that rarely polls the second channel has a low latency on the first and a high
+ * one on the second.
  *
  * The paper's priority ratio is MICA_POLL_RATIO. Arguments: sizes (default 4, 2K). Every message
  * carries its number, which the receiver checks. */

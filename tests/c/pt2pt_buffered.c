@@ -13,7 +13,7 @@ static size_t length(int i)
     return lengths[(size_t)i % (sizeof lengths / sizeof *lengths)];
 }
 
-/* Everyone sends to its neighbour before anybody receives: with standard sends this could hang. */
+/* Every rank sends to its neighbour before any receives: with standard sends this could hang. */
 static void ring(MPI_Comm comm)
 {
     int rank, size, bytes = 0;

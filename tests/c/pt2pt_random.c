@@ -104,7 +104,7 @@ static void one_round(Run *run, uint64_t round)
     int *sent = calloc((size_t)n, sizeof *sent), nsent = 0;
     while (nsent < all || arrived < all) {
         int what = below(&run->random, 8);
-        if (nsent < all && what < 4) { /* send the next message to somebody */
+        if (nsent < all && what < 4) { /* send the next message to some rank */
             int d = below(&run->random, n);
             while (sent[d] == MESSAGES)
                 d = (d + 1) % n;

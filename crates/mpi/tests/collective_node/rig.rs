@@ -188,7 +188,7 @@ pub struct Form {
     /// Bytes of a cell.
     pub cell: usize,
     pub means: Means,
-    /// Arity of the tree; `None`: everybody looks at everybody.
+    /// Arity of the tree; `None`: each rank reads the lines of all.
     pub fan: Option<usize>,
     pub has_cores: bool,
 }

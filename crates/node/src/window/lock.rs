@@ -316,8 +316,8 @@ impl WindowLock<'_> {
         let (tail, line) = (&self.target.tail.0, &self.origins[head as usize]);
         // SYNC window-queue: pairs with the Release in `join`.
         if line.next.load(Ordering::Acquire) == 0 {
-            // SYNC window-queue: pairs with the Acquire in `join`: who finds the queue empty sees
-            // what the last head did.
+            // SYNC window-queue: pairs with the Acquire in `join`: a rank that finds the queue
+            // empty sees what the last head did.
             let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
             if tail.compare_exchange(head + 1, 0, release, relaxed).is_ok() {
                 return None;
