@@ -64,7 +64,8 @@ static void measure(int bytes)
     for (int peer = 1; rank == 0 && peer <= 2; peer++) {
         double batch[BATCHES];
         long n = 16;
-        /* Enough for 15 ms. The first message of a turn waits for the peer to look up from its nap. */
+        /* Enough for 15 ms. The first message of a turn waits for the peer to look up from its nap.
+         */
         for (; n < 1L << 20; n *= 2) {
             if (turn(peer, out, in, bytes, n) * 1e3 >= TARGET_MS)
                 break;

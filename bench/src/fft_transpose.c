@@ -4,8 +4,9 @@
  * two-dimensional FFT: an FFT of each local row (radix 2, in place), a transpose of the distributed
  * matrix by MPI_Alltoall, and an FFT of each row again; the result is the transform transposed.
  * "fft transpose S", "M", "L" (n = 256, 512, 1024) are milliseconds of a transform on the slowest
- * rank from a barrier on, the median of the transforms; "fft transpose S mpi" and so on are the time
- * inside of MPI_Alltoall, the ranks' mean, which contains waiting for slower ranks. The transpose is
+ * rank from a barrier on, the median of the transforms; "fft transpose S mpi" and so on are the
+ * time inside of MPI_Alltoall, the ranks' mean, which contains waiting for slower ranks. The
+ * transpose is
  *
  *     packed (default)    blocks are transposed into a buffer, MPI_Alltoall moves contiguous
  *                         blocks, rows are put together from a second buffer; the time inside

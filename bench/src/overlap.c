@@ -16,9 +16,9 @@
  *
  * The computation is a fixed amount of arithmetic, twice as long as comm, not a spin on the clock:
  * the cycles that a helper thread or an interrupt takes from it lengthen it, as they would a real
- * program. It makes no MPI call, so what overlaps is moved by another thread or device; with --probe it calls
- * MPI_Iprobe every 100 us, as the paper does, and the probes' own time counts as communication not
- * hidden.
+ * program. It makes no MPI call, so what overlaps is moved by another thread or device; with
+ * --probe it calls MPI_Iprobe every 100 us, as the paper does, and the probes' own time counts as
+ * communication not hidden.
  *
  * Each time runs from the first rank's start to the last rank's end, on the node's common clock,
  * after a barrier. So the definition also holds when both ranks share one core and a helper has the

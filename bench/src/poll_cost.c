@@ -15,8 +15,8 @@
  *
  * argv: [--compute NS] [round] [table] [ring]; all three unless one is named.
  *
- * All times are wall clock from a barrier to the end of the last rank, so ranks that share a core count
- * for each other. */
+ * All times are wall clock from a barrier to the end of the last rank, so ranks that share a core
+ * count for each other. */
 #include "compute.h"
 
 enum { TAG_NEVER = 1, TAG_UPDATES, TAG_END, TAG_TOKEN };

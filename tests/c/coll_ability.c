@@ -1,5 +1,6 @@
-/* Ranks of different ability: all collectives and messages, over the sizes at which their algorithm or path changes, with
- * buffers that are used again and again, so that they become reachable by load and store where that works.
+/* Ranks of different ability: all collectives and messages, over the sizes at which their algorithm
+ * or path changes, with buffers that are used again and again, so that they become reachable by
+ * load and store where that works.
  *
  *   coll_ability                     from beginning to end
  *   coll_ability WHAT RANK           and again after WHAT (refusals.h) has been taken away from RANK

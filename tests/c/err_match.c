@@ -1,4 +1,5 @@
-/* Calls that do not match: no rank hangs or writes beyond a buffer, and a rank that gets more than it has room for says so.
+/* Calls that do not match: no rank hangs or writes beyond a buffer, and a rank that gets more than
+ * it has room for says so.
  *   truncate SIZES   one rank has half of the room that Bcast, Scatter or Gather need: MPI_ERR_TRUNCATE there, and
  *                    the communicators of others still work. SIZES is small, or large for those of several cells too
  *   KIND KIND [N]    rank 0 makes the first collective, the others make the second: the job ends with an error. A KIND

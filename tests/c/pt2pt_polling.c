@@ -1,7 +1,7 @@
-/* Programs that poll, also with more ranks than cores: every call that tests or probes completes what a
- * peer sends meanwhile, with and without computation between two polls. And how often polling gives the
- * core away: seldom if the program computes, but it does if the program only polls. Counted, not timed:
- * the library's sched_yield is this program's. */
+/* Programs that poll, also with more ranks than cores: every call that tests or probes completes
+ * what a peer sends meanwhile, with and without computation between two polls. And how often
+ * polling gives the core away: seldom if the program computes, but it does if the program only
+ * polls. Counted, not timed: the library's sched_yield is this program's. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall */
 #endif

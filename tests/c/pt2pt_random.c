@@ -1,7 +1,7 @@
-/* Random sequences of sends, receives, probes, matched probes and cancels with wildcards, against MPI's
- * matching rules: a receive that got message q of a sender proves that every earlier message of that
- * sender which also fits it was taken by a receive posted earlier (MPI 5.0, 3.5). All messages arrive
- * once and whole; what nothing is left for is cancelled.
+/* Random sequences of sends, receives, probes, matched probes and cancels with wildcards, against
+ * MPI's matching rules: a receive that got message q of a sender proves that every earlier message
+ * of that sender which also fits it was taken by a receive posted earlier (MPI 5.0, 3.5). All
+ * messages arrive once and whole; what nothing is left for is cancelled.
  *
  * argv: rounds, seed, threads (each with a communicator and random numbers of its own). */
 #include "test.h"
@@ -61,7 +61,8 @@ static void note(Run *run, uint64_t round, int me, Receive *r, const unsigned ch
     r->from = st->MPI_SOURCE;
     if (r->source != MPI_ANY_SOURCE && r->source != r->from)
         FAIL("round %d: asked for rank %d, got %d", (int)round, r->source, r->from);
-    /* A message without bytes is the first one of its sender and tag that is not taken yet and has none. */
+    /* A message without bytes is the first one of its sender and tag that is not taken yet and has
+     * none. */
     if (count > 0)
         q = bytes[0];
     else
@@ -144,7 +145,8 @@ static void one_round(Run *run, uint64_t round)
                 arrived++;
             }
         }
-        /* See what has come; in order of posting, so that messages without bytes are distinguished. */
+        /* See what has come; in order of posting, so that messages without bytes are distinguished.
+         */
         for (int i = 0; i < posted; i++) {
             int done = 0;
             if (in[i] == MPI_REQUEST_NULL)
