@@ -116,6 +116,8 @@ tunables! {
         "The path of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
     TUNING: "tuning", "MICA_TUNING", "auto", TunableKind::Path(&["auto", "off"]),
         "The costs that paths are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
+    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs", TunableKind::Choice(&["mcs", "test_and_set"]), Alike,
+        "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), or by attempts with pauses that double (test_and_set).";
     SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),
         "auto: a receiver that lags behind notifies its senders, who then do not wait for it with medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,

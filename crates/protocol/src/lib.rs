@@ -48,6 +48,7 @@ mod tests;
 mod traffic;
 mod wait;
 mod wait_policy;
+mod windows;
 
 pub use add_segment::RemoveError;
 pub use engine::Engine;

@@ -6,6 +6,7 @@ use crate::pending::{WaitList, WaitSpell};
 use crate::state::EngineState;
 use crate::wait_policy::{LIVENESS_INTERVAL, WaitLimits, yield_core};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use mica_node::counters::Counter;
 use mica_node::park::{self, ParkingSpot};
@@ -94,7 +95,7 @@ impl Engine {
                 return Ok(r);
             }
             if self.pause(&mut idle) {
-                if let Some(r) = self.park(&waiting, &mut spell, &mut f) {
+                if let Some(r) = self.park(&waiting, &mut spell, None, &mut f) {
                     return Ok(r);
                 }
                 self.check_loss()?;
@@ -115,7 +116,17 @@ impl Engine {
     pub fn watch<R>(
         &self,
         waiting: impl Fn(&EngineState, &mut WaitList),
+        poll: impl FnMut() -> Option<R>,
+    ) -> Result<R, Fault> {
+        self.watch_for(waiting, poll, None)
+    }
+
+    /// As [`watch`](Self::watch); sleeps for `limit` at most between two polls, if there is one.
+    pub(crate) fn watch_for<R>(
+        &self,
+        waiting: impl Fn(&EngineState, &mut WaitList),
         mut poll: impl FnMut() -> Option<R>,
+        limit: Option<Duration>,
     ) -> Result<R, Fault> {
         for _ in 0..self.wait.direct_polls {
             if let Some(r) = poll() {
@@ -138,8 +149,8 @@ impl Engine {
             if self.enter(EngineState::progress)? {
                 idle = Idle::default();
             } else if self.pause(&mut idle) {
-                if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut EngineState| poll())
-                {
+                let mut ready = |_: &mut EngineState| poll();
+                if let Some(r) = self.park(&waiting, &mut spell, limit, &mut ready) {
                     return Ok(r);
                 }
                 self.check_loss()?;
@@ -195,13 +206,14 @@ impl Engine {
         &self,
         waiting: &impl Fn(&EngineState, &mut WaitList),
         spell: &mut WaitSpell,
+        limit: Option<Duration>,
         f: &mut impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Option<R> {
         let block = self.segment.block(self.rank);
         let pending = self.first_pending(waiting);
         block.set_waiting(Some((&pending, spell.since())));
         let mut result = None;
-        self.sleep_unless(|state| {
+        self.sleep_unless(limit, |state| {
             result = f(state);
             let stays_awake = result.is_some() || state.has_work();
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
@@ -215,8 +227,14 @@ impl Engine {
     }
 
     /// [`sleep_unless`](Self::sleep_unless) for a rank without transports, which `own` belongs to.
-    fn sleep_in_futex(&self, own: &ParkingSpot, ready: impl FnOnce(&mut EngineState) -> bool) {
-        let limit = self.is_watchful.then_some(LIVENESS_INTERVAL);
+    fn sleep_in_futex(
+        &self,
+        own: &ParkingSpot,
+        limit: Option<Duration>,
+        ready: impl FnOnce(&mut EngineState) -> bool,
+    ) {
+        let alive = self.is_watchful.then_some(LIVENESS_INTERVAL);
+        let limit = limit.into_iter().chain(alive).min();
         let mut listens = None;
         own.park(self.fencing, limit, || {
             self.enter(|state| {
@@ -231,21 +249,26 @@ impl Engine {
         }
     }
 
-    /// Sleeps until a peer wakes this rank, or a transport has something, unless `ready` finds that
-    /// there is already something to do. May return early.
-    pub(crate) fn sleep_unless(&self, ready: impl FnOnce(&mut EngineState) -> bool) {
+    /// Sleeps until a peer wakes this rank, or a transport has something, or `limit` has passed,
+    /// unless `ready` finds that there is already something to do. May return early.
+    pub(crate) fn sleep_unless(
+        &self,
+        limit: Option<Duration>,
+        ready: impl FnOnce(&mut EngineState) -> bool,
+    ) {
         let own = &self.segment.block(self.rank).parking.0;
         let Some(wake_socket) = self.wake_socket.get() else {
-            return self.sleep_in_futex(own, ready);
+            return self.sleep_in_futex(own, limit, ready);
         };
         let added = self.enter(|state| state.added.spots());
         let spots = added.iter().map(|added| (&*added.spot, added.fencing));
         let spots = std::iter::once((own, self.fencing)).chain(spots);
         park::listen_at_all(spots, wake_socket, || {
-            self.enter(|state| {
+            let events = self.enter(|state| {
                 let stays_awake = !state.added.has_spots(&added) || ready(state);
                 if stays_awake { None } else { state.watch() }
-            })
+            });
+            events.map(|events| events.shorter(limit))
         });
     }
 }

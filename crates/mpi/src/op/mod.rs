@@ -199,8 +199,20 @@ impl Op {
     /// they go together.
     #[inline]
     pub fn kernel_of(handle: u32, datatype: u32) -> Option<kernel::Kernel> {
+        Op::kernel_on(handle, crate::datatype::basic_of(datatype)?)
+    }
+
+    /// The inner loop of the predefined operator `handle` on elements of this type, if they go
+    /// together.
+    #[inline]
+    pub fn kernel_on(handle: u32, basic: crate::datatype::BasicType) -> Option<kernel::Kernel> {
         let op = PredefinedOp::of(handle).filter(|op| !op.one_sided_only())?;
-        table::kernel(op, crate::datatype::basic_of(datatype)?)
+        table::kernel(op, basic)
+    }
+
+    /// Whether it is one of the standard's.
+    pub fn is_predefined(&self) -> bool {
+        matches!(self.0, OpForm::Predefined(_))
     }
 
     /// `inout = input (op) inout` for `count` elements of `datatype`.

@@ -79,6 +79,12 @@ impl LockTicket {
         self.origin
     }
 
+    /// Test&Set: the next poll makes an attempt, although the pause is not over. For an origin that
+    /// has slept.
+    pub fn end_pause(&mut self) {
+        self.left = 1;
+    }
+
     /// How it takes the lock.
     pub fn mode(&self) -> LockMode {
         self.mode

@@ -29,8 +29,8 @@ pub struct TargetLine {
 #[repr(C, align(64))]
 pub(super) struct QueueTail(pub(super) AtomicU32);
 
-/// One origin at one target: what it has of the lock, and who comes after it. Zeroed memory is an
-/// origin that has nothing to do with the lock.
+/// One origin at one target: what it has of the lock, who comes after it, and its accumulates.
+/// Zeroed memory is an origin that has nothing to do with the target.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct OriginLine {
@@ -38,6 +38,10 @@ pub struct OriginLine {
     pub(super) state: AtomicU32,
     /// Rank + 1 of the next in the queue, which writes it.
     pub(super) next: AtomicU32,
+    /// Brief updates of the target that this origin has in progress ([`AccumulateGate`]).
+    ///
+    /// [`AccumulateGate`]: super::AccumulateGate
+    pub(super) updates: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -108,6 +112,7 @@ impl OriginLine {
         OriginLine {
             state: AtomicU32::new(IDLE),
             next: AtomicU32::new(0),
+            updates: AtomicU32::new(0),
         }
     }
 }
