@@ -122,7 +122,8 @@ impl EngineState {
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }
-        if (self.threads.completed || self.schedules.with_tasks > 0)
+        let is_polled = self.schedules.with_tasks + self.polled_reactions > 0;
+        if (self.threads.completed || is_polled)
             && !(self.schedules.active.is_empty() && self.reactions.is_empty())
         {
             self.run_reactions();

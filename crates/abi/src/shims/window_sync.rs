@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use mica_mpi::Result;
 use mica_mpi::group::Group;
-use mica_mpi::window::{self, Window};
+use mica_mpi::window::{self, FlushedSide, Window};
 
 use crate::convert::{Out, flag};
 use crate::types::*;
@@ -71,22 +71,26 @@ pub fn mpi_win_unlock_all(win: MPI_Win) -> Result<()> {
 
 /// MPI_Win_flush.
 pub fn mpi_win_flush(rank: c_int, win: MPI_Win) -> Result<()> {
-    window::with(win.raw(), |window| window.flush(Some(rank)))
+    window::with(win.raw(), |window| {
+        window.flush(Some(rank), FlushedSide::Both)
+    })
 }
 
 /// MPI_Win_flush_all.
 pub fn mpi_win_flush_all(win: MPI_Win) -> Result<()> {
-    window::with(win.raw(), |window| window.flush(None))
+    window::with(win.raw(), |window| window.flush(None, FlushedSide::Both))
 }
 
 /// MPI_Win_flush_local.
 pub fn mpi_win_flush_local(rank: c_int, win: MPI_Win) -> Result<()> {
-    window::with(win.raw(), |window| window.flush(Some(rank)))
+    window::with(win.raw(), |window| {
+        window.flush(Some(rank), FlushedSide::Origin)
+    })
 }
 
 /// MPI_Win_flush_local_all.
 pub fn mpi_win_flush_local_all(win: MPI_Win) -> Result<()> {
-    window::with(win.raw(), |window| window.flush(None))
+    window::with(win.raw(), |window| window.flush(None, FlushedSide::Origin))
 }
 
 /// MPI_Win_sync.

@@ -1,28 +1,30 @@
 //! Accumulate, get_accumulate, fetch_and_op, compare_and_swap (MPI 5.0, 12.3.4 and 12.3.5).
 //!
 //! Atomic for each element, and ordered: the operations of one origin on one element take place in
-//! the order of their calls, since each is complete on return (12.7.2; stricter than any value of
-//! `accumulate_ordering` asks for).
+//! the order of their calls, since each is complete on return, or its request is carried out before
+//! the next one (12.7.2; stricter than any value of `accumulate_ordering` asks for).
 //!
 //! A few elements are changed by processor atomics, many under the target's lock: see
 //! [`AccumulateGate`](mica_node::window::AccumulateGate).
 
-use mica_channel::memory::{AtomicWidth, Block, Region, RegionRef, Shape, View};
+use std::sync::Arc;
+
+use mica_channel::memory::{AtomicWidth, Block, Region, Shape, View, copy_bytes};
+use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;
-use super::element::{ElementUpdate, element_of, for_each_run, read, write};
+use super::element::{
+    BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, read, write,
+};
 use super::object::{self, Window};
 use super::place::TargetPlace;
+use super::remote::{RemoteAccumulate, RemoteOperation};
 use super::target::{Target, TargetMemory, TargetRange};
+use super::transfer::request_of;
 use crate::constants as c;
 use crate::datatype::{self, BasicType, Datatype};
 use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::request::Request;
-
-/// Most elements that are changed by processor atomics, 6 ns each. A bulk update begins with a look
-/// at the lines of all origins (50 ns for a line that another core has written).
-const BRIEF_ELEMENTS: usize = 64;
 
 /// Elements that a bulk update changes before it lets others in: 32 KiB of doubles, about 4 us.
 const BULK_ELEMENTS: usize = 4096;
@@ -68,10 +70,10 @@ pub fn accumulate(
         Completion::OnReturn => NeededEpoch::Any,
         Completion::ByRequest => NeededEpoch::Passive,
     };
-    object::with(win, |window| window.accumulate(operands, to, needed))?;
+    let operation = object::with(win, |window| window.accumulate(operands, to, needed))?;
     match completion {
         Completion::OnReturn => Ok(c::REQUEST_NULL),
-        Completion::ByRequest => Request::SENT.register(),
+        Completion::ByRequest => request_of(operation),
     }
 }
 
@@ -132,14 +134,17 @@ impl Window {
         operands: &AccumulateOperands<'_>,
         range: &TargetRange,
         needed: NeededEpoch,
-    ) -> Result<()> {
+    ) -> Result<Option<Arc<RemoteOperation>>> {
         let rank = self.target(range.rank)?;
         let update = operands.update()?;
-        let Some(rank) = rank else { return Ok(()) };
+        let Some(rank) = rank else { return Ok(None) };
         self.admit(rank, needed)?;
         operands.check_lengths(range)?;
         let target = &self.0.targets[rank];
-        let done = target.reach(range, |place| {
+        if target.is_remote() {
+            return self.accumulate_by_messages(rank, &update, operands, range);
+        }
+        target.reach(range, |place| {
             let elements = range.shape.len() / update.basic.size() as usize;
             match elements <= BRIEF_ELEMENTS
                 && self.update_briefly(target, &update, operands, range, place)?
@@ -147,8 +152,30 @@ impl Window {
                 true => Ok(()),
                 false => self.update_in_bulk(target, &update, operands, range, place),
             }
-        });
-        done.map(|_| ())
+        })?;
+        Ok(None)
+    }
+
+    #[inline(never)]
+    fn accumulate_by_messages(
+        &self,
+        rank: usize,
+        update: &ElementUpdate,
+        operands: &AccumulateOperands<'_>,
+        range: &TargetRange,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
+        let address = self.0.targets[rank].address(range)?;
+        let origin = operands.has_input().then(|| operands.origin.region());
+        let result = operands.result.map(|(view, _)| view.region());
+        let call = RemoteAccumulate {
+            op: operands.op,
+            update,
+            origin: origin.as_ref(),
+            result: result.as_ref(),
+        };
+        self.remote().accumulate(rank, address, call, |most, f| {
+            operands.for_each_run(range, update.basic, most, f)
+        })
     }
 
     /// Changes all elements by processor atomics. False if it cannot; then nothing has changed.
@@ -179,8 +206,8 @@ impl Window {
         if !aligned {
             return Ok(false);
         }
-        let gate = self.0.locks.accumulate_gate(target.number);
-        let _update = gate.brief(self.0.neighbours.me);
+        let (gate, me) = self.gate(target);
+        let _brief = gate.brief(me);
         let origin = operands.origin.region();
         operands.for_each_run(range, basic, usize::MAX, |[there, here, result], n| {
             for i in 0..n {
@@ -204,8 +231,7 @@ impl Window {
         range: &TargetRange,
         place: TargetPlace<'_>,
     ) -> Result<()> {
-        let gate = self.0.locks.accumulate_gate(target.number);
-        let me = self.0.neighbours.me;
+        let (gate, me) = self.gate(target);
         let origin = operands.origin.region();
         let result = operands.result.map(|(view, _)| view.region());
         let mut bulk = Some(gate.bulk(me));
@@ -242,42 +268,54 @@ impl Window {
             && let Some(width) = update.width_at(region.address().wrapping_add(at))
         {
             let input = update.input(origin.at(0), width);
-            let gate = self.0.locks.accumulate_gate(target.number);
-            let brief = gate.brief(self.0.neighbours.me);
+            let (gate, me) = self.gate(target);
+            let brief = gate.brief(me);
             let previous = update.apply_atomically(region.at(at), width, input);
             drop(brief);
             write(element.result.at(0), width, previous);
             return Ok(());
         }
-        self.fetch_slowly(target, &update, element, origin)
+        self.fetch_slowly(rank, &update, op, element, origin)
     }
 
     #[inline(never)]
     fn fetch_slowly(
         &self,
-        target: &Target,
+        rank: usize,
         update: &ElementUpdate,
+        op: u32,
         element: &SingleElement<'_>,
         origin: &Region,
     ) -> Result<()> {
+        let target = &self.0.targets[rank];
         let bytes = update.bytes(1);
         let range = element.range(bytes);
-        let done = target.reach(&range, |place| {
-            if let Some(region) = place.region(bytes)
-                && let Some(width) = update.width_at(region.address())
-            {
-                let gate = self.0.locks.accumulate_gate(target.number);
-                let _brief = gate.brief(self.0.neighbours.me);
-                let input = update.input(origin.at(0), width);
-                let previous = update.apply_atomically(region.at(0), width, input);
-                write(element.result.at(0), width, previous);
-                return Ok(());
-            }
-            let gate = self.0.locks.accumulate_gate(target.number);
-            let _bulk = gate.bulk(self.0.neighbours.me);
-            update.apply_in_bulk(place, origin, Some(element.result), 1)
-        });
-        done.map(|_| ())
+        if target.is_remote() {
+            let call = RemoteAccumulate {
+                op,
+                update,
+                origin: (op != c::NO_OP).then_some(origin),
+                result: Some(element.result),
+            };
+            let address = target.address(&range)?;
+            self.remote()
+                .accumulate(rank, address, call, |_, f| f([0; 3], 1))?;
+            return Ok(());
+        }
+        target.reach(&range, |place| {
+            let (gate, me) = self.gate(target);
+            update.apply_run(gate, me, place, origin, Some(element.result), 1)
+        })?;
+        Ok(())
+    }
+
+    /// What keeps updates of `target`'s elements atomic, and this rank's number there.
+    #[inline]
+    fn gate(&self, target: &Target) -> (AccumulateGate<'_>, u32) {
+        let number = target
+            .number
+            .expect("its memory is reached, so its locks are shared");
+        (self.0.locks.accumulate_gate(number), self.0.neighbours.me)
     }
 
     #[inline(always)]
@@ -298,76 +336,49 @@ impl Window {
         self.admit(rank, NeededEpoch::Any)?;
         let target = &self.0.targets[rank];
         let bytes = basic.size() as usize;
-        let swap = |place: RegionRef<'_>, width: AtomicWidth| {
-            let (expected, new) = (read(compare.at(0), width), read(origin.at(0), width));
-            let gate = self.0.locks.accumulate_gate(target.number);
-            let brief = gate.brief(self.0.neighbours.me);
-            let previous = place.atomic_compare_swap(width, expected, new);
-            drop(brief);
-            write(element.result.at(0), width, previous);
-        };
         if let TargetMemory::Mapped(region) = &target.memory
             && let Some(at) = target.locate(element.disp, 0, bytes)
             && let Some(width) = AtomicWidth::at(region.address().wrapping_add(at), bytes)
         {
-            swap(region.at(at), width);
+            let (expected, new) = (read(compare.at(0), width), read(origin.at(0), width));
+            let (gate, me) = self.gate(target);
+            let brief = gate.brief(me);
+            let previous = region.at(at).atomic_compare_swap(width, expected, new);
+            drop(brief);
+            write(element.result.at(0), width, previous);
             return Ok(());
         }
-        let range = element.range(bytes);
-        let done = target.reach(&range, |place| {
-            if let Some(region) = place.region(bytes)
-                && let Some(width) = AtomicWidth::at(region.address(), bytes)
-            {
-                swap(region.at(0), width);
-                return Ok(());
-            }
-            self.compare_in_bulk(target, place, element, [origin, compare], bytes)
-        });
-        done.map(|_| ())
+        self.compare_slowly(rank, basic, element, [origin, compare])
     }
 
     #[inline(never)]
-    fn compare_in_bulk(
+    fn compare_slowly(
         &self,
-        target: &Target,
-        place: TargetPlace<'_>,
+        rank: usize,
+        basic: BasicType,
         element: &SingleElement<'_>,
         [origin, compare]: [&Region; 2],
-        bytes: usize,
     ) -> Result<()> {
-        let mut values = [[0; MOST_BYTES]; 3];
-        let [new, expected, found] = &mut values;
-        origin.read_bytes(&mut new[..bytes]);
-        compare.read_bytes(&mut expected[..bytes]);
-        let gate = self.0.locks.accumulate_gate(target.number);
-        let _bulk = gate.bulk(self.0.neighbours.me);
-        let shape = Shape::Contiguous { bytes };
-        match place {
-            TargetPlace::Mapped(region, at) => region.offset(at).read_bytes(&mut found[..bytes]),
-            TargetPlace::Peer(buffer, at) => {
-                let copy = Block::allocate(bytes)?;
-                let view = copy.clone().view(shape.clone());
-                buffer.load(at as usize, &view, 0, bytes)?;
-                copy.read_bytes(&mut found[..bytes]);
-            }
+        let target = &self.0.targets[rank];
+        let bytes = basic.size() as usize;
+        let range = element.range(bytes);
+        if target.is_remote() {
+            let values = Block::allocate(2 * bytes)?;
+            copy_bytes(origin, &values, bytes);
+            copy_bytes(compare, &values.offset(bytes as isize), bytes);
+            let address = target.address(&range)?;
+            let remote = self.remote();
+            remote.compare_and_swap(rank, address, basic, &values, element.result)?;
+            return Ok(());
         }
-        if found[..bytes] == expected[..bytes] {
-            match place {
-                TargetPlace::Mapped(region, at) => region.offset(at).write_bytes(&new[..bytes]),
-                TargetPlace::Peer(buffer, at) => {
-                    let copy = Block::allocate(bytes)?;
-                    copy.write_bytes(&new[..bytes]);
-                    buffer.store(at as usize, &copy.view(shape), 0, bytes)?;
-                }
-            }
-        }
-        element.result.write_bytes(&found[..bytes]);
+        target.reach(&range, |place| {
+            let (gate, me) = self.gate(target);
+            let values = [origin, compare, element.result];
+            compare_element(gate, me, place, bytes, values)
+        })?;
         Ok(())
     }
 }
-
-/// Bytes of the longest type that may be compared.
-const MOST_BYTES: usize = 16;
 
 /// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
 fn may_be_compared(basic: BasicType) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! Operations are complete when they return, so a fence is a barrier, and complete tells the
 //! targets by a count each (jiang-2004, 3.3.3). Start does not block: the first operation on a
-//! target waits until that has posted.
+//! target waits until that has posted. Targets that share no memory are told by messages; a fence
+//! waits first until the operations on them are done.
 
 use mica_protocol::{Pending, WaitKind, WaitList};
 
@@ -52,6 +53,9 @@ impl Window {
             epochs.access = AccessEpoch::None;
             self.0.flags.set_all(false);
         }
+        if let Some(remote) = &self.0.remote {
+            remote.flush(&self.remote_targets())?;
+        }
         self.meet()?;
         if assertions & c::MODE_NOSUCCEED == 0 {
             lock(&self.0.epochs).access = AccessEpoch::Fence {
@@ -79,11 +83,14 @@ impl Window {
     pub fn start(&self, group: &Group, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
         let targets = self.ranks_of(group)?;
-        let numbers = self.numbers(&targets);
+        let (numbers, others) = self.numbers(&targets);
         let mut epochs = lock(&self.0.epochs);
         epochs.must_not_access("end it before MPI_Win_start")?;
         self.0.flags.set_all(false);
         epochs.counts.start(&numbers);
+        others
+            .iter()
+            .for_each(|&target| self.remote().start(target));
         epochs.access = AccessEpoch::Start { targets };
         Ok(())
     }
@@ -102,17 +109,26 @@ impl Window {
         };
         await_posts(self, &targets)?;
         let engine = process::engine()?;
+        let (numbers, others) = self.numbers(&targets);
+        if let Some(remote) = &self.0.remote {
+            // Those that share counts with this rank do not see in which order requests come.
+            let shared = |&target: &usize| self.0.targets[target].number.is_some();
+            let by_messages = self.remote_among(&targets);
+            remote.flush(&by_messages.into_iter().filter(shared).collect::<Vec<_>>())?;
+            others
+                .iter()
+                .try_for_each(|&target| remote.complete(target))?;
+        }
         let mut epochs = lock(&self.0.epochs);
         for &target in &targets {
             self.0.flags.set(target, false);
         }
         epochs.access = AccessEpoch::None;
         let neighbours = &self.0.neighbours;
-        epochs
-            .counts
-            .complete(self.0.locks.board(), &self.numbers(&targets), |number| {
-                engine.wake(neighbours.job_ranks[number as usize]);
-            });
+        let board = self.0.locks.board();
+        epochs.counts.complete(board, &numbers, |number| {
+            engine.wake(neighbours.job_ranks[number as usize]);
+        });
         Ok(())
     }
 
@@ -123,7 +139,7 @@ impl Window {
     pub fn post(&self, group: &Group, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
         let origins = self.ranks_of(group)?;
-        let numbers = self.numbers(&origins);
+        let (numbers, others) = self.numbers(&origins);
         let engine = process::engine()?;
         let mut epochs = lock(&self.0.epochs);
         if epochs.exposure.is_some() {
@@ -138,13 +154,15 @@ impl Window {
             return Err(wrong_epoch(detail.to_owned()));
         }
         let neighbours = &self.0.neighbours;
-        epochs
-            .counts
-            .post(self.0.locks.board(), &numbers, |number| {
-                engine.wake(neighbours.job_ranks[number as usize]);
-            });
+        let board = self.0.locks.board();
+        epochs.counts.post(board, &numbers, |number| {
+            engine.wake(neighbours.job_ranks[number as usize]);
+        });
         epochs.exposure = Some(ExposureEpoch { origins });
-        Ok(())
+        drop(epochs);
+        others
+            .iter()
+            .try_for_each(|&origin| self.remote().post(origin))
     }
 
     /// `MPI_Win_wait`. Blocks until all origins have completed.
@@ -193,9 +211,9 @@ impl Window {
             return true; // another thread has ended it
         };
         let (board, counts) = (self.0.locks.board(), &epochs.counts);
-        let has_completed = |&origin: &usize| {
-            let number = self.0.targets[origin].number;
-            counts.is_complete(board, number)
+        let has_completed = |&origin: &usize| match self.0.targets[origin].number {
+            Some(number) => counts.is_complete(board, number),
+            None => self.remote().is_complete(origin),
         };
         let complete = exposure.origins.iter().all(has_completed);
         if complete {
@@ -222,9 +240,14 @@ impl Window {
         })
     }
 
-    fn numbers(&self, ranks: &[usize]) -> Vec<u32> {
-        let targets = &self.0.targets;
-        ranks.iter().map(|&rank| targets[rank].number).collect()
+    /// The numbers of those of `ranks` that share counts with this one, and the other ranks.
+    fn numbers(&self, ranks: &[usize]) -> (Vec<u32>, Vec<usize>) {
+        let number = |&rank: &usize| self.0.targets[rank].number;
+        let others = ranks.iter().filter(|rank| number(rank).is_none());
+        (
+            ranks.iter().filter_map(number).collect(),
+            others.copied().collect(),
+        )
     }
 }
 
@@ -233,9 +256,9 @@ pub(super) fn await_posts(window: &Window, targets: &[usize]) -> Result<()> {
     let posted = || {
         let epochs = lock(&window.0.epochs);
         let board = window.0.locks.board();
-        let is_posted = |&target: &usize| {
-            let number = window.0.targets[target].number;
-            epochs.counts.is_posted(board, number)
+        let is_posted = |&target: &usize| match window.0.targets[target].number {
+            Some(number) => epochs.counts.is_posted(board, number),
+            None => window.remote().is_posted(target),
         };
         targets.iter().all(is_posted).then_some(())
     };

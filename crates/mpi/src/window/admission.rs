@@ -1,7 +1,9 @@
 //! Whether an operation on a target may begin, and what it waits for first.
 
+use mica_node::window::LockMode;
+
 use super::active;
-use super::epoch::{AccessEpoch, HeldLock, wrong_epoch};
+use super::epoch::{AccessEpoch, wrong_epoch};
 use super::object::Window;
 use super::passive;
 use crate::error::Result;
@@ -72,13 +74,11 @@ impl Window {
             AccessEpoch::Lock if !is_joined => epochs.must_be_passive(Some(target)),
             AccessEpoch::LockAll { unchecked } => {
                 if !is_joined {
-                    let held = match unchecked {
-                        true => HeldLock::Unchecked,
-                        false => passive::join_shared(self, target)?,
-                    };
-                    epochs.locks.insert(target, held);
+                    let mode = (!unchecked).then_some(LockMode::Shared);
+                    passive::join(self, epochs, target, mode)?;
+                } else {
+                    drop(epochs);
                 }
-                drop(epochs);
                 passive::await_lock(self, target)
             }
             AccessEpoch::Lock => {

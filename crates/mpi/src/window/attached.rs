@@ -60,8 +60,14 @@ pub(super) struct OwnAttachment {
 /// The table in which the peers of this rank find what it has attached.
 #[derive(Debug)]
 pub(super) struct OwnAttachments {
-    head: SharedWindow,
     list: OwnList,
+    /// `None` if no peer shares memory with this rank.
+    table: Option<OwnTable>,
+}
+
+#[derive(Debug)]
+struct OwnTable {
+    head: SharedWindow,
     /// All tables so far; the last one is in use.
     tables: Mutex<Vec<SharedWindow>>,
 }
@@ -102,23 +108,24 @@ struct TableEntry {
 }
 
 impl OwnAttachments {
-    /// An empty table.
+    /// Nothing attached; with a table for peers, if they share memory with this rank.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
-    pub fn new(engine: &Engine) -> Result<OwnAttachments> {
-        let own = OwnAttachments {
-            head: engine.allocate_window(HEAD)?,
-            list: OwnList::default(),
-            tables: Mutex::default(),
+    pub fn new(engine: &Engine, is_shared: bool) -> Result<OwnAttachments> {
+        let table = match is_shared {
+            false => None,
+            true => Some(OwnTable::new(engine)?),
         };
-        own.grow(engine, FIRST_CAPACITY)?;
-        Ok(own)
+        Ok(OwnAttachments {
+            list: OwnList::default(),
+            table,
+        })
     }
 
-    /// Where the head lies in this rank's zone.
+    /// Where the table's head lies in this rank's zone; 0 if there is none.
     pub fn offset(&self) -> u64 {
-        self.head.offset()
+        self.table.as_ref().map_or(0, |table| table.head.offset())
     }
 
     /// This rank's memory as its own operations see it.
@@ -171,6 +178,24 @@ impl OwnAttachments {
         // After the peers can no longer find it.
         drop(gone);
         published
+    }
+
+    fn publish(&self, engine: &Engine, list: &[OwnAttachment]) -> Result<()> {
+        match &self.table {
+            None => Ok(()),
+            Some(table) => table.publish(engine, list),
+        }
+    }
+}
+
+impl OwnTable {
+    fn new(engine: &Engine) -> Result<OwnTable> {
+        let table = OwnTable {
+            head: engine.allocate_window(HEAD)?,
+            tables: Mutex::default(),
+        };
+        table.grow(engine, FIRST_CAPACITY)?;
+        Ok(table)
     }
 
     /// Writes the table anew.

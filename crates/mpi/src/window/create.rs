@@ -6,7 +6,8 @@
 //! 1. what each rank asks for: bytes, displacement unit;
 //! 2. where it lies: each rank allocates or exposes its memory and says where; the first rank of
 //!    the node also allocates the locks (and the memory of a contiguous shared window);
-//! 3. whether all ranks could map the others' memory.
+//! 3. whether all ranks could map the others' memory, and whether any rank needs messages to reach
+//!    another: then all of them serve requests.
 //!
 //! A window is freed in the reverse order: the ranks meet, drop their references, and each owner
 //! returns its memory to the system.
@@ -14,8 +15,8 @@
 use std::sync::{Arc, Mutex};
 
 use mica_channel::direct::PublishedBuffer;
-use mica_channel::memory::Region;
-use mica_channel::window::{SharedWindow, WindowLocks};
+use mica_channel::memory::{Block, Region};
+use mica_channel::window::WindowLocks;
 use mica_node::segment::SegmentError;
 use mica_node::tunables;
 use mica_node::window::LockDesign;
@@ -24,10 +25,10 @@ use mica_protocol::Engine;
 use super::access::AccessFlags;
 use super::attached::{OwnAttachments, PeerAttachments};
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
-use super::object::{
-    Neighbours, PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties,
-};
+use super::neighbours::Neighbours;
+use super::object::{PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties};
 use super::properties::{hints_in_force, is_set};
+use super::remote::RemoteSide;
 use super::target::{Target, TargetMemory};
 use crate::attribute::AttributeSet;
 use crate::comm::Comm;
@@ -78,6 +79,20 @@ struct Announcement {
 }
 
 impl WindowSpec {
+    /// Refuses a shared window of ranks that share no memory.
+    fn check_neighbours(&self, neighbours: &Neighbours, comm: &Comm) -> Result<()> {
+        let all = comm.size();
+        let number = neighbours.window_ranks.len();
+        if matches!(self, WindowSpec::Shared { .. }) && number < all {
+            let detail = format!(
+                "of the {all} ranks of the communicator, this one shares memory with {number}; make a \
+                 communicator of ranks that do (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED)"
+            );
+            return Err(Error::other(c::ERR_RMA_SHARED, detail));
+        }
+        Ok(())
+    }
+
     fn flavor(&self) -> i32 {
         match self {
             WindowSpec::Create { .. } => c::WIN_FLAVOR_CREATE,
@@ -120,7 +135,19 @@ struct OwnMemory {
     words: [u64; 2],
     published: Option<PublishedBuffer>,
     attachments: Option<OwnAttachments>,
+    /// Those that this rank has allocated for its neighbours.
     locks: Option<WindowLocks>,
+}
+
+/// What all exchanges of a call share.
+struct Creation<'a> {
+    engine: &'a Engine,
+    comm: &'a Comm,
+    spec: &'a WindowSpec,
+    neighbours: Arc<Neighbours>,
+    sizes: Sizes,
+    /// The segments of a shared window lie one after the other.
+    is_contiguous: bool,
 }
 
 /// What all ranks have asked for.
@@ -149,28 +176,53 @@ impl Window {
     fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         let engine = process::engine()?;
         let design = lock_design()?;
-        let sizes = spec.sizes().and_then(|sizes| {
-            must_share_memory(engine, comm)?;
+        let neighbours = Arc::new(Neighbours::of(engine, comm));
+        let wanted = spec.sizes().and_then(|sizes| {
+            spec.check_neighbours(&neighbours, comm)?;
             Ok(sizes)
         });
-        let sizes = Sizes::agree(comm, sizes)?;
-        let neighbours = Neighbours::of(comm);
-        let own = own_memory(engine, comm, spec, &sizes, hints);
+        let creation = Creation {
+            engine,
+            comm,
+            spec,
+            neighbours: Arc::clone(&neighbours),
+            sizes: Sizes::agree(comm, wanted)?,
+            is_contiguous: matches!(spec, WindowSpec::Shared { .. })
+                && !is_set(hints, "alloc_shared_noncontig"),
+        };
+        let own = creation.own_memory();
         let announced = own.as_ref().map(OwnMemory::announcement);
         let places = agree(comm, announced.map_err(Error::clone))?;
-        let own = own?;
-        let opened = open_all(engine, comm, spec, &sizes, &places, own, hints);
-        let done = opened.as_ref().map(|_| Announcement::default());
-        agree(comm, done.map_err(Error::clone))?;
+        let opened = creation.open_all(&places, own?);
+        let needs_messages = |(targets, ..): &(Box<[Target]>, _, _)| Announcement {
+            words: [u64::from(targets.iter().any(Target::is_remote)), 0, 0],
+            ..Announcement::default()
+        };
+        let needs = agree(
+            comm,
+            opened.as_ref().map(needs_messages).map_err(Error::clone),
+        )?;
         let (targets, locks, own) = opened?;
+        let locks = Arc::new(locks);
+        let remote = match needs.iter().any(|need| need.words[0] != 0) {
+            false => None,
+            true => Some(RemoteSide::open(
+                comm,
+                creation.own_target(&own),
+                Arc::clone(&locks),
+                Arc::clone(&neighbours),
+                design,
+            )?),
+        };
+        let Sizes { bytes, units } = &creation.sizes;
         let me = comm.rank();
         let predefined = PredefinedAttributes {
             base: match &targets[me].memory {
                 TargetMemory::Mapped(region) => region.address(),
                 _ => 0,
             },
-            size: sizes.bytes[me] as isize,
-            disp_unit: sizes.units[me] as i32,
+            size: bytes[me] as isize,
+            disp_unit: units[me] as i32,
             flavor: spec.flavor(),
             model: c::WIN_UNIFIED,
         };
@@ -181,17 +233,18 @@ impl Window {
             has_locks: !is_set(&info, "no_locks"),
             info,
         };
-        let ranks = neighbours.job_ranks.len() as u32;
+        let epochs = Epochs::new(neighbours.me, neighbours.numbers());
         WINDOWS.insert_with(|handle| {
             Window(Arc::new(WindowInner {
                 handle,
                 comm: comm.clone(),
                 flags: AccessFlags::closed(targets.len()),
                 targets,
-                epochs: Mutex::new(Epochs::new(neighbours.me, ranks)),
+                epochs: Mutex::new(epochs),
                 locks,
                 design,
                 neighbours,
+                remote,
                 _published: own.published,
                 attachments: own.attachments,
                 attributes: AttributeSet::default(),
@@ -223,7 +276,13 @@ impl Window {
             }
         }
         window.0.attributes.delete_all(handle)?;
+        if let Some(remote) = &window.0.remote {
+            remote.flush(&window.remote_targets())?;
+        }
         window.meet()?;
+        if let Some(remote) = &window.0.remote {
+            remote.close()?;
+        }
         window.discard();
         window.0.comm.discard();
         Ok(())
@@ -257,7 +316,9 @@ impl Window {
                 // Not reached by loads and stores (MPI 5.0, 12.2.3).
                 None => (0, target.unit, 0),
             },
-            TargetMemory::Empty | TargetMemory::Attached(_) => (0, target.unit, 0),
+            TargetMemory::Empty | TargetMemory::Attached(_) | TargetMemory::Messages { .. } => {
+                (0, target.unit, 0)
+            }
         })
     }
 
@@ -303,25 +364,6 @@ fn lock_design() -> Result<LockDesign> {
     }
 }
 
-/// Refuses ranks that share no memory with this one.
-fn must_share_memory(engine: &Engine, comm: &Comm) -> Result<()> {
-    let mut peers = comm.group().peers();
-    match peers.find(|&peer| !engine.shares_windows_with(peer)) {
-        None => Ok(()),
-        Some(_) => Err(Error::unsupported("a window whose ranks share no memory")),
-    }
-}
-
-impl Neighbours {
-    fn of(comm: &Comm) -> Neighbours {
-        Neighbours {
-            me: comm.rank() as u32,
-            job_ranks: comm.group().peers().collect(),
-            window_ranks: (0..comm.size()).collect(),
-        }
-    }
-}
-
 impl Sizes {
     /// What all ranks have asked for, given what this one asks for.
     fn agree(comm: &Comm, own: Result<(usize, usize)>) -> Result<Sizes> {
@@ -352,62 +394,173 @@ impl Sizes {
     }
 }
 
-/// Allocates or exposes this rank's memory.
-fn own_memory(
-    engine: &Engine,
-    comm: &Comm,
-    spec: &WindowSpec,
-    sizes: &Sizes,
-    hints: &Info,
-) -> Result<OwnMemory> {
-    let me = comm.rank();
-    let locks = match me {
-        0 => Some(engine.allocate_window_locks(comm.size() as u32)?),
-        _ => None,
-    };
-    let mut own = OwnMemory {
-        region: Region::null(),
-        words: [0, 0],
-        published: None,
-        attachments: None,
-        locks,
-    };
-    match spec {
-        WindowSpec::Create { memory, .. } => {
-            let access = engine.peer_access();
-            let published = access.expose_for_long(memory.address(), sizes.bytes[me]);
-            own.words = published.words();
-            own.published = Some(published);
-            own.region = memory.clone();
+impl Creation<'_> {
+    /// Allocates or exposes this rank's memory.
+    fn own_memory(&self) -> Result<OwnMemory> {
+        let me = self.comm.rank();
+        let bytes = self.sizes.bytes[me];
+        let numbers = self.neighbours.numbers();
+        let mut own = OwnMemory {
+            region: Region::null(),
+            words: [0, 0],
+            published: None,
+            attachments: None,
+            locks: None,
+        };
+        if !self.neighbours.is_shared {
+            own.locks = Some(WindowLocks::private(numbers)?);
+        } else if self.neighbours.me == 0 {
+            own.locks = Some(self.engine.allocate_window_locks(numbers)?);
         }
-        WindowSpec::Shared { .. } if !is_set(hints, "alloc_shared_noncontig") => {
-            let (_, all) = sizes.offsets()?;
-            if me == 0 && all > 0 {
-                own.allocate(engine, all)?;
+        match self.spec {
+            WindowSpec::Create { memory, .. } => {
+                let access = self.engine.peer_access();
+                let published = access.expose_for_long(memory.address(), bytes);
+                own.words = published.words();
+                own.published = Some(published);
+                own.region = memory.clone();
+            }
+            WindowSpec::Shared { .. } if self.is_contiguous => {
+                let (_, all) = self.sizes.offsets()?;
+                if me == 0 && all > 0 {
+                    self.allocate(&mut own, all)?;
+                }
+            }
+            WindowSpec::Allocate { .. } | WindowSpec::Shared { .. } => {
+                if bytes > 0 {
+                    self.allocate(&mut own, bytes)?;
+                }
+            }
+            WindowSpec::Dynamic => {
+                let attachments = OwnAttachments::new(self.engine, self.neighbours.is_shared)?;
+                own.words = [attachments.offset(), 0];
+                own.attachments = Some(attachments);
             }
         }
-        WindowSpec::Allocate { .. } | WindowSpec::Shared { .. } => {
-            if sizes.bytes[me] > 0 {
-                own.allocate(engine, sizes.bytes[me])?;
-            }
-        }
-        WindowSpec::Dynamic => {
-            let attachments = OwnAttachments::new(engine)?;
-            own.words = [attachments.offset(), 0];
-            own.attachments = Some(attachments);
-        }
+        Ok(own)
     }
-    Ok(own)
-}
 
-impl OwnMemory {
-    fn allocate(&mut self, engine: &Engine, bytes: usize) -> Result<()> {
-        let window = engine.allocate_window(bytes)?;
-        self.words = [window.offset(), 0];
-        self.region = window.region();
+    fn allocate(&self, own: &mut OwnMemory, bytes: usize) -> Result<()> {
+        if !self.neighbours.is_shared {
+            own.region = Block::allocate(bytes)?;
+            return Ok(());
+        }
+        let window = self.engine.allocate_window(bytes)?;
+        own.words = [window.offset(), 0];
+        own.region = window.region();
         Ok(())
     }
 
+    /// Maps the memory and the locks of all neighbours.
+    fn open_all(
+        &self,
+        places: &[Announcement],
+        mut own: OwnMemory,
+    ) -> Result<(Box<[Target]>, WindowLocks, OwnMemory)> {
+        let first = self.neighbours.window_ranks[0];
+        let locks = match own.locks.take() {
+            Some(locks) => locks,
+            None => self.engine.open_window_locks(
+                self.comm.peer(first),
+                places[first].words[2],
+                self.neighbours.numbers(),
+            )?,
+        };
+        let memories: Vec<TargetMemory> = match self.is_contiguous {
+            true => self.open_segments(places[first].words[0], &own)?,
+            false => {
+                let open = |rank: usize| self.open_one(rank, places[rank].words, &own);
+                (0..self.comm.size()).map(open).collect::<Result<_>>()?
+            }
+        };
+        let targets = memories.into_iter().enumerate();
+        let targets = targets.map(|(rank, memory)| self.target(rank, memory));
+        Ok((targets.collect(), locks, own))
+    }
+
+    fn target(&self, rank: usize, memory: TargetMemory) -> Target {
+        Target {
+            memory,
+            bytes: self.sizes.bytes[rank],
+            unit: self.sizes.units[rank],
+            number: self.neighbours.number(rank),
+        }
+    }
+
+    /// This rank's part of the window.
+    fn own_target(&self, own: &OwnMemory) -> Target {
+        self.target(self.comm.rank(), own_part(own))
+    }
+
+    /// The segments of a contiguous shared window, which the first rank has allocated at `offset`.
+    fn open_segments(&self, offset: u64, own: &OwnMemory) -> Result<Vec<TargetMemory>> {
+        let (offsets, all) = self.sizes.offsets()?;
+        let whole = match (self.comm.rank(), all) {
+            (_, 0) => Region::null(),
+            (0, _) => own.region.clone(),
+            _ => {
+                let window = self.engine.open_window(self.comm.peer(0), offset, all)?;
+                window.region()
+            }
+        };
+        let segment = |&at: &usize| TargetMemory::Mapped(whole.offset(at as isize));
+        Ok(offsets.iter().map(segment).collect())
+    }
+
+    /// Opens the memory of `rank`, which has announced it by these words.
+    fn open_one(&self, rank: usize, [a, b, _]: [u64; 3], own: &OwnMemory) -> Result<TargetMemory> {
+        if rank == self.comm.rank() {
+            return Ok(own_part(own));
+        }
+        let (peer, bytes) = (self.comm.peer(rank), self.sizes.bytes[rank]);
+        let by_messages = TargetMemory::Messages {
+            is_dynamic: matches!(self.spec, WindowSpec::Dynamic),
+        };
+        let is_compared = reaches_by_messages()? && !matches!(self.spec, WindowSpec::Shared { .. });
+        if self.neighbours.number(rank).is_none() || is_compared {
+            return Ok(by_messages);
+        }
+        match self.spec {
+            WindowSpec::Dynamic => {
+                let attached = PeerAttachments::open(self.engine, peer, a)?;
+                Ok(TargetMemory::Attached(Box::new(attached)))
+            }
+            _ if bytes == 0 => Ok(TargetMemory::Empty),
+            WindowSpec::Create { .. } => {
+                // Where neither migration nor the kernel's copies work, by messages.
+                let opened = self.engine.peer_access().open(peer, [a, b], bytes);
+                Ok(match opened {
+                    None => by_messages,
+                    Some(buffer) => match buffer.region(0, bytes) {
+                        Some(region) if buffer.is_window() => TargetMemory::Mapped(region),
+                        _ => TargetMemory::Peer(buffer),
+                    },
+                })
+            }
+            WindowSpec::Allocate { .. } | WindowSpec::Shared { .. } => {
+                let window = self.engine.open_window(peer, a, bytes)?;
+                Ok(TargetMemory::Mapped(window.region()))
+            }
+        }
+    }
+}
+
+/// This rank's own memory as its operations see it.
+fn own_part(own: &OwnMemory) -> TargetMemory {
+    match &own.attachments {
+        Some(attachments) => TargetMemory::Attached(Box::new(attachments.own())),
+        None => TargetMemory::Mapped(own.region.clone()),
+    }
+}
+
+/// Whether operations go by messages although memory could be reached, for comparison.
+fn reaches_by_messages() -> Result<bool> {
+    let choice = tunables::WINDOW_ACCESS.choice();
+    let choice = choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))?;
+    Ok(choice == "messages")
+}
+
+impl OwnMemory {
     fn announcement(&self) -> Announcement {
         let locks = self.locks.as_ref().map_or(0, WindowLocks::offset);
         Announcement {
@@ -415,94 +568,6 @@ impl OwnMemory {
             words: [self.words[0], self.words[1], locks],
         }
     }
-}
-
-/// Maps the memory and the locks of all ranks.
-fn open_all(
-    engine: &Engine,
-    comm: &Comm,
-    spec: &WindowSpec,
-    sizes: &Sizes,
-    places: &[Announcement],
-    mut own: OwnMemory,
-    hints: &Info,
-) -> Result<(Box<[Target]>, WindowLocks, OwnMemory)> {
-    let me = comm.rank();
-    let first = comm.peer(0);
-    let locks = match own.locks.take() {
-        Some(locks) => locks,
-        None => engine.open_window_locks(first, places[0].words[2], comm.size() as u32)?,
-    };
-    let memories: Vec<TargetMemory> = match spec {
-        WindowSpec::Shared { .. } if !is_set(hints, "alloc_shared_noncontig") => {
-            let (offsets, all) = sizes.offsets()?;
-            let whole = match (me, all) {
-                (_, 0) => Region::null(),
-                (0, _) => own.region.clone(),
-                _ => engine.open_window(first, places[0].words[0], all)?.region(),
-            };
-            let part = |&at: &usize| TargetMemory::Mapped(whole.offset(at as isize));
-            offsets.iter().map(part).collect()
-        }
-        _ => {
-            let open = |rank: usize| match rank == me {
-                true => Ok(match &own.attachments {
-                    Some(attachments) => TargetMemory::Attached(Box::new(attachments.own())),
-                    None => TargetMemory::Mapped(own.region.clone()),
-                }),
-                false => open_one(
-                    engine,
-                    spec,
-                    comm.peer(rank),
-                    places[rank].words,
-                    sizes.bytes[rank],
-                ),
-            };
-            (0..comm.size()).map(open).collect::<Result<_>>()?
-        }
-    };
-    let targets = memories.into_iter().enumerate();
-    let targets = targets.map(|(rank, memory)| Target {
-        memory,
-        bytes: sizes.bytes[rank],
-        unit: sizes.units[rank],
-        number: rank as u32,
-    });
-    Ok((targets.collect(), locks, own))
-}
-
-/// Opens the memory of the rank `peer` of the job.
-fn open_one(
-    engine: &Engine,
-    spec: &WindowSpec,
-    peer: u32,
-    [a, b, _]: [u64; 3],
-    bytes: usize,
-) -> Result<TargetMemory> {
-    if let WindowSpec::Dynamic = spec {
-        let attached = PeerAttachments::open(engine, peer, a)?;
-        return Ok(TargetMemory::Attached(Box::new(attached)));
-    }
-    if bytes == 0 {
-        return Ok(TargetMemory::Empty);
-    }
-    if let WindowSpec::Create { .. } = spec {
-        let buffer = engine.peer_access().open(peer, [a, b], bytes);
-        let buffer = buffer.ok_or_else(|| {
-            let detail = format!(
-                "the {bytes} bytes of rank {peer} of the job cannot be reached: neither migration \
-                 nor the kernel's copies (CMA) work between the two (mica info says why); \
-                 MPI_Win_allocate works"
-            );
-            Error::other(c::ERR_OTHER, detail)
-        })?;
-        return Ok(match buffer.region(0, bytes) {
-            Some(region) if buffer.is_window() => TargetMemory::Mapped(region),
-            _ => TargetMemory::Peer(buffer),
-        });
-    }
-    let window: SharedWindow = engine.open_window(peer, a, bytes)?;
-    Ok(TargetMemory::Mapped(window.region()))
 }
 
 /// Exchanges what each rank has to announce. Fails at all ranks if one has an error: with its own

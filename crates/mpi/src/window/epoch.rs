@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use mica_node::window::{EpochCounts, LockTicket};
 
+use super::remote::GrantedLock;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -65,8 +66,12 @@ pub(super) struct ExposureEpoch {
 pub(super) enum HeldLock {
     /// `MPI_MODE_NOCHECK`: the program promises that no other rank has a conflicting one.
     Unchecked,
-    /// Held or awaited.
+    /// Held or awaited, by the locks that this node shares.
     Ticket(LockTicket),
+    /// A thread of this rank is about to ask for it by a message.
+    Asking,
+    /// Held or awaited, by a message.
+    Remote(GrantedLock),
 }
 
 impl Epochs {

@@ -11,6 +11,7 @@
 //! | `active`, `passive` | fence, post and start; lock, flush and unlock |
 //! | `transfer` | put and get |
 //! | `accumulate`, `element` | accumulate and its kin |
+//! | `remote` | the same by messages, where ranks share no memory |
 //! | `properties` | name, info, attributes, error handler, group |
 //!
 //! An operation on a target of this node is complete when its call returns: it loads and stores the
@@ -18,6 +19,12 @@
 //! is complete, and a flush only orders memory. The synchronization calls order the operations of
 //! different ranks, by the locks and counts that the window's ranks share
 //! ([`mica_node::window`]); none of them needs the target to call MPI.
+//!
+//! Operations on other targets are requests that the target carries out when it makes progress
+//! (`remote`).
+//!
+//! Locks: the engine's comes before that of the epochs, since a thread that waits polls the epochs
+//! inside the engine. So the engine is never entered while the epochs are locked.
 
 mod access;
 mod accumulate;
@@ -27,10 +34,12 @@ mod attached;
 mod create;
 mod element;
 mod epoch;
+mod neighbours;
 mod object;
 mod passive;
 mod place;
 mod properties;
+mod remote;
 mod target;
 mod transfer;
 
@@ -39,5 +48,6 @@ pub use accumulate::{
 };
 pub use create::WindowSpec;
 pub use object::{PredefinedAttributes, Window, with};
+pub use passive::FlushedSide;
 pub use target::TargetRange;
 pub use transfer::{get, put, rget, rput};

@@ -12,6 +12,8 @@ use mica_node::window::LockDesign;
 use super::access::AccessFlags;
 use super::attached::OwnAttachments;
 use super::epoch::Epochs;
+use super::neighbours::Neighbours;
+use super::remote::RemoteSide;
 use super::target::Target;
 use crate::attribute::AttributeSet;
 use crate::comm::Comm;
@@ -33,9 +35,11 @@ pub(super) struct WindowInner {
     pub targets: Box<[Target]>,
     pub flags: AccessFlags,
     pub epochs: Mutex<Epochs>,
-    pub locks: WindowLocks,
+    pub locks: Arc<WindowLocks>,
     pub design: LockDesign,
-    pub neighbours: Neighbours,
+    pub neighbours: Arc<Neighbours>,
+    /// For targets that are accessed by messages.
+    pub remote: Option<Arc<RemoteSide>>,
     /// Keeps this rank's created memory where its peers reach it.
     pub _published: Option<PublishedBuffer>,
     /// The memory attached to a dynamic window.
@@ -70,18 +74,6 @@ pub(super) struct WindowProperties {
     pub info: Info,
     /// False where the program has promised that nothing is locked (`no_locks`).
     pub has_locks: bool,
-}
-
-/// The ranks of a window that share memory with this one. The shared locks and counts name them by
-/// their number here.
-#[derive(Debug)]
-pub(super) struct Neighbours {
-    /// This rank's number.
-    pub me: u32,
-    /// Job-wide ranks, by number.
-    pub job_ranks: Vec<u32>,
-    /// Ranks in the window, by number.
-    pub window_ranks: Vec<usize>,
 }
 
 pub(super) static WINDOWS: HandleTable<Window> = HandleTable::new(HandleKind::Win);
@@ -161,6 +153,19 @@ impl Window {
             false if rank == c::PROC_NULL => Ok(None),
             false => Err(self.bad_rank("target_rank", rank)),
         }
+    }
+
+    /// What a window with targets that are accessed by messages has.
+    pub(super) fn remote(&self) -> &Arc<RemoteSide> {
+        let remote = self.0.remote.as_ref();
+        remote.expect("a window with such targets has a remote side")
+    }
+
+    /// The ranks that are accessed by messages.
+    pub(super) fn remote_targets(&self) -> Vec<usize> {
+        let targets = self.0.targets.iter().enumerate();
+        let remote = targets.filter(|(_, target)| target.is_remote());
+        remote.map(|(rank, _)| rank).collect()
     }
 
     #[cold]

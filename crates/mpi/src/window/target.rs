@@ -16,8 +16,9 @@ pub(super) struct Target {
     pub bytes: usize,
     /// Its displacement unit in bytes.
     pub unit: usize,
-    /// Its number among the [neighbours](super::object::Neighbours).
-    pub number: u32,
+    /// Its number among the [neighbours](super::neighbours::Neighbours), if it is one: locks and
+    /// counts are shared then, otherwise they go by messages.
+    pub number: Option<u32>,
 }
 
 /// How a rank's memory is accessed.
@@ -29,6 +30,11 @@ pub(super) enum TargetMemory {
     Peer(PeerBuffer),
     /// What the rank has attached, at its own addresses.
     Attached(Box<PeerAttachments>),
+    /// By messages, which the rank carries out.
+    Messages {
+        /// The window is dynamic: displacements are addresses.
+        is_dynamic: bool,
+    },
     /// It has none.
     Empty,
 }
@@ -76,12 +82,60 @@ impl Target {
         match &self.memory {
             TargetMemory::Mapped(region) => f(TargetPlace::Mapped(region, at)).map(Some),
             TargetMemory::Peer(buffer) => f(TargetPlace::Peer(buffer, at)).map(Some),
-            TargetMemory::Attached(_) | TargetMemory::Empty => Err(self.outside(range)),
+            TargetMemory::Attached(_) | TargetMemory::Messages { .. } | TargetMemory::Empty => {
+                Err(self.outside(range))
+            }
         }
     }
 
+    /// As [`reach`](Self::reach), for `bytes` bytes at an address that an origin has sent: an offset
+    /// in this rank's part of the window, or an address in a dynamic window. `None` if they are not
+    /// there.
+    pub fn reach_bytes<R>(
+        &self,
+        address: u64,
+        offset: isize,
+        bytes: usize,
+        f: impl FnOnce(TargetPlace<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
+        let first = (address as usize).wrapping_add_signed(offset);
+        match &self.memory {
+            TargetMemory::Attached(attached) => attached.with(first, bytes, f),
+            TargetMemory::Mapped(region) => {
+                let is_inside = first <= self.bytes && bytes <= self.bytes - first;
+                is_inside
+                    .then(|| f(TargetPlace::Mapped(region, first as isize)))
+                    .transpose()
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The address of a range for a request: checked here, unless the window is dynamic.
+    ///
+    /// # Errors
+    /// `MPI_ERR_DISP`, `MPI_ERR_RMA_RANGE`.
+    pub fn address(&self, range: &TargetRange) -> Result<u64> {
+        if self.is_dynamic() {
+            return Ok(range.disp as u64);
+        }
+        let (low, bytes) = range.shape.span();
+        let at = self.locate(range.disp, low, bytes);
+        at.map(|at| at as u64).ok_or_else(|| self.outside(range))
+    }
+
     fn is_dynamic(&self) -> bool {
-        matches!(self.memory, TargetMemory::Attached(_))
+        match self.memory {
+            TargetMemory::Attached(_) => true,
+            TargetMemory::Messages { is_dynamic } => is_dynamic,
+            _ => false,
+        }
+    }
+
+    /// Whether operations on it go by messages.
+    #[inline]
+    pub fn is_remote(&self) -> bool {
+        matches!(self.memory, TargetMemory::Messages { .. })
     }
 
     #[cold]

@@ -1,13 +1,16 @@
 //! Put and get (MPI 5.0, 12.3.2 and 12.3.3), and their request forms (12.3.5).
 //!
 //! One copy: from the origin's buffer to the target's memory, or back (chai-2009, 9.2). Complete on
-//! return.
+//! return, except for targets that are accessed by messages.
+
+use std::sync::Arc;
 
 use mica_channel::memory::{Shape, View};
 
 use super::admission::NeededEpoch;
 use super::object::{self, Window};
 use super::place::{TargetPlace, runs};
+use super::remote::RemoteOperation;
 use super::target::{Target, TargetMemory, TargetRange};
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -30,7 +33,8 @@ enum Direction {
 #[inline]
 pub fn put(win: u32, origin: &View, to: &TargetRange) -> Result<()> {
     object::with(win, |window| {
-        window.transfer(Direction::Put, origin, to, NeededEpoch::Any)
+        window.transfer(Direction::Put, origin, to, NeededEpoch::Any)?;
+        Ok(())
     })
 }
 
@@ -41,30 +45,39 @@ pub fn put(win: u32, origin: &View, to: &TargetRange) -> Result<()> {
 #[inline]
 pub fn get(win: u32, origin: &View, from: &TargetRange) -> Result<()> {
     object::with(win, |window| {
-        window.transfer(Direction::Get, origin, from, NeededEpoch::Any)
+        window.transfer(Direction::Get, origin, from, NeededEpoch::Any)?;
+        Ok(())
     })
 }
 
-/// `MPI_Rput`: the handle of a request, which is complete.
+/// `MPI_Rput`: the handle of a request, which is complete: the origin's buffer may be reused.
 ///
 /// # Errors
 /// As [`put`]; `MPI_ERR_RMA_SYNC` also in an active target epoch.
 pub fn rput(win: u32, origin: &View, to: &TargetRange) -> Result<u32> {
-    object::with(win, |window| {
+    let operation = object::with(win, |window| {
         window.transfer(Direction::Put, origin, to, NeededEpoch::Passive)
     })?;
-    Request::SENT.register()
+    request_of(operation)
 }
 
-/// `MPI_Rget`: the handle of a request, which is complete.
+/// `MPI_Rget`: the handle of a request.
 ///
 /// # Errors
 /// As [`rput`].
 pub fn rget(win: u32, origin: &View, from: &TargetRange) -> Result<u32> {
-    object::with(win, |window| {
+    let operation = object::with(win, |window| {
         window.transfer(Direction::Get, origin, from, NeededEpoch::Passive)
     })?;
-    Request::SENT.register()
+    request_of(operation)
+}
+
+/// The handle of a request for an operation under way; `None`: it is complete.
+pub(super) fn request_of(operation: Option<Arc<RemoteOperation>>) -> Result<u32> {
+    match operation {
+        None => Request::SENT.register(),
+        Some(operation) => Request::custom(None, operation).register(),
+    }
 }
 
 impl Window {
@@ -75,9 +88,9 @@ impl Window {
         origin: &View,
         range: &TargetRange,
         needed: NeededEpoch,
-    ) -> Result<()> {
+    ) -> Result<Option<Arc<RemoteOperation>>> {
         let Some(rank) = self.target(range.rank)? else {
-            return Ok(());
+            return Ok(None);
         };
         self.admit(rank, needed)?;
         let target = &self.0.targets[rank];
@@ -93,9 +106,32 @@ impl Window {
                 Direction::Put => here.at(0).copy_to(there, bytes),
                 Direction::Get => there.copy_to(here.at(0), bytes),
             }
-            return Ok(());
+            return Ok(None);
         }
-        transfer_slowly(direction, target, origin, range)
+        if target.is_remote() {
+            return self.transfer_by_messages(direction, rank, origin, range);
+        }
+        transfer_slowly(direction, target, origin, range)?;
+        Ok(None)
+    }
+
+    #[inline(never)]
+    fn transfer_by_messages(
+        &self,
+        direction: Direction,
+        rank: usize,
+        origin: &View,
+        range: &TargetRange,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
+        let address = self.0.targets[rank].address(range)?;
+        let remote = self.remote();
+        match direction {
+            Direction::Put => {
+                remote.put(rank, address, &range.shape, origin)?;
+                Ok(None)
+            }
+            Direction::Get => remote.get(rank, address, &range.shape, origin).map(Some),
+        }
     }
 }
 
