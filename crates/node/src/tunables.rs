@@ -117,9 +117,9 @@ tunables! {
     TUNING: "tuning", "MICA_TUNING", "auto", TunableKind::Path(&["auto", "off"]),
         "The costs that paths are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
     WINDOW_ACCESS: "window_access", "MICA_WINDOW_ACCESS", "auto", TunableKind::Choice(&["auto", "messages"]), Alike,
-        "How one-sided operations reach targets of this node: by loads and stores where they can (auto), or by messages that the target carries out when it makes progress.";
+        "How one-sided operations reach targets of this node: by loads and stores where they can (auto), or by messages that the target carries out when it makes progress; the same for all ranks.";
     WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs", TunableKind::Choice(&["mcs", "test_and_set"]), Alike,
-        "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), or by attempts with pauses that double (test_and_set).";
+        "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), or by attempts with pauses that double (test_and_set); the same for all ranks.";
     SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),
         "auto: a receiver that lags behind notifies its senders, who then do not wait for it with medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,
