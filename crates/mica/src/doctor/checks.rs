@@ -2,7 +2,7 @@
 
 use mica_node::topology::readable_bytes;
 
-use super::facts::{DoctorFacts, Limit};
+use super::facts::{DoctorFacts, ProcessLimit};
 use super::{Finding, Weight};
 
 /// A check: its name, and a function that collects findings. If there are none, the report prints
@@ -464,7 +464,7 @@ const CHECKS: &[Check] = &[
 ];
 
 /// The soft limit, if it is below `least`.
-fn tight(limit: &Limit, least: u64) -> Option<u64> {
+fn tight(limit: &ProcessLimit, least: u64) -> Option<u64> {
     limit.0.filter(|&limit| limit < least)
 }
 

@@ -16,7 +16,7 @@ use mica_policy::collective::{
     CollectiveCosts, ForcedAlgorithms, GroupSetting, Reachability, choose,
 };
 use mica_policy::costs::level_name;
-use mica_policy::tuning::{self, Source};
+use mica_policy::tuning::{self, TuningSource};
 
 use super::{prefix, time};
 
@@ -137,7 +137,7 @@ fn render(
     question: &CollectiveCall,
     costs: CollectiveCosts,
     forced: &ForcedAlgorithms,
-    source: &Source,
+    source: &TuningSource,
 ) -> String {
     let decision = choose(&costs, question, forced);
     let CollectiveCall {
@@ -292,7 +292,7 @@ mod tests {
             question,
             CollectiveCosts::default(),
             &forced,
-            &Source::Shipped,
+            &TuningSource::Shipped,
         )
     }
 

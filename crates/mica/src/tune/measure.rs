@@ -18,10 +18,10 @@ pub(super) const NOISY: f64 = 0.25;
 pub(super) struct SeriesOutcome {
     pub level: Level,
     pub path: MessagePath,
-    pub result: Result<Measured, String>,
+    pub result: Result<MeasuredCost, String>,
 }
 
-pub(super) struct Measured {
+pub(super) struct MeasuredCost {
     pub cost: PathCost,
     /// See [`Fit::error`].
     pub error: f64,
@@ -115,7 +115,7 @@ pub(super) fn measure_one(
     series: &SampleSeries,
     costs: &PathCosts,
     mut run: impl FnMut(&Sample) -> Result<Point, RunError>,
-) -> Result<Measured, String> {
+) -> Result<MeasuredCost, String> {
     let mut points = Vec::new();
     for sample in &series.samples {
         match run(sample) {
@@ -130,7 +130,7 @@ pub(super) fn measure_one(
     let before = costs.of(level, series.path);
     let least = least_start(level, series.path, costs);
     let (cost, error) = cost(series.path, &points, before, least)?;
-    Ok(Measured {
+    Ok(MeasuredCost {
         cost,
         error,
         noisy: (noisy, points.len()),

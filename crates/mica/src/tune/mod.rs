@@ -83,7 +83,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     // If the file in force cannot be used, it is about to be replaced; the library would have used
     // the shipped figures.
     let (before, source) = tuning::collective_in_force(prefix.as_deref())
-        .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::Source::Shipped));
+        .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::TuningSource::Shipped));
     let pace = match options.quick {
         true => Pace::Quick,
         false => Pace::Thorough,

@@ -4,7 +4,7 @@ use comfy_table::{Table, presets};
 use mica_policy::costs::level_name;
 use mica_policy::{MessagePaths, PathCost, PathCosts, Situation, Thresholds};
 
-use super::measure::{Measured, NOISY, SeriesOutcome};
+use super::measure::{MeasuredCost, NOISY, SeriesOutcome};
 use crate::explain::{threshold_rows, time};
 
 /// A fit with a larger error than this gets a remark.
@@ -26,7 +26,7 @@ pub(super) fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
         let old = before.of(*level, *path);
         let name = format!(" {}", level_name(*level));
         match result {
-            Ok(Measured { cost, error, .. }) => table.add_row([
+            Ok(MeasuredCost { cost, error, .. }) => table.add_row([
                 name,
                 path.name().to_owned(),
                 time(cost.start_ns),
@@ -111,7 +111,7 @@ pub(super) fn warnings(outcomes: &[SeriesOutcome]) -> Vec<String> {
             100.0 * NOISY
         ));
     }
-    for (SeriesOutcome { level, path, .. }, Measured { error, .. }) in measured() {
+    for (SeriesOutcome { level, path, .. }, MeasuredCost { error, .. }) in measured() {
         if *error > POOR {
             warnings.push(format!(
                 "{}, {}: the fit is off by {:.0} % at one size.",

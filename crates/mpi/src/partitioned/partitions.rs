@@ -76,18 +76,18 @@ impl Partitions {
 
 /// What the sender announces to the receiver of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Announcement {
+pub(super) struct ChannelAnnouncement {
     pub context: u64,
     pub partitions: u64,
     /// Bytes of a partition.
     pub each: u64,
 }
 
-impl Announcement {
+impl ChannelAnnouncement {
     pub const BYTES: usize = 24;
 
-    pub fn to_bytes(self) -> [u8; Announcement::BYTES] {
-        let mut bytes = [0; Announcement::BYTES];
+    pub fn to_bytes(self) -> [u8; ChannelAnnouncement::BYTES] {
+        let mut bytes = [0; ChannelAnnouncement::BYTES];
         let (words, _) = bytes.as_chunks_mut::<8>();
         words[0] = self.context.to_ne_bytes();
         words[1] = self.partitions.to_ne_bytes();
@@ -95,10 +95,10 @@ impl Announcement {
         bytes
     }
 
-    pub fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
+    pub fn from_bytes(bytes: &[u8; ChannelAnnouncement::BYTES]) -> ChannelAnnouncement {
         let (words, _) = bytes.as_chunks::<8>();
         let [context, partitions, each] = [0, 1, 2].map(|i| u64::from_ne_bytes(words[i]));
-        Announcement {
+        ChannelAnnouncement {
             context,
             partitions,
             each,
@@ -117,13 +117,13 @@ mod tests {
 
     #[test]
     fn announcements_travel_as_bytes() {
-        let announcement = Announcement {
+        let announcement = ChannelAnnouncement {
             context: u64::MAX - 1,
             partitions: 7,
             each: 1 << 40,
         };
         assert_eq!(
-            Announcement::from_bytes(&announcement.to_bytes()),
+            ChannelAnnouncement::from_bytes(&announcement.to_bytes()),
             announcement
         );
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::memory::{Block, Region, Shape, View};
 use mica_protocol::{EngineState, Fault, MatchPattern, Pending, Reaction, RecvId, WaitKind};
 
-use super::partitions::{Announcement, Partitions, announcement_tag};
+use super::partitions::{ChannelAnnouncement, Partitions, announcement_tag};
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -31,18 +31,18 @@ struct Receiver {
 enum ChannelLink {
     /// The announcement is still to come.
     Awaited(RecvId, Region),
-    Open(Announcement),
+    Open(ChannelAnnouncement),
 }
 
 impl Receiver {
     /// The announcement, if it has come.
-    fn announcement(&self, state: &mut EngineState) -> Option<Announcement> {
+    fn announcement(&self, state: &mut EngineState) -> Option<ChannelAnnouncement> {
         let mut link = lock(&self.link);
         if let ChannelLink::Awaited(id, region) = &*link {
             state.take_received(*id)?;
-            let mut bytes = [0; Announcement::BYTES];
+            let mut bytes = [0; ChannelAnnouncement::BYTES];
             region.read_bytes(&mut bytes);
-            *link = ChannelLink::Open(Announcement::from_bytes(&bytes));
+            *link = ChannelLink::Open(ChannelAnnouncement::from_bytes(&bytes));
         }
         match &*link {
             ChannelLink::Open(announcement) => Some(*announcement),
@@ -54,7 +54,7 @@ impl Receiver {
     fn post(
         &self,
         state: &mut EngineState,
-        sender: &Announcement,
+        sender: &ChannelAnnouncement,
         partition: usize,
     ) -> std::result::Result<PostedPartition, Fault> {
         let bytes = sender.each as usize;
@@ -88,7 +88,7 @@ struct ReceiveRound {
 #[derive(Debug, Default)]
 struct Arrivals {
     /// Known once the receives are posted.
-    sender: Option<Announcement>,
+    sender: Option<ChannelAnnouncement>,
     pending: Vec<PostedPartition>,
     /// By the sender's partition.
     arrived: Vec<bool>,
@@ -236,7 +236,7 @@ pub fn precv_init(
     let buffer = Partitions::new(region, partitions, count, datatype)?;
     let link = match peer {
         Some(peer) => await_announcement(comm, peer, tag)?,
-        None => ChannelLink::Open(Announcement {
+        None => ChannelLink::Open(ChannelAnnouncement {
             context: 0,
             partitions: 0,
             each: 0,
@@ -265,9 +265,9 @@ pub fn precv_init(
 }
 
 fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<ChannelLink> {
-    let region = Block::allocate(Announcement::BYTES)?;
+    let region = Block::allocate(ChannelAnnouncement::BYTES)?;
     let view = region.clone().view(Shape::Contiguous {
-        bytes: Announcement::BYTES,
+        bytes: ChannelAnnouncement::BYTES,
     });
     let pattern = MatchPattern {
         context: comm.context() | 1,
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     fn arrivals(arrived: &[bool]) -> Arrivals {
-        let sender = Announcement {
+        let sender = ChannelAnnouncement {
             context: 0,
             partitions: arrived.len() as u64,
             each: 0,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::memory::{Block, Region, Shape};
 use mica_protocol::{EngineState, SendId};
 
-use super::partitions::{Announcement, Partitions, announcement_tag};
+use super::partitions::{ChannelAnnouncement, Partitions, announcement_tag};
 use crate::comm::{self, Comm};
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -110,7 +110,7 @@ pub fn psend_init(
     let mut context = 0;
     if let Some(peer) = peer {
         context = comm::fresh_context()?;
-        let announcement = Announcement {
+        let announcement = ChannelAnnouncement {
             context,
             partitions: buffer.number as u64,
             each: buffer.each as u64,
@@ -137,11 +137,11 @@ pub fn psend_init(
     }))
 }
 
-fn announce(comm: &Comm, peer: u32, tag: i32, announcement: Announcement) -> Result<()> {
-    let region = Block::allocate(Announcement::BYTES)?;
+fn announce(comm: &Comm, peer: u32, tag: i32, announcement: ChannelAnnouncement) -> Result<()> {
+    let region = Block::allocate(ChannelAnnouncement::BYTES)?;
     region.write_bytes(&announcement.to_bytes());
     let view = region.view(Shape::Contiguous {
-        bytes: Announcement::BYTES,
+        bytes: ChannelAnnouncement::BYTES,
     });
     let (context, tag) = (comm.context() | 1, announcement_tag(tag));
     process::engine()?.enter(|state| {
