@@ -253,8 +253,8 @@ mod tests {
         let here = WindowLocks::allocate(&mine, 0, 3).expect("memory");
         let there = WindowLocks::open(&theirs, 0, here.offset(), 3).expect("maps");
         for design in [LockDesign::Mcs, LockDesign::TestAndSet] {
-            let held = here.lock(design, 2).begin(0, LockMode::Exclusive, |_| ());
-            let mut waits = there.lock(design, 2).begin(1, LockMode::Exclusive, |_| ());
+            let held = here.lock(design, 2).begin(0, LockMode::Exclusive);
+            let mut waits = there.lock(design, 2).begin(1, LockMode::Exclusive);
             assert!(!there.lock(design, 2).poll(&mut waits));
             let holders: Vec<_> = there.lock(design, 2).holders().collect();
             assert_eq!(holders, [(0, LockMode::Exclusive)]);

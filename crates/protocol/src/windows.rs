@@ -13,7 +13,13 @@ use mica_node::segment::SegmentError;
 impl Engine {
     /// Whether windows of this rank and of `rank` can lie in memory that both share.
     pub fn shares_windows_with(&self, rank: u32) -> bool {
-        !self.is_loopback && self.segment.has_slots() && self.segment.is_member(rank)
+        self.segment.has_slots() && self.segment.is_member(rank)
+    }
+
+    /// Whether messages between ranks of this node go over the network, as if they shared no
+    /// memory.
+    pub fn is_loopback(&self) -> bool {
+        self.is_loopback
     }
 
     /// Allocates window memory of this rank. See [`SharedWindow::allocate`].

@@ -289,6 +289,12 @@ impl PeerAccess {
         Some(reached)
     }
 
+    /// Whether any memory of `peer` can be opened, wherever it lies, as long as `peer` exposes it.
+    pub fn reaches_all_of(&self, peer: u32) -> bool {
+        let is_here = self.shared.segment.is_member(peer);
+        is_here && (self.shared.xpmem.is_ok() || self.cma_works(peer))
+    }
+
     fn publish(&self, address: usize, len: usize, exposed: Option<Exposed>) -> PublishedBuffer {
         let words = exposed.as_ref().map_or([0, 0], |exposed| {
             let words = to_words(&exposed.exposure, address);

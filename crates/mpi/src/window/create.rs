@@ -83,14 +83,28 @@ impl WindowSpec {
     fn check_neighbours(&self, neighbours: &Neighbours, comm: &Comm) -> Result<()> {
         let all = comm.size();
         let number = neighbours.window_ranks.len();
-        if matches!(self, WindowSpec::Shared { .. }) && number < all {
+        if self.is_shared() && number < all {
+            let what_to_do = match neighbours.is_shared {
+                true => {
+                    "make a communicator of ranks that do (MPI_Comm_split_type with \
+                         MPI_COMM_TYPE_SHARED)"
+                }
+                false => {
+                    "raise the limit of the size of files (ulimit -f) that was in force when \
+                          the job started"
+                }
+            };
             let detail = format!(
-                "of the {all} ranks of the communicator, this one shares memory with {number}; make a \
-                 communicator of ranks that do (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED)"
+                "of the {all} ranks of the communicator, this one shares memory with {number}; \
+                 {what_to_do}"
             );
             return Err(Error::other(c::ERR_RMA_SHARED, detail));
         }
         Ok(())
+    }
+
+    fn is_shared(&self) -> bool {
+        matches!(self, WindowSpec::Shared { .. })
     }
 
     fn flavor(&self) -> i32 {
@@ -176,7 +190,7 @@ impl Window {
     fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         let engine = process::engine()?;
         let design = lock_design()?;
-        let neighbours = Arc::new(Neighbours::of(engine, comm));
+        let neighbours = Arc::new(Neighbours::of(engine, comm, spec.is_shared()));
         let wanted = spec.sizes().and_then(|sizes| {
             spec.check_neighbours(&neighbours, comm)?;
             Ok(sizes)
@@ -187,8 +201,7 @@ impl Window {
             spec,
             neighbours: Arc::clone(&neighbours),
             sizes: Sizes::agree(comm, wanted)?,
-            is_contiguous: matches!(spec, WindowSpec::Shared { .. })
-                && !is_set(hints, "alloc_shared_noncontig"),
+            is_contiguous: spec.is_shared() && !is_set(hints, "alloc_shared_noncontig"),
         };
         let own = creation.own_memory();
         let announced = own.as_ref().map(OwnMemory::announcement);
@@ -516,11 +529,15 @@ impl Creation<'_> {
         let by_messages = TargetMemory::Messages {
             is_dynamic: matches!(self.spec, WindowSpec::Dynamic),
         };
-        let is_compared = reaches_by_messages()? && !matches!(self.spec, WindowSpec::Shared { .. });
+        let is_compared = reaches_by_messages()? && !self.spec.is_shared();
         if self.neighbours.number(rank).is_none() || is_compared {
             return Ok(by_messages);
         }
         match self.spec {
+            // It may attach memory that only the kernel reaches.
+            WindowSpec::Dynamic if !self.engine.peer_access().reaches_all_of(peer) => {
+                Ok(by_messages)
+            }
             WindowSpec::Dynamic => {
                 let attached = PeerAttachments::open(self.engine, peer, a)?;
                 Ok(TargetMemory::Attached(Box::new(attached)))

@@ -5,8 +5,8 @@ use mica_protocol::Engine;
 use crate::comm::Comm;
 
 /// The ranks of a window that share memory with this one, this one included. The shared locks and
-/// counts name them by their number here, in the order of ranks. One more number, the
-/// [proxy](Self::proxy), stands at each target for the origins that share none.
+/// counts name them by their number here, in the order of ranks. Two more numbers, the
+/// [proxies](Self::proxies), stand at each target for the origins that share none.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     /// This rank's number.
@@ -20,12 +20,13 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of a window on `comm`.
-    pub fn of(engine: &Engine, comm: &Comm) -> Neighbours {
+    /// Those of a window on `comm`. `must_share`: the program loads and stores their memory.
+    pub fn of(engine: &Engine, comm: &Comm, must_share: bool) -> Neighbours {
         let me = comm.rank();
         let is_shared = engine.shares_windows_with(comm.peer(me));
+        let may_share = is_shared && (must_share || !engine.is_loopback());
         let shares =
-            |&rank: &usize| rank == me || is_shared && engine.shares_windows_with(comm.peer(rank));
+            |&rank: &usize| rank == me || may_share && engine.shares_windows_with(comm.peer(rank));
         let window_ranks: Vec<usize> = (0..comm.size()).filter(shares).collect();
         let number = window_ranks.binary_search(&me);
         Neighbours {
@@ -38,12 +39,14 @@ impl Neighbours {
 
     /// How many numbers the shared locks and counts have.
     pub fn numbers(&self) -> u32 {
-        self.job_ranks.len() as u32 + 1
+        self.job_ranks.len() as u32 + 2
     }
 
-    /// The number that stands at a target for the origins that share no memory with it.
-    pub fn proxy(&self) -> u32 {
-        self.job_ranks.len() as u32
+    /// The numbers that stand at a target for the origins that share no memory with it, when they
+    /// take its lock shared and exclusive.
+    pub fn proxies(&self) -> [u32; 2] {
+        let first = self.job_ranks.len() as u32;
+        [first, first + 1]
     }
 
     /// The number of a rank of the window, if it is a neighbour.
@@ -55,12 +58,8 @@ impl Neighbours {
     /// Wakes the rank with this number, of those that wait for the lock of the target with number
     /// `target`.
     pub fn wake(&self, engine: &Engine, number: u32, target: u32) {
-        // The proxy is the target itself.
-        let number = if number == self.proxy() {
-            target
-        } else {
-            number
-        };
-        engine.wake(self.job_ranks[number as usize]);
+        // A proxy is the target itself.
+        let rank = self.job_ranks.get(number as usize);
+        engine.wake(*rank.unwrap_or(&self.job_ranks[target as usize]));
     }
 }

@@ -265,14 +265,12 @@ pub(super) fn join<'a>(
     target: usize,
     mode: Option<LockMode>,
 ) -> Result<()> {
-    let engine = process::engine()?;
     let held = match (mode, window.0.targets[target].number) {
         (None, _) => HeldLock::Unchecked,
         (Some(mode), Some(number)) => {
             let neighbours = &window.0.neighbours;
             let lock = window.window_lock(number);
-            let wake = |next| neighbours.wake(engine, next, number);
-            HeldLock::Ticket(lock.begin(neighbours.me, mode, wake))
+            HeldLock::Ticket(lock.begin(neighbours.me, mode))
         }
         (Some(mode), None) => {
             epochs.locks.insert(target, HeldLock::Asking);

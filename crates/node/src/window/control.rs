@@ -156,7 +156,7 @@ mod tests {
                 let waiting = lock.waiters().count() + lock.holders().count();
                 assert_eq!(waiting, 0, "{target} of {ranks}");
                 for origin in 0..ranks {
-                    let mut ticket = lock.begin(origin, LockMode::Shared, |_| ());
+                    let mut ticket = lock.begin(origin, LockMode::Shared);
                     assert!(lock.poll(&mut ticket), "{origin} at {target} of {ranks}");
                 }
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mica_channel::memory::{Block, Region, Shape, copy_bytes};
-use mica_node::window::{LockMode, LockTicket, WindowLock};
+use mica_node::window::{LockMode, WindowLock};
 use mica_protocol::{EngineState, MatchPattern, Reaction};
 
 use super::lock_queue::LockRequest;
@@ -91,7 +91,7 @@ impl RemoteSide {
                 self.lock_for(state, origin, request, LockMode::Exclusive)
             }
             RequestKind::Unlock => {
-                self.unlock_for(state)?;
+                self.unlock_for(state, origin)?;
                 self.acknowledge(state, origin, request.answer)
             }
             RequestKind::Flush => self.acknowledge(state, origin, request.answer),
@@ -259,66 +259,31 @@ impl RemoteSide {
         mode: LockMode,
     ) -> Result<()> {
         if let Some(answer) = request.answer {
-            let waiting = LockRequest {
+            lock(&self.server).locks.ask(LockRequest {
                 origin,
                 mode,
                 answer,
-            };
-            lock(&self.server).locks.waiting.push_back(waiting);
+            });
         }
         self.advance_locks(state)
     }
 
-    fn unlock_for(&self, state: &mut EngineState) -> Result<()> {
-        let mut server = lock(&self.server);
-        let locks = &mut server.locks;
-        locks.holders = locks.holders.saturating_sub(1);
-        if locks.holders == 0
-            && let Some(ticket) = locks.ticket.take()
-        {
-            self.own_lock().release(ticket, |number| self.wake(number));
-        }
-        drop(server);
+    fn unlock_for(&self, state: &mut EngineState, origin: usize) -> Result<()> {
+        let wake = |number| self.wake(number);
+        let own_lock = self.own_lock();
+        lock(&self.server).locks.unlock(own_lock, origin, wake);
         self.advance_locks(state)
     }
 
     /// Takes the lock for those who wait for it, as far as it can be had.
     fn advance_locks(&self, state: &mut EngineState) -> Result<()> {
-        let own_lock = self.own_lock();
-        let mut granted = Vec::new();
-        {
+        let granted = {
             let mut server = lock(&self.server);
-            let locks = &mut server.locks;
-            while let Some(&first) = locks.waiting.front() {
-                let mode = locks.ticket.as_ref().map(LockTicket::mode);
-                let may_join = match (mode, locks.holders) {
-                    (None, _) => {
-                        let proxy = self.neighbours.proxy();
-                        let ticket = own_lock.begin(proxy, first.mode, |n| self.wake(n));
-                        locks.ticket = Some(ticket);
-                        false
-                    }
-                    (Some(_), 0) => false,
-                    // Beside those that hold it, unless ranks of this node wait.
-                    (Some(mode), _) => {
-                        mode == LockMode::Shared
-                            && first.mode == LockMode::Shared
-                            && own_lock.waiters().next().is_none()
-                    }
-                };
-                let is_held = may_join
-                    || locks.holders == 0
-                        && locks.ticket.as_mut().is_some_and(|t| own_lock.poll(t));
-                if !is_held {
-                    break;
-                }
-                locks.holders += 1;
-                locks.waiting.pop_front();
-                granted.push(first);
-            }
-            let waits = !locks.waiting.is_empty();
-            locks.poll(state, waits);
-        }
+            let proxies = self.neighbours.proxies();
+            let granted = server.locks.advance(self.own_lock(), proxies);
+            server.locks.poll_if_awaited(state);
+            granted
+        };
         for request in granted {
             let (message, bytes) = answer(c::SUCCESS, 0)?;
             let tag = Some(request.answer);
