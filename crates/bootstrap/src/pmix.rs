@@ -89,7 +89,8 @@ fn claim() -> Result<HandoverListener, BootstrapError> {
         io::ErrorKind::AddrInUse => BootstrapError::BadEnvironment {
             variable: "PMIX_RANK",
             value: rank,
-            reason: "another process is this rank already; was this program started from inside an MPI program?",
+            reason: "another process is this rank already; was this program started from inside \
+                an MPI program?",
         },
         _ => BootstrapError::System {
             call: "bind",

@@ -1,5 +1,6 @@
 //! The whole state of a rank's engine, behind its lock.
 
+use crate::added_segments::AddedSegments;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
 use crate::fault::Fault;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 pub struct EngineState {
     pub(crate) me: u32,
     pub(crate) channels: Channels,
+    pub(crate) added: AddedSegments,
     pub(crate) direct: Direct,
     pub(crate) cooperative_copies: CooperativeCopies,
     pub(crate) selection: Selection,
@@ -257,6 +259,7 @@ impl EngineState {
         EngineState {
             me,
             channels,
+            added: AddedSegments::default(),
             direct,
             cooperative_copies,
             selection,

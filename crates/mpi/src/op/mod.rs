@@ -19,7 +19,7 @@ use crate::handle::{HandleKind, HandleTable};
 
 /// A user's operator: addresses of the input and the inout vector, number of elements, datatype
 /// handle.
-pub type Function = dyn Fn(usize, usize, i64, u32) + Send + Sync;
+pub type OperatorFunction = dyn Fn(usize, usize, i64, u32) + Send + Sync;
 
 /// A reduction operator. Cloning shares it; an operation that uses it keeps it alive when its
 /// handle is freed.
@@ -54,7 +54,7 @@ pub enum PredefinedOp {
 
 struct UserOp {
     commutative: bool,
-    function: Arc<Function>,
+    function: Arc<OperatorFunction>,
 }
 
 static OPS: HandleTable<Op> = HandleTable::new(HandleKind::Op);
@@ -129,7 +129,7 @@ impl From<PredefinedOp> for Op {
 
 impl Op {
     /// An operator of the user's, without a handle.
-    pub fn user(commutative: bool, function: Arc<Function>) -> Op {
+    pub fn user(commutative: bool, function: Arc<OperatorFunction>) -> Op {
         Op(OpForm::User(Arc::new(UserOp {
             commutative,
             function,

@@ -3,8 +3,8 @@
 //!
 //! The board comes first, then for each target its locks: the words of its window lock, its
 //! accumulate lock, and the lines of all origins, in whole pairs of cache lines. All ranks compute
-//! the same offsets from the number of ranks. The bytes grow with the square of that number (4.6 MiB
-//! for 256 ranks); a line that no origin uses is never touched.
+//! the same offsets from the number of ranks. The bytes grow with the square of that number (4.6
+//! MiB for 256 ranks); a line that no origin uses is never touched.
 
 use super::accumulate_gate::AccumulateGate;
 use super::accumulate_lock::AccumulateLock;

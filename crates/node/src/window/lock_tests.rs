@@ -17,7 +17,7 @@ struct Shared {
     /// Sum of two numbers that an exclusive origin changes one after the other.
     first: AtomicU64,
     second: AtomicU64,
-    /// Set by who finds the two unequal, or somebody else inside.
+    /// Set by a rank that finds the two unequal, or another rank inside.
     is_broken: AtomicU32,
     inside: AtomicU32,
 }

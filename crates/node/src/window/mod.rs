@@ -9,9 +9,9 @@
 //! | [`AccumulateGate`] | accumulates on one target, for microseconds | accumulate and its kin |
 //!
 //! All of it lies in memory that the caller provides and that the ranks of the node share
-//! ([`WindowMemory`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and a board on which
-//! nothing has been posted. Ranks are named by their number in the node, from 0; shared words hold
-//! the number plus 1, so that 0 is "none".
+//! ([`WindowMemory`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and
+//! a board on which nothing has been posted. Ranks are named by their number in the node, from 0;
+//! shared words hold the number plus 1, so that 0 is "none".
 //!
 //! The two that a rank may wait for at length never sleep by themselves: the caller's wait loop
 //! polls them between its other work, and parks where it parks for messages. Who makes a rank's

@@ -140,7 +140,7 @@ mod tests {
         let (target, origins) = (TargetLine::new(), [(); 3].map(|()| OriginLine::new()));
         let lock = WindowLock::new(LockDesign::Mcs, &target, &origins);
         let mut locks = RemoteLocks::default();
-        let mut origins_of = |locks: &mut RemoteLocks| -> Vec<usize> {
+        let origins_of = |locks: &mut RemoteLocks| -> Vec<usize> {
             let granted = locks.advance(lock, PROXIES);
             granted.iter().map(|request| request.origin).collect()
         };

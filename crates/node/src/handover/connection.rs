@@ -1,36 +1,13 @@
-//! How processes of one node find each other before they share a segment: abstract Unix sockets,
-//! over which a descriptor is handed over (SCM_RIGHTS) between processes of the same user
-//! (SO_PEERCRED).
-//!
-//! An abstract name is in no file system: nothing is left behind, and it ends with the last
-//! descriptor. Any process that knows it may connect, so the name contains a [`nonce`] that only
-//! the job's processes learn, and both sides check the other's credentials with the kernel. The
-//! sockets keep message boundaries (SOCK_SEQPACKET). Every call has a deadline.
+//! Connections between processes of one node, over which messages and descriptors go.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use super::wait::{check, wait};
+
 /// Maximum of descriptors in one message.
 const DESCRIPTORS: usize = 4;
-
-/// 16 random bytes from the kernel.
-///
-/// # Errors
-/// When the kernel has none.
-pub fn nonce() -> io::Result<[u8; 16]> {
-    let mut bytes = [0; 16];
-    // SAFETY: `bytes` is valid for writes of its length; requests up to 256 bytes are not cut short
-    // once the pool is ready.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got == bytes.len() as isize {
-        Ok(bytes)
-    } else if got < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Err(io::ErrorKind::UnexpectedEof.into())
-    }
-}
 
 /// The credentials of the peer of a socket, as the kernel recorded them when they connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,27 +18,6 @@ pub struct Credentials {
     pub uid: u32,
     /// Effective group.
     pub gid: u32,
-}
-
-/// Effective user of this process.
-pub fn own_uid() -> u32 {
-    // SAFETY: never fails and touches no memory.
-    unsafe { libc::geteuid() }
-}
-
-/// Identifies the file or socket behind a descriptor among all of this machine; `None` if the
-/// descriptor is closed.
-pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
-    identity_of(fd.as_raw_fd())
-}
-
-/// [`identity`] of the descriptor with this number.
-pub(crate) fn identity_of(number: i32) -> Option<String> {
-    // SAFETY: all-zero bytes are a valid stat.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
-    let open = unsafe { libc::fstat(number, &mut stat) } == 0;
-    open.then(|| format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
 /// A socket that waits for connections under an abstract name.
@@ -118,7 +74,7 @@ impl HandoverListener {
         }
     }
 
-    /// The descriptor, for waiting for connections ([`wait_readable`]).
+    /// The descriptor, for waiting for connections ([`wait_readable`](super::wait_readable)).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -308,147 +264,9 @@ impl HandoverConnection {
         Ok(Some((bytes, descriptors.pop())))
     }
 
-    /// The descriptor, for waiting for messages ([`wait_readable`]).
+    /// The descriptor, for waiting for messages ([`wait_readable`](super::wait_readable)).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-/// Waits until at least one of `fds` can be read (or is closed), or until the deadline. Returns
-/// which can be read.
-///
-/// # Errors
-/// `TimedOut` at the deadline.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Instant) -> io::Result<Vec<bool>> {
-    wait_any(fds, libc::POLLIN, deadline)
-}
-
-fn wait(fd: BorrowedFd<'_>, events: i16, deadline: Instant) -> io::Result<()> {
-    wait_any(&[fd], events, deadline).map(drop)
-}
-
-fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<libc::pollfd> = fds
-        .iter()
-        .map(|fd| libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events,
-            revents: 0,
-        })
-        .collect();
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let ms = left.as_millis().min(i32::MAX as u128 - 1) as i32 + i32::from(!left.is_zero());
-        // SAFETY: `polled` is valid for reads and writes of its length.
-        let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, ms) };
-        if ready > 0 {
-            return Ok(polled.iter().map(|p| p.revents != 0).collect());
-        }
-        if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return Err(io::Error::last_os_error());
-        }
-        if Instant::now() >= deadline {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
-}
-
-/// A socket that a launcher passed to this process by number, for a protocol of its own (`PMI_FD`).
-#[derive(Debug)]
-pub struct LauncherSocket {
-    fd: OwnedFd,
-}
-
-impl LauncherSocket {
-    /// Takes ownership of the inherited socket with this number; programs that this process starts
-    /// do not inherit it. If an [`identity`] is given, any other descriptor under the number is
-    /// left untouched: the program may have closed the socket and opened another file.
-    ///
-    /// # Errors
-    /// When no descriptor, or another one than this socket, is open under the number.
-    pub fn inherited(number: i32, identity: Option<&str>) -> io::Result<LauncherSocket> {
-        if identity.is_some_and(|wanted| identity_of(number).as_deref() != Some(wanted)) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        // SAFETY: all-zero bytes are a valid stat.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
-        check(unsafe { libc::fstat(number, &mut stat) })?;
-        if stat.st_mode & libc::S_IFMT != libc::S_IFSOCK {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "that descriptor is no socket",
-            ));
-        }
-        // SAFETY: plain system call on an open descriptor.
-        check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-        // SAFETY: it is open, and by the launcher's convention no other code in this process uses
-        // it.
-        let fd = unsafe { OwnedFd::from_raw_fd(number) };
-        Ok(LauncherSocket { fd })
-    }
-
-    /// Sends all bytes. Blocks while the peer does not read them.
-    ///
-    /// # Errors
-    /// The kernel's error, in particular when the peer has closed (never SIGPIPE).
-    pub fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            // SAFETY: `bytes` is valid for reads of its length.
-            let sent = unsafe {
-                libc::send(
-                    self.fd.as_raw_fd(),
-                    bytes.as_ptr().cast(),
-                    bytes.len(),
-                    libc::MSG_NOSIGNAL,
-                )
-            };
-            if sent >= 0 {
-                bytes = &bytes[sent as usize..];
-                continue;
-            }
-            self.after_error(libc::POLLOUT)?;
-        }
-        Ok(())
-    }
-
-    /// Receives at least one byte; blocks until there is one. Returns 0 when the peer has closed.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn receive(&self, bytes: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let (start, length) = (bytes.as_mut_ptr().cast(), bytes.len());
-            // SAFETY: `bytes` is valid for writes of its length.
-            let got = unsafe { libc::recv(self.fd.as_raw_fd(), start, length, 0) };
-            if got >= 0 {
-                return Ok(got as usize);
-            }
-            self.after_error(libc::POLLIN)?;
-        }
-    }
-
-    /// After a failed call: waits for `events` if the socket is nonblocking and the call would
-    /// block.
-    fn after_error(&self, events: i16) -> io::Result<()> {
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EINTR) => Ok(()),
-            Some(libc::EAGAIN) => {
-                let long = Instant::now() + Duration::from_secs(3600);
-                match wait(self.fd.as_fd(), events, long) {
-                    Err(e) if e.kind() == io::ErrorKind::TimedOut => Ok(()),
-                    waited => waited,
-                }
-            }
-            _ => Err(error),
-        }
-    }
-}
-
-impl From<OwnedFd> for LauncherSocket {
-    fn from(fd: OwnedFd) -> LauncherSocket {
-        LauncherSocket { fd }
     }
 }
 
@@ -483,19 +301,11 @@ fn abstract_address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen
     Ok((address, length as libc::socklen_t))
 }
 
-fn check(result: i32) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{nonce, own_uid};
     use super::*;
-    use std::io::{Read, Seek, Write};
-    use std::os::unix::net::UnixStream;
+    use std::io::{Read, Seek};
 
     fn soon() -> Instant {
         Instant::now() + Duration::from_secs(30)
@@ -584,43 +394,5 @@ mod tests {
         one.send(b"12345678", None, soon()).expect("sent");
         let error = other.receive(4, soon()).expect_err("longer than agreed");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-    }
-
-    #[test]
-    fn a_wire_carries_bytes_and_reports_its_end() {
-        let (one, mut other) = UnixStream::pair().expect("a pair");
-        // A nonblocking socket still waits.
-        one.set_nonblocking(true).expect("an option");
-        let wire = LauncherSocket::from(OwnedFd::from(one));
-        let echo = std::thread::spawn(move || {
-            let mut bytes = [0; 5];
-            other.read_exact(&mut bytes).expect("five bytes");
-            other.write_all(&bytes).expect("sent");
-        });
-        wire.send(b"hello").expect("sent");
-        let mut bytes = [0; 16];
-        assert_eq!(wire.receive(&mut bytes).expect("received"), 5);
-        assert_eq!(wire.receive(&mut bytes).expect("the end"), 0);
-        echo.join().expect("the other side");
-        let error = wire.send(b"x").expect_err("no listener");
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-    }
-
-    #[test]
-    fn what_is_no_wire() {
-        assert!(LauncherSocket::inherited(-1, None).is_err());
-        assert!(LauncherSocket::inherited(1 << 20, None).is_err());
-        let file = std::fs::File::open("/proc/self/exe").expect("own program");
-        let error = LauncherSocket::inherited(file.as_raw_fd(), None).expect_err("a file");
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        // Another socket than the one that was passed: it stays open.
-        let (one, mut other) = UnixStream::pair().expect("a pair");
-        let wanted = identity(other.as_fd());
-        assert!(wanted.is_some() && wanted != identity(one.as_fd()));
-        let error =
-            LauncherSocket::inherited(one.as_raw_fd(), wanted.as_deref()).expect_err("another");
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        (&one).write_all(b"x").expect("still open");
-        other.read_exact(&mut [0]).expect("sent");
     }
 }
