@@ -148,16 +148,16 @@ mod tests {
         assert_eq!(origins_of(&mut locks), [5]);
         locks.ask(request(6, Exclusive));
         locks.ask(request(7, Exclusive));
-        assert_eq!(origins_of(&mut locks), []);
+        assert!(origins_of(&mut locks).is_empty());
         // Beside the one that holds it, although an exclusive one waits.
         locks.ask(request(8, Shared));
         assert_eq!(origins_of(&mut locks), [8]);
         locks.unlock(lock, 5, |_| ());
-        assert_eq!(origins_of(&mut locks), []);
+        assert!(origins_of(&mut locks).is_empty());
         locks.unlock(lock, 8, |_| ());
         assert_eq!(origins_of(&mut locks), [6]);
         locks.ask(request(9, Shared));
-        assert_eq!(origins_of(&mut locks), []);
+        assert!(origins_of(&mut locks).is_empty());
         locks.unlock(lock, 6, |_| ());
         assert_eq!(
             origins_of(&mut locks),
