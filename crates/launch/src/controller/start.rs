@@ -29,7 +29,7 @@ impl Controller<'_> {
             }
             let name = start.command[0].to_string_lossy().into_owned();
             let hosts = self.names(&start.nodes);
-            let shell = RemoteShell::start(start, self.listener.secret());
+            let shell = RemoteShell::start(start, self.listener.key());
             let shell = shell.map_err(|source| ControllerError::Shell {
                 program: name,
                 hosts,
