@@ -79,7 +79,7 @@ impl Controller<'_> {
     /// All agents have connected: sends each its part of the job.
     fn send_plans(&mut self) {
         let spans = self.nodes.len() > 1;
-        let inherited = environment::for_agents(self.launcher);
+        let inherited = environment::for_agents(self.launcher, self.options);
         let grants = self.plan_this_machine();
         let directory = std::env::current_dir().ok().map(Into::into);
         for number in 0..self.nodes.len() {
