@@ -19,8 +19,8 @@ impl LauncherSocket {
     /// Takes ownership of the inherited socket with this number; programs that this process starts
     /// do not inherit it. Any descriptor that cannot be it is left untouched: the program may have
     /// closed the socket and opened another file, and the number may come from the environment of
-    /// another job. It is the socket if it has the [`identity`] given; without one, if it is a
-    /// connected stream whose other side is of this user or root's.
+    /// another job. It is the socket if it has the [identity](crate::handover::identity) given;
+    /// without one, if it is a connected stream whose other side is of this user or root's.
     ///
     /// # Errors
     /// When no descriptor, or another one than this socket, is open under the number.
