@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mica_node::process::{ChildProcess, ChildSetup, Exit, signal, wait_readable};
 
-use crate::auth::Secret;
+use crate::auth::JobKey;
 use crate::options::{Agent, AgentLauncher};
 use crate::output::Pipe;
 use crate::placement::{JobNodes, is_this_machine};
@@ -20,6 +20,9 @@ use crate::rank_end::signal_name;
 pub struct AgentCommand {
     /// The nodes whose agents it starts.
     pub nodes: Vec<usize>,
+    /// The node whose secret it gets; `None`: one for all of them, since srun gives all the same
+    /// input.
+    pub secret_of: Option<u32>,
     /// The command.
     pub command: Vec<OsString>,
 }
@@ -61,11 +64,17 @@ pub fn commands(
             "--mpi=none".into(),
             "--cpu-bind=none".into(),
             "--overlap".into(),
+            // Each agent reads the secret, whatever SLURM_STDINMODE says.
+            "--input=all".into(),
         ]);
         command.extend(extra.iter().map(OsString::from));
         command.extend(agent(None));
         let nodes = (0..count).collect();
-        return vec![AgentCommand { nodes, command }];
+        return vec![AgentCommand {
+            nodes,
+            secret_of: None,
+            command,
+        }];
     }
     let start = |(index, node): (usize, &crate::placement::NodeRanks)| {
         let agent = agent(Some(index as u32));
@@ -73,6 +82,7 @@ pub fn commands(
         if shell.is_none() && forked {
             return AgentCommand {
                 nodes: vec![index],
+                secret_of: Some(index as u32),
                 command: agent,
             };
         }
@@ -89,6 +99,7 @@ pub fn commands(
         }
         AgentCommand {
             nodes: vec![index],
+            secret_of: Some(index as u32),
             command,
         }
     };
@@ -124,8 +135,8 @@ pub struct RemoteShell {
 const SAID_MAX: usize = 8192;
 
 impl RemoteShell {
-    /// Starts a remote shell and gives it the secret.
-    pub fn start(start: AgentCommand, secret: &Secret) -> io::Result<RemoteShell> {
+    /// Starts a remote shell and gives it the secret of its node.
+    pub fn start(start: AgentCommand, key: &JobKey) -> io::Result<RemoteShell> {
         let mut command = Command::new(&start.command[0]);
         command
             .args(&start.command[1..])
@@ -136,7 +147,8 @@ impl RemoteShell {
         if let Some(mut stdin) = process.stdin.take() {
             // If the shell has exited already, its exit status shows that. The pipe has room for a
             // line.
-            let _ = stdin.write_all(format!("{}\n", secret.to_hex()).as_bytes());
+            let _ =
+                stdin.write_all(format!("{}\n", key.secret(start.secret_of).to_hex()).as_bytes());
         }
         let mut pipes: Vec<Box<dyn Pipe>> = Vec::new();
         pipes.extend(process.stderr.take().map(|pipe| Box::new(pipe) as _));
@@ -317,7 +329,10 @@ mod tests {
             "{ssh:?}"
         );
         let srun = lines_with(AgentLauncher::Srun, &["h"], None, &extra);
-        assert!(srun[0].contains("--overlap -p 2222 /a b"), "{srun:?}");
+        assert!(
+            srun[0].contains("--overlap --input=all -p 2222 /a b"),
+            "{srun:?}"
+        );
     }
 
     #[test]
@@ -335,7 +350,7 @@ mod tests {
             words,
             [
                 "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
-              --cpu-bind=none --overlap /a b/it's --agent 10.0.0.1:5 slurm"
+              --cpu-bind=none --overlap --input=all /a b/it's --agent 10.0.0.1:5 slurm"
             ]
         );
     }

@@ -19,7 +19,7 @@ pub mod message;
 
 use std::io;
 
-use mica_node::handover::LauncherSocket;
+use mica_node::launcher_socket::LauncherSocket;
 
 use crate::{BootstrapError, ProcessManager, long_value};
 use message::{MessageError, MessageLines, Pmi1Message};

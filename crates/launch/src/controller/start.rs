@@ -4,6 +4,7 @@
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
 use super::*;
+use crate::node_job;
 use crate::plan::NodePlan;
 use crate::widths::Grant;
 
@@ -29,7 +30,7 @@ impl Controller<'_> {
             }
             let name = start.command[0].to_string_lossy().into_owned();
             let hosts = self.names(&start.nodes);
-            let shell = RemoteShell::start(start, self.listener.secret());
+            let shell = RemoteShell::start(start, self.listener.key());
             let shell = shell.map_err(|source| ControllerError::Shell {
                 program: name,
                 hosts,
@@ -79,9 +80,11 @@ impl Controller<'_> {
     /// All agents have connected: sends each its part of the job.
     fn send_plans(&mut self) {
         let spans = self.nodes.len() > 1;
-        let inherited = environment::for_agents(self.launcher);
+        let inherited = environment::for_agents(self.launcher, self.options);
         let grants = self.plan_this_machine();
         let directory = std::env::current_dir().ok().map(Into::into);
+        // Without it the fabrics have their default, and the job runs.
+        let fabric_uuid = node_job::new_uuid().ok();
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             let mut job = NodeJob::part(self.options, node.members.clone());
@@ -99,6 +102,7 @@ impl Controller<'_> {
             job.reports.traffic = self.options.wants_traffic();
             job.reports.late = self.options.wants_late();
             job.network.pmi |= spans;
+            job.network.fabric_uuid = fabric_uuid.clone();
             job.network.interface = match (&self.options.hosts.interface, self.launcher) {
                 // An address is this machine's; other nodes use the one over which their agents
                 // connected.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use super::option::option;
 use super::wait::{check, wait};
 
 /// Maximum of descriptors in one message.
@@ -113,23 +114,7 @@ impl HandoverConnection {
     /// # Errors
     /// The kernel's error.
     pub fn peer(&self) -> io::Result<Credentials> {
-        let mut found = libc::ucred {
-            pid: 0,
-            uid: 0,
-            gid: 0,
-        };
-        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: `found` is valid for writes of `length` bytes, and any bytes are a valid ucred.
-        let result = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_PEERCRED,
-                (&raw mut found).cast(),
-                &mut length,
-            )
-        };
-        check(result)?;
+        let found: libc::ucred = option(self.as_fd(), libc::SO_PEERCRED)?;
         Ok(Credentials {
             pid: found.pid as u32,
             uid: found.uid,

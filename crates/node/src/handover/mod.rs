@@ -9,11 +9,12 @@
 
 mod connection;
 mod identity;
-mod launcher_socket;
+mod option;
 mod wait;
 
 pub use connection::{Credentials, HandoverConnection, HandoverListener};
 pub(crate) use identity::identity_of;
 pub use identity::{identity, nonce, own_uid};
-pub use launcher_socket::LauncherSocket;
+pub(crate) use option::option;
 pub use wait::wait_readable;
+pub(crate) use wait::{check, wait};

@@ -14,7 +14,7 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Instant) -> io::Result<Ve
 }
 
 /// Waits until `events` are true of `fd`, or until the deadline.
-pub(super) fn wait(fd: BorrowedFd<'_>, events: i16, deadline: Instant) -> io::Result<()> {
+pub(crate) fn wait(fd: BorrowedFd<'_>, events: i16, deadline: Instant) -> io::Result<()> {
     wait_any(&[fd], events, deadline).map(drop)
 }
 
@@ -45,7 +45,7 @@ fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Resul
 }
 
 /// The error of a system call that returned `result`, if it failed.
-pub(super) fn check(result: i32) -> io::Result<()> {
+pub(crate) fn check(result: i32) -> io::Result<()> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {

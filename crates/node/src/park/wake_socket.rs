@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::events::WakeEvents;
 use super::socket::DatagramSocket;
+use super::wake_address::WakeAddress;
 use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
@@ -34,14 +35,14 @@ impl WakeSocket {
         })
     }
 
-    /// The number by which other processes wake it.
-    pub fn number(&self) -> u32 {
-        self.socket.number()
+    /// What other processes need to wake it.
+    pub fn address(&self) -> WakeAddress {
+        self.socket.address()
     }
 
     /// Ends the wait of the thread that has the watch, or the next one if none waits.
     pub fn interrupt(&self) {
-        super::socket::wake(self.number());
+        super::socket::wake(self.address());
     }
 
     /// Takes the watch. Returns false if another thread has it.

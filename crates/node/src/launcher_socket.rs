@@ -1,11 +1,13 @@
-//! The socket by which a launcher's own protocol is spoken.
+//! A socket that a launcher passes to a process by number, for a protocol of its own (`PMI_FD`).
+//!
+//! The number comes from the environment, so the descriptor is checked before this process adopts
+//! it, and left untouched if it cannot be the launcher's.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::identity::identity_of;
-use super::wait::{check, wait};
+use crate::handover::{check, identity_of, option, own_uid, wait};
 
 /// A socket that a launcher passed to this process by number, for a protocol of its own (`PMI_FD`).
 #[derive(Debug)]
@@ -15,8 +17,10 @@ pub struct LauncherSocket {
 
 impl LauncherSocket {
     /// Takes ownership of the inherited socket with this number; programs that this process starts
-    /// do not inherit it. If an [`identity`](super::identity()) is given, any other descriptor under the number is
-    /// left untouched: the program may have closed the socket and opened another file.
+    /// do not inherit it. Any descriptor that cannot be it is left untouched: the program may have
+    /// closed the socket and opened another file, and the number may come from the environment of
+    /// another job. It is the socket if it has the [identity](crate::handover::identity) given;
+    /// without one, if it is a connected stream whose other side is of this user or root's.
     ///
     /// # Errors
     /// When no descriptor, or another one than this socket, is open under the number.
@@ -33,6 +37,9 @@ impl LauncherSocket {
                 io::ErrorKind::InvalidInput,
                 "that descriptor is no socket",
             ));
+        }
+        if identity.is_none() {
+            check_launcher(number, own_uid())?;
         }
         // SAFETY: plain system call on an open descriptor.
         check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
@@ -106,10 +113,40 @@ impl From<OwnedFd> for LauncherSocket {
     }
 }
 
+/// The user that the kernel names for one that a user namespace does not have
+/// (/proc/sys/kernel/overflowuid, by its default).
+const OVERFLOW_UID: u32 = 65534;
+
+/// Whether the socket with this number can be a launcher's, to a process of user `uid`.
+fn check_launcher(number: i32, uid: u32) -> io::Result<()> {
+    let invalid = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    // SAFETY: the caller has the descriptor open; it is not closed here.
+    let socket = unsafe { BorrowedFd::borrow_raw(number) };
+    if option::<i32>(socket, libc::SO_TYPE)? != libc::SOCK_STREAM {
+        return invalid("that socket is no stream");
+    }
+    // SAFETY: all-zero bytes are a valid address.
+    let mut peer: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&peer) as libc::socklen_t;
+    // SAFETY: `peer` is valid for writes of `length` bytes.
+    if unsafe { libc::getpeername(number, (&raw mut peer).cast(), &mut length) } < 0 {
+        return invalid("that socket is not connected");
+    }
+    // The kernel knows who made a Unix socket. Launchers that run as root serve all users; in a
+    // user namespace without root they, and all others that it lacks, are the overflow user.
+    if i32::from(peer.ss_family) == libc::AF_UNIX {
+        let peer = option::<libc::ucred>(socket, libc::SO_PEERCRED)?.uid;
+        if ![uid, 0, OVERFLOW_UID].contains(&peer) {
+            return invalid("that socket belongs to another user");
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::identity;
     use super::*;
+    use crate::handover::identity;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
@@ -149,5 +186,25 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         (&one).write_all(b"x").expect("still open");
         other.read_exact(&mut [0]).expect("sent");
+    }
+
+    #[test]
+    fn sockets_that_cannot_be_a_launchers_are_left_open() {
+        use std::net::{TcpListener, UdpSocket};
+        let refused = |fd: &dyn AsRawFd| {
+            let number = fd.as_raw_fd();
+            let error = LauncherSocket::inherited(number, None).expect_err("no launcher's");
+            assert!(identity_of(number).is_some(), "it stays open");
+            error.to_string()
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        assert!(refused(&listener).contains("not connected"));
+        let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        assert!(refused(&datagrams).contains("no stream"));
+        // To another user, this test's sockets are a stranger's, unless it runs as root.
+        let (one, _other) = UnixStream::pair().expect("a pair");
+        let number = one.as_raw_fd();
+        check_launcher(number, own_uid()).expect("of this user");
+        assert_eq!(check_launcher(number, 77_777).is_ok(), own_uid() == 0);
     }
 }
