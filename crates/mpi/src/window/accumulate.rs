@@ -151,6 +151,12 @@ impl Window {
         }
         target.reach(range, |place| {
             let elements = range.shape.len() / update.basic.size() as usize;
+            if elements <= BULK_ELEMENTS && operands.is_one_run(range, &update) {
+                let (gate, me) = self.gate(target);
+                let input = operands.origin.region();
+                let result = operands.result.map(|(view, _)| view.region());
+                return update.apply_run(gate, me, place, &input, result.as_ref(), elements);
+            }
             match elements <= BRIEF_ELEMENTS
                 && self.update_briefly(target, &update, operands, range, place)?
             {
@@ -434,7 +440,7 @@ impl AccumulateOperands<'_> {
             return Err(Error::argument(c::ERR_OP, "op", "MPI_NO_OP", reason));
         }
         // Before the datatypes: an operator of the program's own is wrong with any.
-        let _ = Op::resolve(self.op)?;
+        Op::resolve(self.op)?;
         let basic = element_of(self.target_datatype, "target_datatype")?;
         let origin = self
             .has_input()
@@ -450,6 +456,18 @@ impl AccumulateOperands<'_> {
             }
         }
         ElementUpdate::new(self.op, basic)
+    }
+
+    /// Whether the elements lie side by side everywhere.
+    #[inline]
+    fn is_one_run(&self, range: &TargetRange, update: &ElementUpdate) -> bool {
+        let is_contiguous = |shape: &Shape| matches!(shape, Shape::Contiguous { .. });
+        !update.has_gap()
+            && is_contiguous(&range.shape)
+            && (!self.has_input() || is_contiguous(self.origin.shape()))
+            && self
+                .result
+                .is_none_or(|(view, _)| is_contiguous(view.shape()))
     }
 
     fn check_lengths(&self, range: &TargetRange) -> Result<()> {

@@ -46,7 +46,7 @@ impl Window {
         if self.0.flags.is_open(target) {
             return Ok(());
         }
-        let is_joined = epochs.locks.contains_key(&target);
+        let is_joined = epochs.locks.contains(target);
         match epochs.access.clone() {
             AccessEpoch::None => Err(wrong_epoch(
                 "no epoch is open: the operation needs a fence, start, lock or lock_all first"

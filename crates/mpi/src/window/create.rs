@@ -243,9 +243,9 @@ impl Window {
         let properties = WindowProperties {
             name: String::new(),
             errhandler: Errhandler::ARE_FATAL,
-            has_locks: !is_set(&info, "no_locks"),
             info,
         };
+        let has_locks = !is_set(hints, "no_locks");
         let epochs = Epochs::new(neighbours.me, neighbours.numbers());
         WINDOWS.insert_with(|handle| {
             Window(Arc::new(WindowInner {
@@ -256,6 +256,7 @@ impl Window {
                 epochs: Mutex::new(epochs),
                 locks,
                 design,
+                has_locks,
                 neighbours,
                 remote,
                 _published: own.published,

@@ -57,6 +57,12 @@ impl ElementUpdate {
         self.basic.extent() as usize * (n - 1) + used(self.basic)
     }
 
+    /// Whether there is padding between elements, or inside them.
+    #[inline]
+    pub fn has_gap(&self) -> bool {
+        has_gap(self.basic)
+    }
+
     /// The processor's width for one of these elements at `address`, if it has one.
     #[inline]
     pub fn width_at(&self, address: usize) -> Option<AtomicWidth> {

@@ -15,8 +15,6 @@
 //! of this rank's own memory is awaited at once, since the program may load and store there without
 //! a call. `MPI_Win_lock_all` joins no queue until there is an operation on the target.
 
-use std::collections::BTreeMap;
-
 use mica_node::window::{EpochCounts, LockTicket};
 
 use super::remote::GrantedLock;
@@ -29,7 +27,7 @@ pub(super) struct Epochs {
     pub access: AccessEpoch,
     pub exposure: Option<ExposureEpoch>,
     /// The locks of the access epoch that are held or awaited, by target.
-    pub locks: BTreeMap<usize, HeldLock>,
+    pub locks: HeldLocks,
     /// Post and complete, among the ranks of the node.
     pub counts: EpochCounts,
 }
@@ -74,13 +72,64 @@ pub(super) enum HeldLock {
     Remote(GrantedLock),
 }
 
+/// The locks of an access epoch, by target: few, mostly one. Its memory stays for the next epoch.
+#[derive(Debug, Default)]
+pub(super) struct HeldLocks(Vec<(usize, HeldLock)>);
+
+impl HeldLocks {
+    #[inline]
+    fn position(&self, target: usize) -> Option<usize> {
+        self.0.iter().position(|&(locked, _)| locked == target)
+    }
+
+    #[inline]
+    pub fn contains(&self, target: usize) -> bool {
+        self.position(target).is_some()
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, target: usize) -> Option<&mut HeldLock> {
+        let at = self.position(target)?;
+        Some(&mut self.0[at].1)
+    }
+
+    /// Adds a lock, or replaces it.
+    #[inline]
+    pub fn insert(&mut self, target: usize, held: HeldLock) {
+        match self.get_mut(target) {
+            Some(old) => *old = held,
+            None => self.0.push((target, held)),
+        }
+    }
+
+    #[inline]
+    pub fn remove(&mut self, target: usize) -> Option<HeldLock> {
+        let at = self.position(target)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The locked targets.
+    pub fn targets(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().map(|&(target, _)| target)
+    }
+
+    /// Takes all of them.
+    pub fn take_all(&mut self) -> Vec<(usize, HeldLock)> {
+        std::mem::take(&mut self.0)
+    }
+}
+
 impl Epochs {
     /// No epochs, for rank `me` of `ranks` ranks that share the counts.
     pub fn new(me: u32, ranks: u32) -> Epochs {
         Epochs {
             access: AccessEpoch::None,
             exposure: None,
-            locks: BTreeMap::new(),
+            locks: HeldLocks::default(),
             counts: EpochCounts::new(me, ranks),
         }
     }
@@ -105,7 +154,7 @@ impl Epochs {
     /// every rank, or any).
     pub fn must_be_passive(&self, target: Option<usize>) -> Result<()> {
         let covers = match (&self.access, target) {
-            (AccessEpoch::Lock, Some(target)) => self.locks.contains_key(&target),
+            (AccessEpoch::Lock, Some(target)) => self.locks.contains(target),
             _ => self.is_passive(),
         };
         match (covers, target) {
@@ -128,7 +177,7 @@ impl Epochs {
                 targets.len()
             ),
             AccessEpoch::Lock => {
-                let locked: Vec<_> = self.locks.keys().map(usize::to_string).collect();
+                let locked: Vec<_> = self.locks.targets().map(|t| t.to_string()).collect();
                 format!("locked targets: {}", locked.join(", "))
             }
             AccessEpoch::LockAll { .. } => "all targets are locked (MPI_Win_lock_all)".to_owned(),

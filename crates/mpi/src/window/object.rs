@@ -37,6 +37,8 @@ pub(super) struct WindowInner {
     pub epochs: Mutex<Epochs>,
     pub locks: Arc<WindowLocks>,
     pub design: LockDesign,
+    /// False where the program has promised that nothing is locked (`no_locks`).
+    pub has_locks: bool,
     pub neighbours: Arc<Neighbours>,
     /// For targets that are accessed by messages.
     pub remote: Option<Arc<RemoteSide>>,
@@ -72,8 +74,6 @@ pub(super) struct WindowProperties {
     pub errhandler: Errhandler,
     /// The hints in force.
     pub info: Info,
-    /// False where the program has promised that nothing is locked (`no_locks`).
-    pub has_locks: bool,
 }
 
 pub(super) static WINDOWS: HandleTable<Window> = HandleTable::new(HandleKind::Win);

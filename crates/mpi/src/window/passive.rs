@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mica_node::ticks;
 use mica_node::window::{LockDesign, LockMode, WindowLock};
-use mica_protocol::WaitList;
+use mica_protocol::{EngineState, WaitList};
 
 use super::active::check_assertions;
 use super::epoch::{AccessEpoch, Epochs, HeldLock, wrong_epoch};
@@ -51,7 +51,7 @@ impl Window {
         let Some(target) = target else { return Ok(()) };
         {
             let mut epochs = lock(&self.0.epochs);
-            if epochs.locks.contains_key(&target) {
+            if epochs.locks.contains(target) {
                 return Err(wrong_epoch(format!("target {target} is locked already")));
             }
             if epochs.access != AccessEpoch::Lock {
@@ -96,24 +96,26 @@ impl Window {
     pub fn unlock(&self, rank: i32) -> Result<()> {
         let target = self.target(rank).map_err(|e| e.renamed(RANK))?;
         let Some(target) = target else { return Ok(()) };
-        {
-            let epochs = lock(&self.0.epochs);
-            if let AccessEpoch::LockAll { .. } = epochs.access {
-                let detail = "MPI_Win_lock_all has locked all targets; call MPI_Win_unlock_all";
-                return Err(wrong_epoch(detail.to_owned()));
-            }
-            epochs.must_be_passive(Some(target))?;
-        }
-        // A lock that is still awaited cannot be given back.
-        await_lock(self, target)?;
-        self.flush_before_release(&[target])?;
         let mut epochs = lock(&self.0.epochs);
+        if let AccessEpoch::LockAll { .. } = epochs.access {
+            let detail = "MPI_Win_lock_all has locked all targets; call MPI_Win_unlock_all";
+            return Err(wrong_epoch(detail.to_owned()));
+        }
+        epochs.must_be_passive(Some(target))?;
+        if !self.0.flags.is_open(target) || self.0.targets[target].is_remote() {
+            drop(epochs);
+            // A lock that is still awaited cannot be given back.
+            await_lock(self, target)?;
+            self.flush_before_release(&[target])?;
+            epochs = lock(&self.0.epochs);
+        }
         self.0.flags.set(target, false);
-        let held = epochs.locks.remove(&target);
+        let held = epochs.locks.remove(target);
         if epochs.locks.is_empty() {
             epochs.access = AccessEpoch::None;
         }
         drop(epochs);
+        order_memory();
         held.map_or(Ok(()), |held| release(self, target, held))
     }
 
@@ -134,9 +136,10 @@ impl Window {
         let mut epochs = lock(&self.0.epochs);
         epochs.access = AccessEpoch::None;
         self.0.flags.set_all(false);
-        let held = std::mem::take(&mut epochs.locks);
-        held.keys()
-            .for_each(|&target| self.0.flags.set(target, false));
+        let held = epochs.locks.take_all();
+        for &(target, _) in &held {
+            self.0.flags.set(target, false);
+        }
         drop(epochs);
         // Each is held: the operation that joined the queue has waited.
         held.into_iter()
@@ -178,6 +181,7 @@ impl Window {
         match &self.0.remote {
             None => Ok(()),
             Some(remote) => {
+                self.serve_once()?;
                 let targets = match target {
                     Some(target) => self.remote_among(&[target]),
                     None => self.remote_targets(),
@@ -201,13 +205,23 @@ impl Window {
             return Err(wrong_epoch("no epoch is open".to_owned()));
         }
         drop(epochs);
+        self.serve_once()?;
         // The program's own loads and stores follow.
         fence(Ordering::SeqCst);
         Ok(())
     }
 
+    /// Carries out requests that have come: a program that polls its own memory may call nothing
+    /// else.
+    fn serve_once(&self) -> Result<()> {
+        if self.0.remote.is_some() {
+            process::engine()?.enter(EngineState::progress)?;
+        }
+        Ok(())
+    }
+
     fn must_allow_locks(&self) -> Result<()> {
-        match lock(&self.0.properties).has_locks {
+        match self.0.has_locks {
             true => Ok(()),
             false => {
                 let detail = "the window was created with the info key no_locks=true";
@@ -270,7 +284,11 @@ pub(super) fn join<'a>(
         (Some(mode), Some(number)) => {
             let neighbours = &window.0.neighbours;
             let lock = window.window_lock(number);
-            HeldLock::Ticket(lock.begin(neighbours.me, mode))
+            let mut ticket = lock.begin(neighbours.me, mode);
+            if lock.poll(&mut ticket) {
+                window.0.flags.set(target, true);
+            }
+            HeldLock::Ticket(ticket)
         }
         (Some(mode), None) => {
             epochs.locks.insert(target, HeldLock::Asking);
@@ -280,7 +298,7 @@ pub(super) fn join<'a>(
             match asked {
                 Ok(granted) => HeldLock::Remote(granted),
                 Err(error) => {
-                    epochs.locks.remove(&target);
+                    epochs.locks.remove(target);
                     return Err(error);
                 }
             }
@@ -365,7 +383,7 @@ enum LockState {
 fn poll_lock(window: &Window, target: usize, has_slept: bool) -> LockState {
     let mut epochs = lock(&window.0.epochs);
     let number = window.0.targets[target].number;
-    let held = match (epochs.locks.get_mut(&target), number) {
+    let held = match (epochs.locks.get_mut(target), number) {
         (None, _) => return LockState::Held, // another thread has unlocked it
         (Some(HeldLock::Ticket(ticket)), Some(number)) => {
             if has_slept {
