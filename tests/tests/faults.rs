@@ -191,6 +191,28 @@ fn kill_9_in_the_middle_of_collectives() {
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
+/// The others wait for a lock that the dead rank keeps.
+#[test]
+fn kill_9_of_a_rank_that_holds_a_lock() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let before = Traces::now();
+    for (n, victim, env) in [
+        (8, 5, &[("MICA_WINDOW_LOCK", "mcs")] as &[_]),
+        (3, 0, &[("MICA_WINDOW_LOCK", "mcs")]),
+        (8, 2, &[("MICA_WINDOW_LOCK", "test_and_set")]),
+        (4, 3, &[("MICA_WINDOW_ACCESS", "messages")]),
+        (4, 3, &[("MICA_VIRTUAL_NODES", "2")]),
+    ] {
+        let (verb, holder) = ("lock", victim.to_string());
+        let out = kill_one(&install, n, victim, [verb, &holder], env).expect_failure();
+        names_rank_and_signal(&out, victim, "SIGKILL", 9);
+        assert_eq!(out.code(), 128 + 9, "{env:?}: {}", out.report());
+    }
+    let left = Traces::now().new_since(&before);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
 #[test]
 fn a_rank_that_kills_itself() {
     let _turn = one_at_a_time();

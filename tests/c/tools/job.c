@@ -14,6 +14,8 @@
  *   run PROGRAM ARGS...    every rank starts this program inside MPI and leaves with its exit code
  *   pids                   every rank prints its process id, then as spin
  *   collectives BYTES      every rank prints its process id; "ready" on rank 0; then collectives of all sorts for ever
+ *   lock VICTIM            every rank prints its process id; VICTIM computes with the exclusive lock of rank 0's window,
+ *                          "ready" on rank 0; the others wait for that lock
  */
 #include <mpi.h>
 #include <signal.h>
@@ -67,6 +69,30 @@ static void collectives(size_t n)
         MPI_Reduce_scatter_block(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
         MPI_Scan(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
     }
+}
+
+/* Before the barrier, which comes before "ready". */
+static MPI_Win locked_window(int victim)
+{
+    MPI_Win win;
+    long *memory, one = 1;
+    MPI_Win_allocate(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    if (rank == victim) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Put(&one, 1, MPI_LONG, 0, 0, 1, MPI_LONG, win);
+        MPI_Win_flush(0, win);
+    }
+    return win;
+}
+
+static void wait_for_lock(MPI_Win win, int victim)
+{
+    long one = 1;
+    while (rank == victim)
+        pause();
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Put(&one, 1, MPI_LONG, 0, 0, 1, MPI_LONG, win);
+    MPI_Win_unlock(0, win);
 }
 
 static void wait_for_ever(void)
@@ -126,15 +152,21 @@ int main(int argc, char **argv)
     } else if (!strcmp(verb, "lines")) {
         for (int i = 0; i < a; i++)
             printf("%d: line %d of a text that is long enough to be cut in two somewhere\n", rank, i);
-    } else if (!strcmp(verb, "spin") || !strcmp(verb, "pids") || !strcmp(verb, "collectives")) {
+    } else if (!strcmp(verb, "spin") || !strcmp(verb, "pids") || !strcmp(verb, "collectives") ||
+               !strcmp(verb, "lock")) {
+        MPI_Win win = MPI_WIN_NULL;
         if (verb[0] != 's') {
             printf("pid %d\n", (int)getpid());
             fflush(stdout);
         }
+        if (verb[0] == 'l')
+            win = locked_window(a);
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0)
             puts("ready");
         fflush(stdout);
+        if (verb[0] == 'l')
+            wait_for_lock(win, a);
         if (verb[0] == 'c')
             collectives((size_t)a);
         exchange(a ? (size_t)a : 1 << 20, -1, -1, 0);

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct AccessFlags {
     all: AtomicBool,
     each: Box<[AtomicBool]>,
+    /// The access epoch is one of passive target communication.
+    is_passive: AtomicBool,
 }
 
 impl AccessFlags {
@@ -21,6 +23,7 @@ impl AccessFlags {
         AccessFlags {
             all: AtomicBool::new(false),
             each: (0..targets).map(|_| AtomicBool::new(false)).collect(),
+            is_passive: AtomicBool::new(false),
         }
     }
 
@@ -28,6 +31,17 @@ impl AccessFlags {
     #[inline(always)]
     pub fn is_open(&self, target: usize) -> bool {
         self.all.load(Ordering::Relaxed) || self.each[target].load(Ordering::Relaxed)
+    }
+
+    /// Whether operations on `target` may be flushed without further checks.
+    #[inline(always)]
+    pub fn is_flushable(&self, target: usize) -> bool {
+        self.is_passive.load(Ordering::Relaxed) && self.is_open(target)
+    }
+
+    /// An access epoch of passive target communication has begun, or ended.
+    pub fn set_passive(&self, passive: bool) {
+        self.is_passive.store(passive, Ordering::Relaxed);
     }
 
     /// All targets may be accessed, or no longer all.

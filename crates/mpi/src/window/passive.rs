@@ -58,6 +58,7 @@ impl Window {
                 epochs.must_not_access("end it before MPI_Win_lock")?;
             }
             self.0.flags.set_all(false);
+            self.0.flags.set_passive(true);
             epochs.access = AccessEpoch::Lock;
             let mode = (assertions & c::MODE_NOCHECK == 0).then_some(mode);
             join(self, epochs, target, mode)?;
@@ -81,6 +82,7 @@ impl Window {
             epochs.must_not_access("end it before MPI_Win_lock_all")?;
             epochs.access = AccessEpoch::LockAll { unchecked };
             self.0.flags.set_all(unchecked);
+            self.0.flags.set_passive(true);
             if unchecked {
                 return Ok(());
             }
@@ -113,6 +115,7 @@ impl Window {
         let held = epochs.locks.remove(target);
         if epochs.locks.is_empty() {
             epochs.access = AccessEpoch::None;
+            self.0.flags.set_passive(false);
         }
         drop(epochs);
         order_memory();
@@ -136,6 +139,7 @@ impl Window {
         let mut epochs = lock(&self.0.epochs);
         epochs.access = AccessEpoch::None;
         self.0.flags.set_all(false);
+        self.0.flags.set_passive(false);
         let held = epochs.locks.take_all();
         for &(target, _) in &held {
             self.0.flags.set(target, false);
@@ -176,8 +180,12 @@ impl Window {
                 target => target,
             },
         };
-        lock(&self.0.epochs).must_be_passive(target)?;
         order_memory();
+        let is_known = target.is_some_and(|target| self.0.flags.is_flushable(target));
+        if is_known && self.0.remote.is_none() {
+            return Ok(());
+        }
+        lock(&self.0.epochs).must_be_passive(target)?;
         match &self.0.remote {
             None => Ok(()),
             Some(remote) => {
