@@ -120,6 +120,8 @@ tunables! {
         "How one-sided operations reach targets of this node: by loads and stores where they can (auto), or by messages that the target carries out when it makes progress; the same for all ranks.";
     WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs", TunableKind::Choice(&["mcs", "test_and_set"]), Alike,
         "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), or by attempts with pauses that double (test_and_set); the same for all ranks.";
+    PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off", TunableKind::Choice(&["off", "on"]),
+        "on: a thread of the rank makes progress while the program computes, on long messages and on one-sided operations that reach this rank by messages; every call then takes a lock.";
     SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),
         "auto: a receiver that lags behind notifies its senders, who then do not wait for it with medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,

@@ -142,8 +142,8 @@ impl Engine {
         )?;
         let direct = Direct::new(&segment, rank, &direct::DirectOptions::in_force()?);
         let offload = copy_engine(&segment, rank, wake_fencing)?;
-        let has_progress_thread =
-            offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
+        let by_engine = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
+        let has_progress_thread = by_engine || tunables::PROGRESS_THREAD.choice()? == "on";
         Engine::assemble(EngineParts {
             segment,
             rank,
