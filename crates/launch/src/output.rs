@@ -36,8 +36,6 @@ pub struct RankStream {
     target: OutputTarget,
     /// The file that gets the text instead of the target, or in addition.
     file: Option<OutputFile>,
-    /// The rank's number on this node.
-    pub rank: usize,
     /// Identifies the stream.
     pub id: u32,
 }
@@ -55,11 +53,9 @@ pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
 impl RankStream {
-    /// Reads the `pipe` of the rank with this number on the node for `target`, and puts the label,
-    /// if there is one, before each line.
+    /// Reads a rank's `pipe` for `target`, and puts the label, if there is one, before each line.
     pub fn new(
         id: u32,
-        rank: usize,
         label: Option<LineLabel>,
         pipe: impl Pipe + 'static,
         target: OutputTarget,
@@ -69,7 +65,6 @@ impl RankStream {
             lines: LineCutter::new(label),
             target,
             file: None,
-            rank,
             id,
         }
     }

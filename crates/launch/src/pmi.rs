@@ -9,7 +9,7 @@
 //!
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -52,6 +52,10 @@ pub struct PmiServer {
     /// Put since the last barrier.
     puts: Puts,
     clients: Vec<PmiSocket>,
+    /// How many of them wait in the barrier.
+    waiting: usize,
+    /// Those that have not taken all their answers.
+    behind: BTreeSet<usize>,
     /// The node's arrival at the present barrier was reported.
     reported: bool,
 }
@@ -86,6 +90,8 @@ impl PmiServer {
             values,
             puts: Vec::new(),
             clients: Vec::new(),
+            waiting: 0,
+            behind: BTreeSet::new(),
             reported: false,
         }
     }
@@ -119,12 +125,31 @@ impl PmiServer {
             .map_or(PmiProgress::Silent, |client| client.progress)
     }
 
-    /// The connections that may have something to read: number on the node, descriptor, whether
-    /// something is to be sent.
-    pub fn connections(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>, bool)> {
-        let all = self.clients.iter().enumerate();
-        let open = all.filter(|(_, client)| client.open);
-        open.map(|(index, c)| (index, c.socket.as_fd(), !c.unsent.is_empty()))
+    /// The connection of the rank with this number on the node, if it is open.
+    pub fn fd(&self, index: usize) -> Option<BorrowedFd<'_>> {
+        let client = self.clients.get(index).filter(|client| client.open);
+        client.map(|client| client.socket.as_fd())
+    }
+
+    /// The connection of the rank with this number on the node, if it is used no more.
+    pub fn closed_fd(&self, index: usize) -> Option<BorrowedFd<'_>> {
+        let client = self.clients.get(index).filter(|client| !client.open);
+        client.map(|client| client.socket.as_fd())
+    }
+
+    /// The connections on which something is to be sent that they did not take.
+    pub fn unsent(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        let behind = self.behind.iter();
+        behind.filter_map(|&index| Some((index, self.fd(index)?)))
+    }
+
+    fn flush(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        client.flush();
+        match client.open && !client.unsent.is_empty() {
+            true => self.behind.insert(index),
+            false => self.behind.remove(&index),
+        };
     }
 
     /// Serves the rank with this number on the node.
@@ -154,7 +179,7 @@ impl PmiServer {
                 }
             }
         }
-        self.clients[index].flush();
+        self.flush(index);
         if !self.clients[index].open {
             let _ = self.clients[index]
                 .socket
@@ -208,7 +233,7 @@ impl PmiServer {
                     .with("value", "unknown"),
             },
             "barrier_in" => {
-                client.waits = true;
+                self.waiting += usize::from(!std::mem::replace(&mut client.waits, true));
                 return Ok(None);
             }
             "finalize" => {
@@ -229,8 +254,7 @@ impl PmiServer {
     /// What the node's ranks put since the last barrier, when all of them have entered the next
     /// one. Returned once per barrier.
     pub fn arrived(&mut self) -> Option<Puts> {
-        let is_complete = self.clients.len() == self.members;
-        let all = is_complete && !self.reported && self.clients.iter().all(|client| client.waits);
+        let all = !self.reported && self.waiting == self.members;
         all.then(|| {
             self.reported = true;
             std::mem::take(&mut self.puts)
@@ -241,17 +265,14 @@ impl PmiServer {
     pub fn complete(&mut self, puts: Puts) {
         self.values.extend(puts);
         self.reported = false;
-        for client in &mut self.clients {
+        self.waiting = 0;
+        for index in 0..self.clients.len() {
+            let client = &mut self.clients[index];
             if std::mem::take(&mut client.waits) {
                 client.send(&Pmi1Message::new("barrier_out").with("rc", 0));
-                client.flush();
+                self.flush(index);
             }
         }
-    }
-
-    /// Continues to send what ranks have not taken yet.
-    pub fn flush(&mut self) {
-        self.clients.iter_mut().for_each(PmiSocket::flush);
     }
 
     /// The code with which this rank asked to abort the job, if it did.
@@ -470,6 +491,6 @@ mod tests {
         other.say("mcmd=spawn");
         server.serve(1);
         assert_eq!(other.0.read(&mut [0; 8]).unwrap(), 0, "closed");
-        assert_eq!(server.connections().count(), 1);
+        assert!(server.fd(0).is_some() && server.fd(1).is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! The processes of a node's ranks: starting them, querying and signalling them, ending what they
 //! leave.
 
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -44,6 +45,8 @@ const SETTLE_TIME: Duration = Duration::from_millis(20);
 /// A rank's process.
 struct RankProcess {
     process: ChildProcess,
+    /// Its output streams that pass through this process.
+    streams: Vec<u32>,
     /// How it ended, once it has.
     exit: Option<Exit>,
 }
@@ -62,10 +65,12 @@ pub struct RankProcesses<'a> {
     keeper: Keeper,
     /// Those that have been started, in the order of the plan.
     ranks: Vec<RankProcess>,
+    /// The process ids of those that run.
+    alive: HashSet<u32>,
     /// The files of ranks, until all are started.
     files: Redirect,
-    /// Output that passes through this process.
-    pub streams: Vec<RankStream>,
+    /// Output that passes through this process, by the stream's id.
+    pub streams: BTreeMap<u32, RankStream>,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
     /// Bytes in flight, by the stream's id.
@@ -113,8 +118,9 @@ impl<'a> RankProcesses<'a> {
             segment,
             keeper,
             ranks: Vec::with_capacity(plan.ranks.len()),
+            alive: HashSet::new(),
             files: Redirect::default(),
-            streams: Vec::new(),
+            streams: BTreeMap::new(),
             input: None,
             terminal_lent: false,
             unwritten: Vec::new(),
@@ -167,13 +173,17 @@ impl<'a> RankProcesses<'a> {
         if let Some(cpus) = &plan.slot.cpus {
             check_binding(plan.rank, process.pid(), cpus);
         }
-        self.streams.extend(streams);
+        let ids = streams.iter().map(|stream| stream.id).collect();
+        self.streams
+            .extend(streams.into_iter().map(|stream| (stream.id, stream)));
         if let Some(pipe) = process.stdin.take() {
             set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
             self.input.get_or_insert_default().add(pipe);
         }
+        self.alive.insert(process.pid());
         self.ranks.push(RankProcess {
             process,
+            streams: ids,
             exit: None,
         });
         Ok(())
@@ -192,8 +202,28 @@ impl<'a> RankProcesses<'a> {
         self.plan.ranks.len()
     }
 
+    /// How many of them have been started: those with the first numbers.
+    pub fn started_count(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// How many are running.
+    pub fn alive_count(&self) -> usize {
+        self.alive.len()
+    }
+
+    /// Whether the rank with this number on the node is running.
+    pub fn is_alive(&self, index: usize) -> bool {
+        self.ranks[index].is_alive()
+    }
+
+    /// The streams through this process of the rank with this number on the node.
+    pub fn stream_ids(&self, index: usize) -> &[u32] {
+        &self.ranks[index].streams
+    }
+
     /// Numbers on the node of the ranks that are running.
-    pub fn alive(&self) -> Vec<usize> {
+    fn alive(&self) -> Vec<usize> {
         (0..self.ranks.len())
             .filter(|&index| self.ranks[index].is_alive())
             .collect()
@@ -223,6 +253,7 @@ impl<'a> RankProcesses<'a> {
             let Some(exit) = exit else { continue };
             let pid = process.pid();
             self.ranks[index].exit = Some(exit);
+            self.alive.remove(&pid);
             self.keeper.forget(pid);
             let stage = self.stage(index);
             ends.push(RankEnd {
@@ -397,10 +428,12 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// Serves processes that ask for descriptors that they did not inherit.
-    pub fn serve_requests(&mut self) {
+    /// Serves processes that ask for descriptors that they did not inherit. Returns the numbers on
+    /// the node of the ranks that have a new connection to the process manager.
+    pub fn serve_requests(&mut self) -> Vec<usize> {
+        let mut replaced = Vec::new();
         let Some(requests) = &mut self.requests else {
-            return;
+            return replaced;
         };
         let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
         let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
@@ -413,7 +446,10 @@ impl<'a> RankProcesses<'a> {
                     copy.map_err(|error| error.to_string())
                 }
                 DescriptorKind::Manager => match pmi.replace(index) {
-                    Ok(Some(theirs)) => Ok(theirs.into()),
+                    Ok(Some(theirs)) => {
+                        replaced.push(index);
+                        Ok(theirs.into())
+                    }
                     Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
                     Err(error) => Err(error.to_string()),
                 },
@@ -424,6 +460,7 @@ impl<'a> RankProcesses<'a> {
             // is stopped.
             self.requests = None;
         }
+        replaced
     }
 
     /// The values of each rank's counters.
@@ -450,10 +487,7 @@ impl<'a> RankProcesses<'a> {
 
     /// Reaps orphans that were reparented to this process.
     pub fn reap_orphans(&self) {
-        reap_orphans(&|pid| {
-            let of = |rank: &RankProcess| rank.is_alive() && rank.process.pid() == pid;
-            self.ranks.iter().any(of)
-        });
+        reap_orphans(&|pid| self.alive.contains(&pid));
     }
 
     /// Passes on what the streams of ended ranks still hold, until `sink` refuses more.
@@ -462,8 +496,11 @@ impl<'a> RankProcesses<'a> {
         ended: &[usize],
         sink: &mut dyn FnMut(OutputTarget, Vec<u8>, u32) -> bool,
     ) {
-        let of_ended = self.streams.iter_mut();
-        for stream in of_ended.filter(|stream| ended.contains(&stream.rank)) {
+        let ids = ended.iter().flat_map(|&index| &self.ranks[index].streams);
+        for id in ids {
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
             while is_readable(stream) {
                 let pumped = stream.pump();
                 let goes_on = sink(stream.target(), pumped.text, stream.id);
@@ -480,7 +517,7 @@ impl<'a> RankProcesses<'a> {
         self.signal(signal::SIGKILL);
         let left = end_children(END_LIMIT);
         // All writers are gone; what they wrote is in the pipes.
-        for mut stream in self.streams.drain(..) {
+        for mut stream in std::mem::take(&mut self.streams).into_values() {
             let mut is_open = true;
             while is_open && is_readable(&stream) {
                 let pumped = stream.pump();

@@ -57,9 +57,9 @@ impl StreamOutlet {
 }
 
 impl PipeOutlet {
-    /// The stream with number `id` that reads the pipe of the rank with number `rank` on the node.
-    pub fn stream(self, id: u32, rank: usize, pipe: impl Pipe + 'static) -> RankStream {
-        RankStream::new(id, rank, self.label, pipe, self.target).into_file(self.file)
+    /// The stream with number `id` that reads a rank's pipe.
+    pub fn stream(self, id: u32, pipe: impl Pipe + 'static) -> RankStream {
+        RankStream::new(id, self.label, pipe, self.target).into_file(self.file)
     }
 }
 

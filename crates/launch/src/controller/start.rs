@@ -7,9 +7,13 @@ use super::*;
 use crate::plan::NodePlan;
 use crate::widths::Grant;
 
-impl Controller<'_> {
+impl AgentPool<'_> {
     /// Starts the remote shells.
-    pub(super) fn start(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
+    pub(super) fn start(
+        &mut self,
+        job: &mut JobLoop<'_>,
+        nodes: &JobNodes,
+    ) -> Result<(), ControllerError> {
         let addresses = self.listener.addresses();
         let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
         let agent = |node| Agent {
@@ -24,24 +28,26 @@ impl Controller<'_> {
             if self.options.verbose {
                 let hosts = self.names(&start.nodes);
                 let command = command_line(&start.command);
-                self.writer
+                job.master
                     .say(format_args!("mpiexec: {hosts}: {command}\n"));
             }
             let name = start.command[0].to_string_lossy().into_owned();
             let hosts = self.names(&start.nodes);
-            let shell = RemoteShell::start(start, self.listener.secret());
+            let number = self.shells.len() as u32;
+            let shell = RemoteShell::start(number, start, self.listener.secret());
             let shell = shell.map_err(|source| ControllerError::Shell {
                 program: name,
                 hosts,
                 source,
             })?;
+            shell.watch(&mut job.poll);
             self.shells.push(shell);
         }
         Ok(())
     }
 
     /// An agent has authenticated itself.
-    pub(super) fn on_entered(&mut self, link: Box<Link>, messages: Vec<Up>) {
+    pub(super) fn on_entered(&mut self, job: &mut JobLoop<'_>, link: Box<Link>, messages: Vec<Up>) {
         let mut messages = messages.into_iter();
         let Some(Up::Hello {
             node,
@@ -57,20 +63,18 @@ impl Controller<'_> {
         let by_name = by_name.and_then(|name| self.nodes.iter().position(|n| n.host == name));
         let number = node.and_then(|node| usize::try_from(node).ok());
         let number = by_name.or(number).filter(|&node| node < self.nodes.len());
-        let Some(number) = number
-            .filter(awaited)
-            .filter(|_| self.outcome.ending.is_none())
-        else {
+        let Some(number) = number.filter(awaited).filter(|_| !job.is_ending()) else {
             return;
         };
+        job.poll.add(Source::Agent(number as u32), link.as_fd());
         self.nodes[number].state = AgentState::Running(link);
         self.nodes[number].machine = machine;
         self.nodes[number].came = true;
         for message in messages {
-            self.on_message(number, message);
+            self.on_message(job, number, message);
         }
-        if !self.nodes.iter().any(AgentNode::is_awaited) {
-            self.deadlines.start_by = None;
+        if !self.awaits_agents() {
+            job.deadlines.clear(Deadline::AgentsConnected);
             self.listener.close();
             self.send_plans();
         }
@@ -141,27 +145,29 @@ impl Controller<'_> {
         grants
     }
 
-    /// Fails the start if a remote shell has failed before its agents connected.
-    pub(super) fn look_at_shells(&mut self) -> Result<(), LaunchError> {
-        for number in 0..self.shells.len() {
-            let had_ended = self.shells[number].has_ended();
-            self.shells[number]
-                .look()
-                .map_err(doing("cannot look at a remote shell"))?;
-            let shell = &self.shells[number];
-            if had_ended || !shell.has_failed() || self.outcome.ending.is_some() {
-                continue;
-            }
-            let missing = self.missing(&self.shells[number].nodes);
-            if missing.is_empty() {
-                continue;
-            }
+    /// Reads what a remote shell says, and fails the start if it has failed before its agents
+    /// connected.
+    pub(super) fn look_at_shell(
+        &mut self,
+        job: &mut JobLoop<'_>,
+        number: usize,
+    ) -> Result<(), LaunchError> {
+        let had_ended = self.shells[number].has_ended();
+        self.shells[number]
+            .look(&mut job.poll)
+            .map_err(doing("cannot look at a remote shell"))?;
+        let shell = &self.shells[number];
+        if had_ended || !shell.has_failed() || job.is_ending() {
+            return Ok(());
+        }
+        let missing = self.missing(&self.shells[number].nodes);
+        if !missing.is_empty() {
             let text = format!(
                 "mpiexec: cannot start an agent on {}:\n{}",
                 self.names(&missing),
                 self.shells[number].describe()
             );
-            self.fail_to_start(&text);
+            self.fail_to_start(job, &text);
         }
         Ok(())
     }
@@ -172,14 +178,13 @@ impl Controller<'_> {
         awaited.copied().collect()
     }
 
-    fn fail_to_start(&mut self, text: &str) {
-        self.writer.say(text);
-        self.deadlines.start_by = None;
+    fn fail_to_start(&mut self, job: &mut JobLoop<'_>, text: &str) {
+        job.master.say(text);
         let status = crate::INTERNAL;
-        self.end(Ending::NotStarted { status }, signal::SIGTERM);
+        job.end(self, Ending::NotStarted { status }, signal::SIGTERM);
     }
 
-    pub(super) fn on_start_timeout(&mut self) {
+    pub(super) fn on_start_timeout(&mut self, job: &mut JobLoop<'_>) {
         let all: Vec<usize> = (0..self.nodes.len()).collect();
         let time = START_FACTOR * self.options.hosts.timeout;
         let mut text = String::new();
@@ -192,6 +197,6 @@ impl Controller<'_> {
             let shells = self.shells.iter().filter(|s| s.nodes.contains(&node));
             text.extend(shells.map(RemoteShell::describe));
         }
-        self.fail_to_start(&text);
+        self.fail_to_start(job, &text);
     }
 }

@@ -138,7 +138,7 @@ impl RankProcesses<'_> {
             let (read, write) = io::pipe().map_err(failed())?;
             let id = self.unwritten.len() as u32;
             self.unwritten.push(0);
-            streams.push(pipe.stream(id, index, read));
+            streams.push(pipe.stream(id, read));
             Ok(write.into())
         };
         if is_joined {
@@ -150,7 +150,7 @@ impl RankProcesses<'_> {
             command.stdout(write);
             let id = self.unwritten.len() as u32;
             self.unwritten.push(0);
-            return Ok(vec![pipe.stream(id, index, read)]);
+            return Ok(vec![pipe.stream(id, read)]);
         }
         command.stdout(connect(out)?);
         command.stderr(connect(err)?);
