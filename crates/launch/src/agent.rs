@@ -14,7 +14,7 @@ use mica_node::process::{Keeper, Signals, outlive_parent, signal, wait_ready};
 use crate::auth::{AgentSide, CHALLENGE, Secret};
 use crate::error::doing;
 use crate::link::{BEAT, Link};
-use crate::master::{Uplink, take_signals};
+use crate::master::{Uplink, beat_to_controller, take_signals};
 use crate::messages::{Down, Up};
 use crate::node_job::NodeJob;
 use crate::options::Agent;
@@ -160,7 +160,6 @@ fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Dow
         }
         drop(all);
         heard?;
-        link.beat(&Up::Beat);
-        link.check(BEFORE_THE_PLAN)?;
+        beat_to_controller(link, BEFORE_THE_PLAN)?;
     }
 }

@@ -429,20 +429,14 @@ impl Workers for AgentPool<'_> {
 
     fn suspend(&mut self) {
         self.signal(signal::SIGTSTP);
-        for node in 0..self.nodes.len() {
-            self.tell(node, &Down::Pause);
-            if let Some(link) = self.nodes[node].link_mut() {
-                link.flush_for(BEAT);
-            }
+        for link in self.nodes.iter_mut().filter_map(AgentNode::link_mut) {
+            link.flush_for(BEAT);
         }
     }
 
     fn resume(&mut self) {
-        for node in 0..self.nodes.len() {
-            self.tell(node, &Down::Resume);
-            if let Some(link) = self.nodes[node].link_mut() {
-                link.pardon();
-            }
+        for link in self.nodes.iter_mut().filter_map(AgentNode::link_mut) {
+            link.pardon();
         }
         self.signal(signal::SIGCONT);
     }

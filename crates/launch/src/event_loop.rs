@@ -426,8 +426,6 @@ impl<'a> JobLoop<'a> {
                 workers.on_output_closed(self, target);
             }
             Down::Report => workers.report_hang(self, AfterReport::Continue),
-            Down::Pause => uplink.paused = true,
-            Down::Resume => uplink.paused = false,
             Down::Bye => uplink.dismissed = true,
             Down::Input(bytes) => workers.take_input(self, &bytes),
             Down::InputEnd => workers.take_input(self, &[]),

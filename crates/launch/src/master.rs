@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use mica_node::process::{
-    Signals, adopt_orphans, allow_many_descriptors, is_ignored, signal, stop_self, wait_ready,
+    Signals, adopt_orphans, allow_many_descriptors, is_ignored, signal, stop_self,
+    tcp_peer_answers, wait_ready,
 };
 
 use crate::error::{LaunchError, doing};
@@ -50,8 +51,6 @@ pub struct Uplink {
     pub unwritten: usize,
     /// Outputs whose reader has gone, as the controller reported.
     pub closed: Vec<OutputTarget>,
-    /// The controller announced that it will be silent.
-    pub paused: bool,
     /// The controller announced that the job is over.
     pub dismissed: bool,
 }
@@ -64,7 +63,6 @@ impl Uplink {
             orders,
             unwritten: 0,
             closed: Vec::new(),
-            paused: false,
             dismissed: false,
         }
     }
@@ -79,11 +77,20 @@ impl Uplink {
 
     /// Sends a sign of life, and checks that of the controller.
     pub fn beat(&mut self, limit: Duration) -> Result<(), LinkLost> {
-        self.link.beat(&Up::Beat);
-        if self.paused {
-            self.link.pardon();
+        beat_to_controller(&mut self.link, limit)
+    }
+}
+
+/// Sends the controller a sign of life, and checks its own. A controller whose machine answers is
+/// not lost, however long it says nothing: it was stopped (Ctrl-Z, SIGSTOP, a debugger), and goes on
+/// with the job later.
+pub fn beat_to_controller(link: &mut Link, limit: Duration) -> Result<(), LinkLost> {
+    link.beat(&Up::Beat);
+    match link.check(limit) {
+        Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
+            Ok(())
         }
-        self.link.check(limit)
+        checked => checked,
     }
 }
 

@@ -91,10 +91,6 @@ pub enum Down {
     Signal(i32),
     /// Report what ranks wait for.
     Report,
-    /// The controller will be silent: it is being stopped.
-    Pause,
-    /// The controller runs again.
-    Resume,
     /// All ranks of the job are in the barrier; what they have put.
     BarrierOut(Puts),
     /// The job is over.

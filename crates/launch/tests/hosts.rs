@@ -42,6 +42,12 @@ fn is_gone(pid: &str) -> bool {
     }
 }
 
+/// The letter of a process's state: `T` for one that is stopped. It must be there.
+fn state(pid: &str) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+}
+
 fn wait_until_gone(pid: &str) {
     while !is_gone(pid) {
         std::thread::sleep(Duration::from_millis(10));
@@ -412,10 +418,6 @@ fn the_second_signal_kills() {
 fn stopping_and_going_on() {
     let script = "echo $$; sleep 0.3; read line; echo $line";
     let (mut child, pids) = start(&["-n", "2", "--host-timeout", "2"], script, 2);
-    let state = |pid: &str| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        stat.rsplit(") ").next().unwrap().chars().next().unwrap()
-    };
     send("-TSTP", child.id());
     for pid in pids.iter().chain([&child.id().to_string()]) {
         while state(pid) != 'T' {
@@ -427,6 +429,24 @@ fn stopping_and_going_on() {
     send("-CONT", child.id());
     assert_eq!(stderr_of(&mut child), "");
     // `read` finds no input: status 0 of the last echo.
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// A debugger or SIGSTOP, unlike Ctrl-Z, gives the head no time to announce that it will be silent.
+#[test]
+fn a_head_that_is_stopped_for_long_costs_no_job() {
+    let script = "echo $$; sleep 6; exec sh -c 'kill -STOP $$; exit 0'";
+    let (mut child, pids) = start(&["-n", "2", "--host-timeout", "2"], script, 2);
+    send("-STOP", child.id());
+    // The ranks stop themselves when they have run three times as long as a host may be silent.
+    for pid in &pids {
+        while state(pid) != 'T' {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    send("-CONT", child.id());
+    // mpiexec passes SIGCONT on to the ranks.
+    assert_eq!(stderr_of(&mut child), "");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

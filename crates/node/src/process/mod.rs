@@ -17,6 +17,7 @@ mod limits;
 mod probe;
 mod start;
 mod system;
+mod tcp_peer;
 mod terminal;
 
 pub use children::{adopt_orphans, end_children, proc_is_ours, reap_orphans};
@@ -29,6 +30,7 @@ pub use keeper::Keeper;
 pub use limits::allow_many_descriptors;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
 pub use system::{LimitResource, limits, outlive_file_size_limit, pidfd};
+pub use tcp_peer::tcp_peer_answers;
 pub use terminal::take_terminal_back;
 
 use std::io;
