@@ -23,6 +23,7 @@ mod departed;
 mod environment;
 mod error;
 mod event_loop;
+mod file_writer;
 mod foreign;
 #[doc(hidden)]
 pub mod hosts;
@@ -57,6 +58,7 @@ mod tool;
 mod traffic;
 mod widths;
 mod writer;
+mod writer_thread;
 
 use std::io::Write as _;
 use std::process::ExitCode;

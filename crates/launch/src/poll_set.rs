@@ -25,6 +25,8 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 pub enum Source {
     /// The threads that write this process's output.
     Writer,
+    /// The threads that write files of ranks.
+    FileWriter,
     /// Output of a rank, by the number of the stream.
     Stream(u32),
     /// The connection of a rank, by its number on the node, to its process manager.

@@ -18,6 +18,7 @@ use mica_node::topology::{CorePlace, CpuSet, affinity_of};
 
 use crate::departed::{Doing, WaitingRank};
 use crate::error::{LaunchError, doing};
+use crate::file_writer::FileWriter;
 use crate::input::Input;
 use crate::late::LateArrivals;
 use crate::line_output::OutputTarget;
@@ -27,7 +28,7 @@ use crate::plan::{NodePlan, RankPlan};
 use crate::pmi;
 use crate::rank_end::{Cause, NodeReport, RankEnd, RankStage};
 use crate::redirect::Redirect;
-use crate::report::{end_text, hang_line, say};
+use crate::report::{end_text, hang_line};
 use crate::requests::Requests;
 use crate::traffic::CounterValues;
 
@@ -57,6 +58,18 @@ impl RankProcess {
     }
 }
 
+/// Bytes of a stream that are in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UnwrittenBytes {
+    /// To this process's output.
+    pub output: usize,
+    /// To the stream's file.
+    pub file: usize,
+}
+
+/// Takes text of the stream with this number, and returns whether it takes more.
+type DrainSink<'a> = dyn FnMut(OutputTarget, Vec<u8>, u32, &mut UnwrittenBytes) -> bool + 'a;
+
 /// The ranks of this node.
 pub struct RankProcesses<'a> {
     job: &'a NodeJob,
@@ -73,8 +86,12 @@ pub struct RankProcesses<'a> {
     pub streams: BTreeMap<u32, RankStream>,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
-    /// Bytes in flight, by the stream's id.
-    pub unwritten: Vec<usize>,
+    /// Writes the files of ranks that pass through this process.
+    pub file_writer: FileWriter,
+    /// By the stream's id.
+    pub unwritten: Vec<UnwrittenBytes>,
+    /// What the user is to be told of the start of ranks.
+    pub notes: Vec<String>,
     /// The ranks' process manager.
     pub pmi: pmi::PmiServer,
     /// Where processes ask for descriptors that they did not inherit. `None` where there are no
@@ -123,7 +140,9 @@ impl<'a> RankProcesses<'a> {
             streams: BTreeMap::new(),
             input: None,
             terminal_lent: false,
+            file_writer: FileWriter::new().map_err(doing("cannot make a pipe for output"))?,
             unwritten: Vec::new(),
+            notes: Vec::new(),
             pmi: pmi::PmiServer::new(job.size, &job.name, job.members.len()),
             requests: Requests::open().ok(),
             address,
@@ -171,7 +190,8 @@ impl<'a> RankProcesses<'a> {
         let started = ChildProcess::spawn(&mut command, setup);
         let mut process = started.map_err(|source| self.exec_error(plan, source))?;
         if let Some(cpus) = &plan.slot.cpus {
-            check_binding(plan.rank, process.pid(), cpus);
+            self.notes
+                .extend(check_binding(plan.rank, process.pid(), cpus));
         }
         let ids = streams.iter().map(|stream| stream.id).collect();
         self.streams
@@ -490,12 +510,15 @@ impl<'a> RankProcesses<'a> {
         reap_orphans(&|pid| self.alive.contains(&pid));
     }
 
+    /// Gives the text of a stream to the thread of its file, if it has one. Returns what goes to
+    /// this process's output.
+    pub fn pass_to_file(&mut self, stream: &RankStream, text: Vec<u8>) -> Vec<u8> {
+        let unwritten = &mut self.unwritten[stream.id as usize];
+        pass_to_file(stream, text, &mut self.file_writer, unwritten)
+    }
+
     /// Passes on what the streams of ended ranks still hold, until `sink` refuses more.
-    pub fn drain(
-        &mut self,
-        ended: &[usize],
-        sink: &mut dyn FnMut(OutputTarget, Vec<u8>, u32) -> bool,
-    ) {
+    pub fn drain(&mut self, ended: &[usize], sink: &mut DrainSink<'_>) {
         let ids = ended.iter().flat_map(|&index| &self.ranks[index].streams);
         for id in ids {
             let Some(stream) = self.streams.get_mut(id) else {
@@ -503,7 +526,10 @@ impl<'a> RankProcesses<'a> {
             };
             while is_readable(stream) {
                 let pumped = stream.pump();
-                let goes_on = sink(stream.target(), pumped.text, stream.id);
+                let unwritten = &mut self.unwritten[*id as usize];
+                let writer = &mut self.file_writer;
+                let text = pass_to_file(stream, pumped.text, writer, unwritten);
+                let goes_on = sink(stream.target(), text, stream.id, unwritten);
                 if !pumped.is_open || !goes_on {
                     break;
                 }
@@ -521,12 +547,13 @@ impl<'a> RankProcesses<'a> {
             let mut is_open = true;
             while is_open && is_readable(&stream) {
                 let pumped = stream.pump();
-                sink(stream.target(), pumped.text);
+                sink(stream.target(), self.pass_to_file(&stream, pumped.text));
                 is_open = pumped.is_open;
             }
             if is_open {
                 // A process that could not be ended holds it open.
-                sink(stream.target(), stream.rest());
+                let rest = stream.rest();
+                sink(stream.target(), self.pass_to_file(&stream, rest));
             }
         }
         self.keeper.dismiss();
@@ -544,6 +571,23 @@ impl<'a> RankProcesses<'a> {
     }
 }
 
+fn pass_to_file(
+    stream: &RankStream,
+    text: Vec<u8>,
+    writer: &mut FileWriter,
+    unwritten: &mut UnwrittenBytes,
+) -> Vec<u8> {
+    match stream.file() {
+        Some(file) if !text.is_empty() => {
+            unwritten.file += text.len();
+            let copy = if file.copy { text.clone() } else { Vec::new() };
+            writer.write(file.number, text, stream.id);
+            copy
+        }
+        _ => text,
+    }
+}
+
 fn is_readable(stream: &RankStream) -> bool {
     let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
     ready.is_ok_and(|ready| ready[0])
@@ -558,13 +602,11 @@ fn process_name(pid: u32) -> String {
     }
 }
 
-/// Prints a note if a rank's process may run elsewhere than planned: the kernel refused to bind it.
-fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) {
-    if let Ok(actual) = affinity_of(pid)
-        && !actual.iter().all(|cpu| cpus.contains(cpu))
-    {
-        say(format_args!(
-            "mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n"
-        ));
-    }
+/// A note if a rank's process may run elsewhere than planned: the kernel refused to bind it.
+fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) -> Option<String> {
+    let actual = affinity_of(pid).ok()?;
+    let is_bound = actual.iter().all(|cpu| cpus.contains(cpu));
+    (!is_bound).then(|| {
+        format!("mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n")
+    })
 }

@@ -10,6 +10,7 @@
 //! orders.
 
 use std::collections::BTreeSet;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use mica_node::process::{Keeper, Signals, host_name, signal};
@@ -39,6 +40,8 @@ const KILL_LIMIT: Duration = Duration::from_secs(20);
 /// Ranks are started for this long before events are served again: to start many takes longer than
 /// a controller waits for a sign of life, or a user for an interrupt to be obeyed.
 const START_BATCH: Duration = Duration::from_millis(300);
+/// Time for files that take no more output, when the job was ended.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// First interval between checks whether ranks wait for one that left without MPI_Init.
 const RECHECK: Duration = Duration::from_millis(100);
 /// Longest such interval; the interval doubles, as a job without MPI may run for days.
@@ -117,6 +120,8 @@ pub fn run_part(
 enum LocalStage {
     /// They are started, and run.
     Running,
+    /// They have ended; files get the last of what they wrote.
+    Writing,
     /// They have ended, and the controller was sent all about them.
     Reported,
 }
@@ -175,7 +180,13 @@ impl<'a> LocalRanks<'a> {
         if let Some(what) = left {
             master.say(format_args!("mpiexec: {what}\n"));
         }
-        result
+        self.stage = LocalStage::Writing;
+        if job.is_ending() {
+            job.deadlines
+                .set(Deadline::GiveUp, Instant::now() + FAREWELL);
+        }
+        let written = job.run(self);
+        result.and(written)
     }
 
     /// Reports ranks that have ended; if one of them failed, the user's job ends.
@@ -296,6 +307,7 @@ impl Workers for LocalRanks<'_> {
                 let starting = self.processes.is_starting() && !job.is_ending();
                 !job.has_given_up() && (starting || self.processes.alive_count() > 0)
             }
+            LocalStage::Writing => !job.has_given_up() && !self.processes.file_writer.is_idle(),
             LocalStage::Reported => match &job.master {
                 Master::Head(uplink) => {
                     !uplink.dismissed && !matches!(job.ending(), Some(Ending::HostLost))
@@ -313,6 +325,9 @@ impl Workers for LocalRanks<'_> {
         let until = Instant::now() + START_BATCH;
         let started = self.processes.start_some(self.connect, until);
         self.watch_started(job);
+        for note in self.processes.notes.drain(..) {
+            job.master.say(note);
+        }
         started?;
         // Input that has come while ranks were started.
         self.pass_on_input(job);
@@ -321,6 +336,7 @@ impl Workers for LocalRanks<'_> {
 
     fn add_polled<'a>(&'a self, polled: &mut Polled<'a>) {
         let processes = &self.processes;
+        polled.read(Source::FileWriter, processes.file_writer.as_fd());
         for fd in processes.requests.iter().flat_map(|all| all.fds()) {
             polled.read(Source::Requests, fd);
         }
@@ -364,7 +380,7 @@ impl Workers for LocalRanks<'_> {
 
     fn on_written(&mut self, job: &mut JobLoop<'_>, written: &[(usize, u32)]) {
         for &(id, bytes) in written {
-            let unwritten = &mut self.processes.unwritten[id];
+            let unwritten = &mut self.processes.unwritten[id].output;
             *unwritten = unwritten.saturating_sub(bytes as usize);
         }
         self.resume_streams(job);
@@ -386,7 +402,11 @@ impl Workers for LocalRanks<'_> {
         self.processes.signal(signal::SIGCONT);
     }
 
-    fn ask_to_end(&mut self, _: &mut JobLoop<'_>, number: i32) {
+    fn ask_to_end(&mut self, job: &mut JobLoop<'_>, number: i32) {
+        if self.stage == LocalStage::Writing {
+            job.deadlines
+                .set(Deadline::GiveUp, Instant::now() + FAREWELL);
+        }
         self.processes.signal(number);
         // A stopped process does not handle signals.
         self.processes.signal(signal::SIGCONT);
@@ -394,6 +414,9 @@ impl Workers for LocalRanks<'_> {
 
     /// Does not wait for long for ranks that this process may not signal.
     fn kill(&mut self) -> Duration {
+        if self.stage != LocalStage::Running {
+            return Duration::ZERO;
+        }
         match self.processes.signal(signal::SIGKILL) {
             0 => KILL_LIMIT,
             _ => BEAT,
@@ -401,7 +424,7 @@ impl Workers for LocalRanks<'_> {
     }
 
     fn describe_unended(&self) -> Option<String> {
-        Some(self.processes.describe_alive())
+        (self.stage == LocalStage::Running).then(|| self.processes.describe_alive())
     }
 
     fn reap_orphans(&self) {

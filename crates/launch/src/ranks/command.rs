@@ -123,7 +123,8 @@ impl RankProcesses<'_> {
         let rank = self.job.pattern_rank(self.plan.ranks[index].rank);
         let directory = self.job.programs.directory.as_ref().map(PathBuf::from);
         let directory = directory.unwrap_or_default();
-        let outlets = files.of_rank(rules, &rank, self.pipes(connect), &directory);
+        let pipes = self.pipes(connect);
+        let outlets = files.of_rank(rules, &rank, pipes, &directory, &mut self.file_writer);
         let [out, err] = outlets.map_err(LaunchError::OutputFile)?;
         // One pipe for both preserves the order in which the rank writes to the two.
         let is_one =
@@ -137,7 +138,7 @@ impl RankProcesses<'_> {
             };
             let (read, write) = io::pipe().map_err(failed())?;
             let id = self.unwritten.len() as u32;
-            self.unwritten.push(0);
+            self.unwritten.push(UnwrittenBytes::default());
             streams.push(pipe.stream(id, read));
             Ok(write.into())
         };
@@ -149,7 +150,7 @@ impl RankProcesses<'_> {
             command.stderr(write.try_clone().map_err(failed())?);
             command.stdout(write);
             let id = self.unwritten.len() as u32;
-            self.unwritten.push(0);
+            self.unwritten.push(UnwrittenBytes::default());
             return Ok(vec![pipe.stream(id, read)]);
         }
         command.stdout(connect(out)?);

@@ -2,7 +2,8 @@
 //! input.
 
 use super::*;
-use crate::output::RankStream;
+use crate::output::{self, RankStream};
+use crate::ranks::UnwrittenBytes;
 
 impl LocalRanks<'_> {
     /// Adds the sources of ranks that have been started.
@@ -36,6 +37,7 @@ impl LocalRanks<'_> {
         let mut ended = Vec::new();
         for &source in ready {
             match source {
+                Source::FileWriter => self.on_files_written(job),
                 Source::Stream(id) => self.pass_on_output(job, id),
                 Source::PmiClient(index) => self.on_client(job, index as usize),
                 Source::Requests => self.on_requests(job),
@@ -65,19 +67,42 @@ impl LocalRanks<'_> {
         let Some(stream) = processes.streams.get_mut(&id) else {
             return;
         };
-        if !job.master.has_room(processes.unwritten[id as usize]) {
+        if !has_room(&job.master, processes.unwritten[id as usize]) {
             job.poll.remove(Source::Stream(id), stream.as_fd());
             self.paused.insert(id);
             return;
         }
         let pumped = stream.pump();
-        let written = job.master.write(stream.target(), pumped.text, id as usize);
-        processes.unwritten[id as usize] += written;
         if !pumped.is_open {
             job.poll.remove(Source::Stream(id), stream.as_fd());
-            processes.streams.remove(&id);
+        }
+        self.write(job, id, pumped.text);
+        if !pumped.is_open {
+            self.processes.streams.remove(&id);
         }
         self.note_partial_line(job, id);
+    }
+
+    /// Writes text of a stream to its file and target.
+    fn write(&mut self, job: &mut JobLoop<'_>, id: u32, text: Vec<u8>) {
+        let Some(stream) = self.processes.streams.remove(&id) else {
+            return;
+        };
+        let text = self.processes.pass_to_file(&stream, text);
+        let written = job.master.write(stream.target(), text, id as usize);
+        self.processes.unwritten[id as usize].output += written;
+        self.processes.streams.insert(id, stream);
+    }
+
+    /// Threads have written to files of ranks.
+    fn on_files_written(&mut self, job: &mut JobLoop<'_>) {
+        let (written, problems) = self.processes.file_writer.written();
+        for (id, bytes) in written {
+            let unwritten = &mut self.processes.unwritten[id].file;
+            *unwritten = unwritten.saturating_sub(bytes as usize);
+        }
+        problems.iter().for_each(|text| job.master.say(text));
+        self.resume_streams(job);
     }
 
     /// Sets the deadline of the part of a line that a stream holds.
@@ -96,11 +121,9 @@ impl LocalRanks<'_> {
     pub(super) fn pass_on_partial_lines(&mut self, job: &mut JobLoop<'_>) {
         let now = Instant::now();
         for id in std::mem::take(&mut self.partial) {
-            let processes = &mut self.processes;
-            if let Some(stream) = processes.streams.get_mut(&id) {
+            if let Some(stream) = self.processes.streams.get_mut(&id) {
                 let text = stream.overdue(now);
-                let written = job.master.write(stream.target(), text, id as usize);
-                processes.unwritten[id as usize] += written;
+                self.write(job, id, text);
             }
             self.note_partial_line(job, id);
         }
@@ -115,7 +138,7 @@ impl LocalRanks<'_> {
             let Some(stream) = processes.streams.get(&id) else {
                 return false;
             };
-            let has_room = master.has_room(processes.unwritten[id as usize]);
+            let has_room = has_room(master, processes.unwritten[id as usize]);
             if has_room {
                 poll.add(Source::Stream(id), stream.as_fd());
             }
@@ -136,15 +159,12 @@ impl LocalRanks<'_> {
 
     /// Passes on what ranks wrote before they ended, unless its reader does not keep up.
     fn drain(&mut self, job: &mut JobLoop<'_>, ended: &[usize]) {
-        let (master, processes) = (&mut job.master, &mut self.processes);
-        let mut unwritten = std::mem::take(&mut processes.unwritten);
-        let mut sink = |target: OutputTarget, text: Vec<u8>, id: u32| {
-            let id = id as usize;
-            unwritten[id] += master.write(target, text, id);
-            master.has_room(unwritten[id])
+        let master = &mut job.master;
+        let mut sink = |target, text: Vec<u8>, id: u32, unwritten: &mut UnwrittenBytes| {
+            unwritten.output += master.write(target, text, id as usize);
+            has_room(master, *unwritten)
         };
-        processes.drain(ended, &mut sink);
-        processes.unwritten = unwritten;
+        self.processes.drain(ended, &mut sink);
     }
 
     /// Serves a rank's connection to the process manager.
@@ -195,4 +215,9 @@ impl LocalRanks<'_> {
             job.master.tell(&Up::InputClosed);
         }
     }
+}
+
+/// Whether a stream that has this much in flight is read.
+fn has_room(master: &Master<'_>, unwritten: UnwrittenBytes) -> bool {
+    master.has_room(unwritten.output) && unwritten.file < output::WINDOW
 }
