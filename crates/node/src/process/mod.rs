@@ -154,9 +154,16 @@ impl ChildProcess {
             // ECHILD: it is no longer our child, and its number may mean another group.
             return Ok(());
         }
-        // SAFETY: kill takes plain numbers. The group's number is that of a child which is not
-        // reaped.
-        match check(unsafe { libc::kill(-(self.pid as libc::pid_t), number) }) {
+        let sent = match children::signal_group_of(self.pidfd.as_fd(), number) {
+            // Before Linux 6.9, groups can be signalled by number only.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                // SAFETY: kill takes plain numbers. The group's number is that of a child which is
+                // not reaped.
+                check(unsafe { libc::kill(-(self.pid as libc::pid_t), number) })
+            }
+            sent => sent,
+        };
+        match sent {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
             done => done,
         }
