@@ -108,7 +108,8 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
         });
     }
     let socket = inherited::manager(rank)?;
-    let mut manager: Box<dyn ProcessManager> = Box::new(Pmi1::connect(socket, rank, size)?);
+    let mut manager: Box<dyn ProcessManager> =
+        Box::new(Pmi1::connect(socket, rank, size)?.with_tables());
     // Nodes are what mpiexec made: a segment is a node, by its lowest rank.
     let part = format!("segment of rank {}", segment.members()[0]);
     let record = EndpointRecord::own(&part, host, segment.appnum(rank))?;

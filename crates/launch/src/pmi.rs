@@ -10,11 +10,14 @@
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
+use mica_bootstrap::pmi1::value_table;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::messages::Puts;
 
@@ -49,6 +52,10 @@ pub struct PmiServer {
     members: usize,
     name: String,
     values: BTreeMap<String, String>,
+    /// What all ranks put before the last barrier, as a file, once a rank has asked for it.
+    table: Option<OwnedFd>,
+    /// The keys of that.
+    fresh: Vec<String>,
     /// Put since the last barrier.
     puts: Puts,
     clients: Vec<PmiSocket>,
@@ -88,6 +95,8 @@ impl PmiServer {
             members,
             name: name.to_owned(),
             values,
+            table: None,
+            fresh: Vec::new(),
             puts: Vec::new(),
             clients: Vec::new(),
             waiting: 0,
@@ -263,6 +272,8 @@ impl PmiServer {
 
     /// All ranks of the job are in the barrier and have put this: releases the node's ranks.
     pub fn complete(&mut self, puts: Puts) {
+        self.table = None;
+        self.fresh = puts.iter().map(|(key, _)| key.clone()).collect();
         self.values.extend(puts);
         self.reported = false;
         self.waiting = 0;
@@ -275,10 +286,37 @@ impl PmiServer {
         }
     }
 
+    /// What all ranks put before the last barrier, as a file that nobody can change: one for all
+    /// ranks of the node, so that none has to ask for the value of each other.
+    pub fn table(&mut self) -> io::Result<OwnedFd> {
+        if self.table.is_none() {
+            let fresh = self.fresh.iter();
+            let values = fresh.map(|key| (key.as_str(), self.values[key].as_str()));
+            self.table = Some(sealed_file(&value_table::write(values))?);
+        }
+        match &self.table {
+            Some(table) => table.try_clone(),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     /// The code with which this rank asked to abort the job, if it did.
     pub fn aborted(&self, index: usize) -> Option<i32> {
         self.clients.get(index)?.aborted
     }
+}
+
+/// An anonymous file with this text, which cannot be changed any more.
+fn sealed_file(text: &str) -> io::Result<OwnedFd> {
+    let file = memfd_create(
+        c"mica-values",
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )?;
+    let mut file = File::from(file);
+    file.write_all(text.as_bytes())?;
+    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    fcntl_add_seals(&file, seals)?;
+    Ok(file.into())
 }
 
 /// The answer to a message that lacks a key.
@@ -463,6 +501,26 @@ mod tests {
             assert!(ask(&mut server, rank, index, "cmd=get key=b").ends_with("value=elsewhere"));
         }
         assert_eq!(server.arrived(), None, "nobody is in the next barrier");
+    }
+
+    #[test]
+    fn the_table_has_what_all_put_before_the_last_barrier() {
+        use std::os::unix::fs::FileExt;
+        let mut server = PmiServer::new(2, "kvs_1", 1);
+        let _rank = server.add(0).unwrap();
+        let text = |table: OwnedFd| {
+            let file = File::from(table);
+            let mut text = vec![0; file.metadata().unwrap().len() as usize];
+            file.read_exact_at(&mut text, 0).unwrap();
+            assert!(file.write_at(b"x", 0).is_err(), "it is sealed");
+            String::from_utf8(text).unwrap()
+        };
+        server.complete(vec![("a".into(), "1".into()), ("b".into(), "x=y".into())]);
+        for _ in 0..2 {
+            assert_eq!(text(server.table().unwrap()), "a=1\nb=x=y\n");
+        }
+        server.complete(vec![("c".into(), "2".into())]);
+        assert_eq!(text(server.table().unwrap()), "c=2\n");
     }
 
     #[test]

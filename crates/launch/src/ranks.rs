@@ -144,7 +144,7 @@ impl<'a> RankProcesses<'a> {
             unwritten: Vec::new(),
             notes: Vec::new(),
             pmi: pmi::PmiServer::new(job.size, &job.name, job.members.len()),
-            requests: Requests::open().ok(),
+            requests: Requests::open(job.members.len()).ok(),
             address,
         })
     }
@@ -461,6 +461,7 @@ impl<'a> RankProcesses<'a> {
             let index =
                 index.ok_or_else(|| format!("rank {} is not on this node", request.rank))?;
             match request.wanted {
+                DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
                 DescriptorKind::Segment => {
                     let copy = segment.as_fd().try_clone_to_owned();
                     copy.map_err(|error| error.to_string())
