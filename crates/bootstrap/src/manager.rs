@@ -60,6 +60,18 @@ pub trait ProcessManager: Send + Debug {
         Ok(None)
     }
 
+    /// Reads what the launcher itself stores for all ranks under `key`.
+    ///
+    /// # Errors
+    /// When there is no such value, or the launcher is gone.
+    fn get_shared(&mut self, key: &str) -> Result<String, BootstrapError> {
+        Err(BootstrapError::Refused {
+            manager: self.name(),
+            call: key.to_owned(),
+            answer: "it stores no values of its own".to_owned(),
+        })
+    }
+
     /// Asks the launcher to end the whole job with exit status `code`. Returns when the
     /// request has been sent; the caller then exits.
     ///

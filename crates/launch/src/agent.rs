@@ -15,7 +15,7 @@ use crate::auth::{AgentSide, CHALLENGE, Secret};
 use crate::error::doing;
 use crate::link::{BEAT, Link};
 use crate::master::{Uplink, beat_to_controller, take_signals};
-use crate::messages::{Down, Up};
+use crate::messages::{Down, Surroundings, Up};
 use crate::node_job::NodeJob;
 use crate::options::Agent;
 use crate::rank_end::signal_status;
@@ -75,6 +75,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
         node: agent.node.or_else(|| number("SLURM_NODEID")),
         slurm: std::env::var("SLURMD_NODENAME").ok(),
         machine: machine(),
+        surroundings: Surroundings::own(),
     });
     let (node, orders) = wait_for_plan(&mut link, &signals)?;
     if !node.is_sound() {

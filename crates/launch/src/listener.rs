@@ -281,6 +281,7 @@ mod tests {
                 node,
                 slurm,
                 machine,
+                surroundings: Default::default(),
             });
             let fds = [link.as_fd()];
             wait_readable(&fds, None).unwrap();
@@ -344,6 +345,7 @@ mod tests {
             node,
             slurm,
             machine,
+            surroundings: Default::default(),
         });
         assert_eq!(attend(&mut door).len(), 1, "the agent itself");
 

@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use mica_bootstrap::NodeTable;
 use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 use mica_bootstrap::pmi1::value_table;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -103,6 +104,11 @@ impl PmiServer {
             behind: BTreeSet::new(),
             reported: false,
         }
+    }
+
+    /// Stores the placement of the job for ranks of Mica.
+    pub fn store_nodes(&mut self, nodes: &NodeTable) {
+        self.values.extend(nodes.values(VALUE_MAX));
     }
 
     /// Adds the node's next rank and returns the rank's end of the connection, to be inherited.

@@ -129,6 +129,8 @@ impl<'a> RankProcesses<'a> {
             job_size: job.size,
             members: &job.members,
         })?;
+        let mut pmi = pmi::PmiServer::new(job.size, &job.name, job.members.len());
+        pmi.store_nodes(&job.network.placement.table());
         Ok(RankProcesses {
             job,
             plan,
@@ -143,7 +145,7 @@ impl<'a> RankProcesses<'a> {
             file_writer: FileWriter::new().map_err(doing("cannot make a pipe for output"))?,
             unwritten: Vec::new(),
             notes: Vec::new(),
-            pmi: pmi::PmiServer::new(job.size, &job.name, job.members.len()),
+            pmi,
             requests: Requests::open(job.members.len()).ok(),
             address,
         })

@@ -138,18 +138,20 @@ impl ProcessManager for Pmi1 {
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
         let key = long_value::of_rank(rank, key);
-        let (dialogue, kvsname) = (&mut self.dialogue, &self.kvsname);
-        let value = long_value::join(&key, |key| {
-            let get = Pmi1Message::new("get")
-                .with("kvsname", kvsname)
-                .with("key", key);
-            let answer = dialogue.ask(&get, "get_result")?;
-            dialogue.read(&get, answer.text("value")).map(str::to_owned)
-        })?;
+        let value = long_value::join(&key, |key| self.get_shared(key))?;
         value.ok_or_else(|| BootstrapError::BadRecord {
             rank,
             what: format!("published something else than Mica does under {key}"),
         })
+    }
+
+    fn get_shared(&mut self, key: &str) -> Result<String, BootstrapError> {
+        let get = Pmi1Message::new("get")
+            .with("kvsname", &self.kvsname)
+            .with("key", key);
+        let answer = self.dialogue.ask(&get, "get_result")?;
+        let value = self.dialogue.read(&get, answer.text("value"));
+        value.map(str::to_owned)
     }
 
     fn get_all(&mut self, key: &str) -> Result<Option<Vec<String>>, BootstrapError> {

@@ -2,7 +2,7 @@
 
 use crate::late::LateArrivals;
 use crate::link::Link;
-use crate::messages::Puts;
+use crate::messages::{Puts, Surroundings};
 use crate::options::JobOptions;
 use crate::placement::{JobNodes, NodeRanks};
 use crate::traffic::CounterValues;
@@ -21,6 +21,8 @@ pub(super) struct AgentNode {
     pub arrived: Option<Puts>,
     /// Identifies the machine.
     pub machine: String,
+    /// What it is to the ranks of other nodes.
+    pub surroundings: Surroundings,
     pub counters: Vec<CounterValues>,
     pub late: LateArrivals,
     /// The agent has reported why it cannot go on.
@@ -45,6 +47,7 @@ impl AgentNode {
             state: AgentState::Awaited,
             arrived: None,
             machine: String::new(),
+            surroundings: Surroundings::default(),
             counters: Vec::new(),
             late: LateArrivals::default(),
             explained: false,

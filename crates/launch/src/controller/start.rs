@@ -1,9 +1,12 @@
 //! From the start of the remote shells to agents that have their plan. No rank is started before
 //! all agents have connected.
 
+use mica_bootstrap::NodeTable;
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
 use super::*;
+use crate::messages::Surroundings;
+use crate::node_job::NodePlacement;
 use crate::plan::NodePlan;
 use crate::widths::Grant;
 
@@ -53,6 +56,7 @@ impl AgentPool<'_> {
             node,
             slurm,
             machine,
+            surroundings,
         }) = messages.next()
         else {
             return;
@@ -69,7 +73,14 @@ impl AgentPool<'_> {
         job.poll.add(Source::Agent(number as u32), link.as_fd());
         self.nodes[number].state = AgentState::Running(link);
         self.nodes[number].machine = machine;
+        let is_alike = surroundings.format == Surroundings::own().format;
+        self.nodes[number].surroundings = surroundings;
         self.nodes[number].came = true;
+        if !is_alike {
+            let text = "its ranks would not understand those of this host: it has another version \
+                        of Mica, or is another kind of machine (width of pointers, byte order)";
+            return self.on_failed(job, number, crate::INTERNAL, text);
+        }
         for message in messages {
             self.on_message(job, number, message);
         }
@@ -86,6 +97,7 @@ impl AgentPool<'_> {
         let inherited = environment::for_agents(self.launcher);
         let grants = self.plan_this_machine();
         let directory = std::env::current_dir().ok().map(Into::into);
+        let placement = self.placement();
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             let mut job = NodeJob::part(self.options, node.members.clone());
@@ -103,6 +115,7 @@ impl AgentPool<'_> {
             job.reports.traffic = self.options.wants_traffic();
             job.reports.late = self.options.wants_late();
             job.network.pmi |= spans;
+            job.network.placement = placement.clone();
             job.network.interface = match (&self.options.hosts.interface, self.launcher) {
                 // An address is this machine's; other nodes use the one over which their agents
                 // connected.
@@ -112,6 +125,24 @@ impl AgentPool<'_> {
                 (None, _) => None,
             };
             self.tell(number, &Down::Plan(Box::new(job)));
+        }
+    }
+
+    /// Which rank is on which node.
+    fn placement(&self) -> NodePlacement {
+        let network = &self.nodes[0].surroundings.network;
+        let shares = |node: &AgentNode| node.surroundings.network == *network;
+        let is_one = self.nodes.iter().all(shares);
+        let nodes = self.nodes.iter();
+        NodePlacement {
+            network: if is_one {
+                network.clone()
+            } else {
+                String::new()
+            },
+            nodes: nodes
+                .map(|node| (node.host.clone(), NodeTable::runs(&node.members)))
+                .collect(),
         }
     }
 
