@@ -9,12 +9,11 @@
 //! their output has arrived, then `Over`; or it is `Lost`. No rank is started before all agents
 //! have connected. The job is over when no node is running.
 
-use std::collections::BTreeSet;
-use std::io;
+use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use mica_node::process::{end_children, interfaces, reap_orphans, signal};
+use mica_node::process::{end_children, interfaces, reap_orphans, signal, wait_ready};
 use mica_node::topology::Reservation;
 
 use crate::auth::Secret;
@@ -25,7 +24,7 @@ use crate::event_loop::{AfterReport, JobLoop, Workers};
 use crate::hosts::ranks_text;
 use crate::late::LateArrivals;
 use crate::line_output::OutputTarget;
-use crate::link::{BEAT, Link, LinkLost};
+use crate::link::{BEAT, Link, LinkLost, encode};
 use crate::listener::AgentListener;
 use crate::master::{InvokingUser, Master, finish_output, take_signals};
 use crate::messages::{Down, Puts, Up};
@@ -35,7 +34,7 @@ use crate::placement::{JobNodes, PlacementError, head_addresses};
 use crate::plan::command_line;
 use crate::poll_set::{PollSet, Polled, Source};
 use crate::rank_end::{Cause, NodeReport, RankEnd};
-use crate::remote::{RemoteShell, commands};
+use crate::remote::{AgentCommand, RemoteShell, commands};
 use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
 use crate::traffic::{self, CounterValues};
 use crate::writer::Writer;
@@ -56,16 +55,6 @@ pub enum ControllerError {
     /// A system call failed.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The remote shell cannot be run.
-    #[error("cannot run {program:?} to start an agent on {hosts}: {source}")]
-    Shell {
-        /// The remote shell.
-        program: String,
-        /// The hosts.
-        hosts: String,
-        /// The system's error.
-        source: io::Error,
-    },
 }
 
 /// All agents must have connected within this many times the host timeout.
@@ -88,12 +77,9 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let timeout_at = job.deadlines.get(Deadline::Timeout);
     let now = Instant::now();
     job.deadlines.set(Deadline::Heartbeat, now + BEAT);
-    let start_limit = START_FACTOR * options.hosts.timeout;
-    job.deadlines
-        .set(Deadline::AgentsConnected, now + start_limit);
     let mut agents = AgentPool::new(options, nodes, listener);
     let result = agents
-        .start(&mut job, nodes)
+        .prepare(nodes)
         .and_then(|()| Ok(job.run(&mut agents)?));
     agents.clean_up(&mut job);
     if result.is_ok() && options.wants_traffic() {
@@ -124,6 +110,12 @@ struct AgentPool<'a> {
     arrived: usize,
     listener: AgentListener,
     shells: Vec<RemoteShell>,
+    /// Agents whose shells were started and that have not connected.
+    connecting: usize,
+    /// The commands of shells that have not been started.
+    commands: VecDeque<AgentCommand>,
+    /// Nodes that were lost and are not reported yet.
+    losses: Vec<HostLoss>,
     /// `None` when no rank reads standard input any more, or it has ended.
     input: Option<InputWindow>,
     /// By rank: whether it may still run.
@@ -139,6 +131,12 @@ struct PendingReport {
     all: NodeReport,
     awaited: BTreeSet<usize>,
     then: AfterReport,
+}
+
+/// A node that was lost.
+struct HostLoss {
+    node: usize,
+    why: String,
 }
 
 /// What may become the reason to end the job.
@@ -178,6 +176,9 @@ impl<'a> AgentPool<'a> {
             arrived: 0,
             listener,
             shells: Vec::new(),
+            connecting: 0,
+            commands: VecDeque::new(),
+            losses: Vec::new(),
             input: InputWindow::of(options, nodes),
             alive: vec![true; options.ranks()],
             report: None,
@@ -214,10 +215,43 @@ impl<'a> AgentPool<'a> {
         }
     }
 
+    /// Sends a message, which is encoded once, to all agents whose ranks run.
     fn tell_running(&mut self, message: &Down) {
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].is_running() {
-                self.tell(node, message);
+        let body = encode(message);
+        for (node, agent) in self.nodes.iter_mut().enumerate() {
+            if let AgentState::Running(link) = &mut agent.state {
+                link.send_body(&body);
+                if link.has_unsent() {
+                    self.unsent.insert(node);
+                }
+            }
+        }
+    }
+
+    /// Sends what agents have not taken yet, to all of them for at most this time.
+    fn flush_all(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while !self.unsent.is_empty() && Instant::now() < end {
+            let waiting: Vec<usize> = std::mem::take(&mut self.unsent).into_iter().collect();
+            let links = waiting.iter().filter_map(|&node| self.nodes[node].link());
+            let fds: Vec<_> = links.map(AsFd::as_fd).collect();
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(ready) = wait_ready(&[], &fds, Some(left)) else {
+                return;
+            };
+            let connected = waiting.into_iter();
+            let connected = connected.filter(|&node| self.nodes[node].link().is_some());
+            for (node, is_ready) in connected.collect::<Vec<_>>().into_iter().zip(ready) {
+                let Some(link) = self.nodes[node].link_mut() else {
+                    continue;
+                };
+                let before = link.unsent_len();
+                link.flush();
+                // A connection that is ready and takes nothing has failed.
+                let has_failed = is_ready && link.unsent_len() == before;
+                if link.has_unsent() && !has_failed {
+                    self.unsent.insert(node);
+                }
             }
         }
     }
@@ -317,10 +351,8 @@ impl<'a> AgentPool<'a> {
 
     /// Closes the connections and ends the remote shells, with what they started.
     fn clean_up(&mut self, job: &mut JobLoop<'_>) {
+        self.flush_all(BEAT);
         for node in &mut self.nodes {
-            if let Some(link) = node.link_mut() {
-                link.flush_for(BEAT);
-            }
             // An agent that still runs sees the end of the connection, and exits.
             node.state = AgentState::Lost;
         }
@@ -349,7 +381,14 @@ impl Workers for AgentPool<'_> {
     fn is_busy(&self, job: &JobLoop<'_>) -> bool {
         let awaited = !job.is_ending() && self.awaits_agents();
         let running = || self.nodes.iter().any(AgentNode::is_running);
-        !job.has_given_up() && (awaited || self.failures.has_suspect() || running())
+        let doubt = self.failures.has_suspect() || !self.losses.is_empty();
+        !job.has_given_up() && (awaited || doubt || running())
+    }
+
+    /// Starts remote shells.
+    fn advance(&mut self, job: &mut JobLoop<'_>) -> Result<bool, LaunchError> {
+        self.start_shells(job);
+        Ok(false)
     }
 
     fn add_polled<'a>(&'a self, polled: &mut Polled<'a>) {
@@ -379,6 +418,8 @@ impl Workers for AgentPool<'_> {
     fn on_deadline(&mut self, job: &mut JobLoop<'_>, deadline: Deadline) {
         match deadline {
             Deadline::AgentAnswers => self.on_answers_due(job),
+            Deadline::HostsLost => self.report_losses(job),
+            Deadline::HostsRefused => self.report_refusals(job),
             Deadline::Suspicion => self.on_suspicion(job),
             Deadline::Departed => self.on_departed(job),
             Deadline::AgentsConnected => self.on_start_timeout(job),
@@ -429,9 +470,7 @@ impl Workers for AgentPool<'_> {
 
     fn suspend(&mut self) {
         self.signal(signal::SIGTSTP);
-        for link in self.nodes.iter_mut().filter_map(AgentNode::link_mut) {
-            link.flush_for(BEAT);
-        }
+        self.flush_all(BEAT);
     }
 
     fn resume(&mut self) {

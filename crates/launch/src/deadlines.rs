@@ -12,6 +12,10 @@ pub enum Deadline {
     Timeout,
     /// Agents have had their time to answer what their ranks wait for.
     AgentAnswers,
+    /// The remote shells of lost hosts have had their time to end and to say why.
+    HostsLost,
+    /// Other hosts have had their time to refuse an agent, after one has.
+    HostsRefused,
     /// A failure that may be the consequence of another is taken as the cause.
     Suspicion,
     /// Check whether the others can go on without the ranks that left.
@@ -37,6 +41,8 @@ const ALL: [Deadline; COUNT] = [
     Deadline::HangReport,
     Deadline::Timeout,
     Deadline::AgentAnswers,
+    Deadline::HostsLost,
+    Deadline::HostsRefused,
     Deadline::Suspicion,
     Deadline::Departed,
     Deadline::WithoutInit,

@@ -374,6 +374,7 @@ impl<'a> JobLoop<'a> {
         for moot in [
             Deadline::Timeout,
             Deadline::HangReport,
+            Deadline::HostsRefused,
             Deadline::Suspicion,
             Deadline::Departed,
             Deadline::WithoutInit,

@@ -122,7 +122,6 @@ fn run(mut options: JobOptions) -> u8 {
             let status = match &error {
                 ControllerError::Launch(error) => error.status(),
                 ControllerError::Placement(_) => USAGE,
-                _ => INTERNAL,
             };
             (error.to_string(), status)
         }),

@@ -44,6 +44,11 @@ pub enum LinkLost {
     Silent(Duration),
 }
 
+/// A message as the body of a frame.
+pub fn encode(message: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(message).expect("messages hold what postcard can write")
+}
+
 /// A connection to the other side.
 pub struct Link {
     stream: TcpStream,
@@ -88,12 +93,16 @@ impl Link {
     /// Sends a message, or keeps what the connection does not accept now. A loss is reported by the
     /// next receive.
     pub fn send(&mut self, message: &impl Serialize) {
-        let body = postcard::to_stdvec(message).expect("messages hold what postcard can write");
+        self.send_body(&encode(message));
+    }
+
+    /// The same for a message that is [encoded](encode) already: one that goes to many.
+    pub fn send_body(&mut self, body: &[u8]) {
         debug_assert!(body.len() <= BODY_MAX);
-        let mac = self.seal.seal(&body);
+        let mac = self.seal.seal(body);
         self.unsent
             .extend_from_slice(&(body.len() as u32).to_le_bytes());
-        self.unsent.extend_from_slice(&body);
+        self.unsent.extend_from_slice(body);
         self.unsent.extend_from_slice(&mac);
         self.said = Instant::now();
         self.flush();
@@ -124,6 +133,11 @@ impl Link {
     /// Whether something waits to be sent.
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn unsent_len(&self) -> usize {
+        self.unsent.len()
     }
 
     /// Sends what is left; for at most this time.

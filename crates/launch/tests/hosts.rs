@@ -648,6 +648,44 @@ fn one_host_of_two_that_cannot_be_reached() {
 }
 
 #[test]
+fn every_host_that_refuses_is_named() {
+    let shell = remote_shell("refusing", "echo $1 says no >&2; exit 255");
+    let shell = shell.to_str().unwrap();
+    let arguments = ["-hosts", "far1,far2,far3", "--launcher-exec", shell, "true"];
+    let output = mpiexec(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let report = text(&output.stderr);
+    for host in ["far1", "far2", "far3"] {
+        let refused = format!("cannot start an agent on host {host} ");
+        assert!(report.contains(&refused), "{report}");
+        assert!(report.contains(&format!("{host} says no")), "{report}");
+    }
+}
+
+/// An agent that never connects keeps its place among those that are started at the same time.
+#[test]
+fn remote_shells_are_started_a_few_at_a_time() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("throttled");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let script = format!("touch {}/$1; exec sleep 1000", folder.display());
+    let shell = remote_shell("throttled", &script);
+    let hosts: Vec<String> = (0..50).map(|number| format!("far{number}")).collect();
+    let hosts = hosts.join(",");
+    let shell = shell.to_str().unwrap();
+    let arguments = ["-hosts", &hosts, "--launcher-exec", shell, "true"];
+    let mut child = mpiexec(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let started = || fs::read_dir(&folder).unwrap().count();
+    while started() < 32 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    send("-INT", child.id());
+    let report = stderr_of(&mut child);
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{report}");
+    assert_eq!(started(), 32);
+}
+
+#[test]
 fn an_agent_that_never_comes_is_named() {
     let shell = remote_shell("hanging", "echo thinking; exec sleep 1000");
     let shell = shell.to_str().unwrap();

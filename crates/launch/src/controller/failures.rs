@@ -94,7 +94,9 @@ impl AgentPool<'_> {
 
     /// No cause of the suspected failure was reported.
     pub(super) fn on_suspicion(&mut self, job: &mut JobLoop<'_>) {
-        if let Some(failure) = self.failures.suspect.take() {
+        if !self.losses.is_empty() {
+            self.report_losses(job);
+        } else if let Some(failure) = self.failures.suspect.take() {
             self.blame(job, failure);
         }
     }
@@ -136,33 +138,65 @@ impl AgentPool<'_> {
         matches!(was, AgentState::Running(_))
     }
 
-    /// A node's agent has gone, or its connection is unusable.
+    /// A node's agent has gone, or its connection is unusable. That is reported when its remote
+    /// shell has had time to end too, since the exit status says more; all that are lost at the same
+    /// time wait together.
     pub(super) fn on_lost(&mut self, job: &mut JobLoop<'_>, node: usize, lost: &LinkLost) {
         let was_running = self.disconnect(&mut job.poll, node);
         self.mark_ended(node);
         if !was_running || self.nodes[node].explained {
             return;
         }
-        let shell = self.shells.iter_mut().find(|s| s.nodes == [node]);
-        let mut why = lost.to_string();
-        if let (Some(shell), LinkLost::Closed | LinkLost::Failed(_)) = (shell, lost) {
-            // If the shell is the agent itself, or ends with it, its exit status says more.
-            let _ = shell.wait(SHELL_TIME, &mut job.poll);
-            if let Some(ended) = shell.ended().filter(|_| shell.has_failed()) {
+        let has_gone = matches!(lost, LinkLost::Closed | LinkLost::Failed(_));
+        let wait = match has_gone && self.shell_of(node).is_some() {
+            true => SHELL_TIME,
+            false => Duration::ZERO,
+        };
+        self.losses.push(HostLoss {
+            node,
+            why: lost.to_string(),
+        });
+        job.deadlines
+            .set_earlier(Deadline::HostsLost, Instant::now() + wait);
+    }
+
+    /// The shell that started this node's agent and no other.
+    fn shell_of(&self, node: usize) -> Option<&RemoteShell> {
+        let shell = self.shells.get(self.nodes[node].shell?)?;
+        (shell.nodes == [node]).then_some(shell)
+    }
+
+    /// A remote shell has ended: reports losses that waited for it alone.
+    pub(super) fn on_shell_ended(&mut self, job: &mut JobLoop<'_>) {
+        let has_ended = |loss: &HostLoss| {
+            self.shell_of(loss.node)
+                .is_none_or(|shell| shell.has_ended())
+        };
+        if !self.losses.is_empty() && self.losses.iter().all(has_ended) {
+            self.report_losses(job);
+        }
+    }
+
+    /// Reports the nodes that were lost, and ends the job.
+    pub(super) fn report_losses(&mut self, job: &mut JobLoop<'_>) {
+        job.deadlines.clear(Deadline::HostsLost);
+        let others = self.running_ranks();
+        for HostLoss { node, mut why } in std::mem::take(&mut self.losses) {
+            let shell = self.shell_of(node).filter(|shell| shell.has_failed());
+            if let Some(ended) = shell.and_then(RemoteShell::ended) {
                 why = format!("{why}, its agent {ended}");
             }
-        }
-        let name = self.names(&[node]);
-        let others = self.running_ranks();
-        let then = match (job.ending(), others) {
-            (Some(_), _) | (None, 0) => String::new(),
-            (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
-            (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
-        };
-        job.master
-            .say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
-        if !job.is_ending() {
-            job.end(self, Ending::HostLost, signal::SIGTERM);
+            let name = self.names(&[node]);
+            let then = match (job.ending(), others) {
+                (Some(_), _) | (None, 0) => String::new(),
+                (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
+                (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
+            };
+            job.master
+                .say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
+            if !job.is_ending() {
+                job.end(self, Ending::HostLost, signal::SIGTERM);
+            }
         }
     }
 }

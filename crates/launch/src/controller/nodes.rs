@@ -29,6 +29,8 @@ pub(super) struct AgentNode {
     pub explained: bool,
     /// Its agent has connected.
     pub came: bool,
+    /// The number of the remote shell that starts its agent, once it runs.
+    pub shell: Option<usize>,
 }
 
 /// How far a node's part of the job has come.
@@ -52,6 +54,7 @@ impl AgentNode {
             late: LateArrivals::default(),
             explained: false,
             came: false,
+            shell: None,
         }
     }
 

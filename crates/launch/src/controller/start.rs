@@ -10,13 +10,15 @@ use crate::node_job::NodePlacement;
 use crate::plan::NodePlan;
 use crate::widths::Grant;
 
+/// Agents that are being started at the same time: more would run into the limits of an ssh server
+/// on a gateway, or of processes on this host.
+pub(super) const STARTS_MAX: usize = 32;
+/// Time for other hosts to refuse an agent as well, after one has.
+const REFUSAL_TIME: Duration = Duration::from_millis(500);
+
 impl AgentPool<'_> {
-    /// Starts the remote shells.
-    pub(super) fn start(
-        &mut self,
-        job: &mut JobLoop<'_>,
-        nodes: &JobNodes,
-    ) -> Result<(), ControllerError> {
+    /// Finds out the commands that start the agents.
+    pub(super) fn prepare(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
         let addresses = self.listener.addresses();
         let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
         let agent = |node| Agent {
@@ -27,26 +29,49 @@ impl AgentPool<'_> {
         let program = program.map_err(doing("cannot find out the path of mpiexec"))?;
         let shell = self.options.hosts.launcher_exec.as_deref();
         let extra = &self.options.hosts.launcher_args;
-        for start in commands(nodes, shell, extra, &program, &agent) {
+        self.commands = commands(nodes, shell, extra, &program, &agent).into();
+        Ok(())
+    }
+
+    /// Starts remote shells, as long as not too many agents are being waited for.
+    pub(super) fn start_shells(&mut self, job: &mut JobLoop<'_>) {
+        while !job.is_ending() && self.connecting < STARTS_MAX && !self.is_refused(job) {
+            let Some(start) = self.commands.pop_front() else {
+                return;
+            };
+            let limit = START_FACTOR * self.options.hosts.timeout;
+            job.deadlines
+                .set(Deadline::AgentsConnected, Instant::now() + limit);
+            let hosts = self.names(&start.nodes);
             if self.options.verbose {
-                let hosts = self.names(&start.nodes);
                 let command = command_line(&start.command);
                 job.master
                     .say(format_args!("mpiexec: {hosts}: {command}\n"));
             }
-            let name = start.command[0].to_string_lossy().into_owned();
-            let hosts = self.names(&start.nodes);
-            let number = self.shells.len() as u32;
-            let shell = RemoteShell::start(number, start, self.listener.secret());
-            let shell = shell.map_err(|source| ControllerError::Shell {
-                program: name,
-                hosts,
-                source,
-            })?;
-            shell.watch(&mut job.poll);
-            self.shells.push(shell);
+            let program = start.command[0].to_string_lossy().into_owned();
+            let number = self.shells.len();
+            match RemoteShell::start(number as u32, start, self.listener.secret()) {
+                Ok(shell) => {
+                    shell.watch(&mut job.poll);
+                    for &node in &shell.nodes {
+                        self.nodes[node].shell = Some(number);
+                    }
+                    self.connecting += shell.nodes.len();
+                    self.shells.push(shell);
+                }
+                Err(error) => {
+                    let text = format!(
+                        "mpiexec: cannot run {program:?} to start an agent on {hosts}: {error}\n"
+                    );
+                    return self.fail_to_start(job, &text);
+                }
+            }
         }
-        Ok(())
+    }
+
+    /// Whether a remote shell has failed before its agents connected.
+    fn is_refused(&self, job: &JobLoop<'_>) -> bool {
+        job.deadlines.get(Deadline::HostsRefused).is_some()
     }
 
     /// An agent has authenticated itself.
@@ -76,6 +101,7 @@ impl AgentPool<'_> {
         let is_alike = surroundings.format == Surroundings::own().format;
         self.nodes[number].surroundings = surroundings;
         self.nodes[number].came = true;
+        self.connecting = self.connecting.saturating_sub(1);
         if !is_alike {
             let text = "its ranks would not understand those of this host: it has another version \
                         of Mica, or is another kind of machine (width of pointers, byte order)";
@@ -176,8 +202,8 @@ impl AgentPool<'_> {
         grants
     }
 
-    /// Reads what a remote shell says, and fails the start if it has failed before its agents
-    /// connected.
+    /// Reads what a remote shell says, and whether it has ended. One that fails before its agents have
+    /// connected fails the start.
     pub(super) fn look_at_shell(
         &mut self,
         job: &mut JobLoop<'_>,
@@ -188,19 +214,42 @@ impl AgentPool<'_> {
             .look(&mut job.poll)
             .map_err(doing("cannot look at a remote shell"))?;
         let shell = &self.shells[number];
-        if had_ended || !shell.has_failed() || job.is_ending() {
+        if had_ended || !shell.has_ended() {
             return Ok(());
         }
-        let missing = self.missing(&self.shells[number].nodes);
-        if !missing.is_empty() {
-            let text = format!(
-                "mpiexec: cannot start an agent on {}:\n{}",
-                self.names(&missing),
-                self.shells[number].describe()
-            );
-            self.fail_to_start(job, &text);
+        let has_failed = shell.has_failed();
+        self.on_shell_ended(job);
+        if has_failed && !job.is_ending() && !self.missing(&self.shells[number].nodes).is_empty() {
+            // Other hosts may refuse for the same reason.
+            let others = self.shells.iter().filter(|shell| !shell.has_ended());
+            let are_missing = |shell: &RemoteShell| !self.missing(&shell.nodes).is_empty();
+            let wait = match others.into_iter().any(are_missing) {
+                true => REFUSAL_TIME,
+                false => Duration::ZERO,
+            };
+            job.deadlines
+                .set_earlier(Deadline::HostsRefused, Instant::now() + wait);
         }
         Ok(())
+    }
+
+    /// Fails the start because of the hosts whose remote shells have failed.
+    pub(super) fn report_refusals(&mut self, job: &mut JobLoop<'_>) {
+        let mut text = String::new();
+        for shell in self.shells.iter().filter(|shell| shell.has_failed()) {
+            let missing = self.missing(&shell.nodes);
+            if !missing.is_empty() {
+                text.push_str(&format!(
+                    "mpiexec: cannot start an agent on {}:\n{}",
+                    self.names(&missing),
+                    shell.describe()
+                ));
+            }
+        }
+        // An agent may have connected although its shell has failed.
+        if !text.is_empty() {
+            self.fail_to_start(job, &text);
+        }
     }
 
     /// Those of these nodes whose agents have not connected.
