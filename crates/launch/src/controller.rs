@@ -41,6 +41,8 @@ use crate::writer::Writer;
 
 mod failures;
 mod hang;
+#[cfg(test)]
+mod model;
 mod nodes;
 mod start;
 

@@ -247,14 +247,14 @@ impl AsFd for Link {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::auth::{AgentSide, HeadSide, Secret};
     use proptest::prelude::*;
     use std::net::TcpListener;
 
     /// Both ends of a link, on loopback, and a second handle of the agent's connection.
-    fn pair() -> (Link, Link, TcpStream) {
+    pub fn pair() -> (Link, Link, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (head, _) = listener.accept().unwrap();

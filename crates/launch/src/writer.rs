@@ -41,12 +41,24 @@ struct TargetState {
 impl Writer {
     /// Prepares to write. Signals must be blocked already: threads inherit the mask.
     pub fn start() -> io::Result<Writer> {
-        let sink = |target| Arc::new(OutputSink::new(move || own(target)));
+        let sink = |target| OutputSink::new(move || own(target));
+        let sinks = [OutputTarget::Out, OutputTarget::Err].map(sink);
+        Writer::with_sinks(sinks, is_one_file())
+    }
+
+    /// Writes to these files in place of this process's output.
+    #[cfg(test)]
+    pub fn to_files(out: std::fs::File, err: std::fs::File) -> io::Result<Writer> {
+        let sinks = [out, err].map(|file| OutputSink::new(move || file.try_clone()));
+        Writer::with_sinks(sinks, false)
+    }
+
+    fn with_sinks(sinks: [OutputSink; 2], is_one_file: bool) -> io::Result<Writer> {
         Ok(Writer {
             out: None,
             err: None,
-            is_one_file: is_one_file(),
-            sinks: [OutputTarget::Out, OutputTarget::Err].map(sink),
+            is_one_file,
+            sinks: sinks.map(Arc::new),
             reports: WriteReports::new()?,
             pending: 0,
             state: [TargetState::default(); 2],
