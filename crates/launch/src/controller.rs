@@ -13,7 +13,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use mica_node::process::{end_children, interfaces, reap_orphans, signal, wait_ready};
+use mica_node::process::{
+    end_children, interfaces, reap_orphans, signal, tcp_peer_answers, wait_ready,
+};
 use mica_node::topology::Reservation;
 
 use crate::auth::Secret;
@@ -61,6 +63,9 @@ pub enum ControllerError {
 
 /// All agents must have connected within this many times the host timeout.
 const START_FACTOR: u32 = 6;
+/// An agent whose machine answers is lost after this many times the host timeout: with many more
+/// ranks than cores it may wait for a processor for longer than the timeout.
+const STARVED_FACTOR: u32 = 6;
 /// Time for agents and remote shells to exit when the job is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -287,7 +292,7 @@ impl<'a> AgentPool<'a> {
             if link.has_unsent() {
                 self.unsent.insert(node);
             }
-            if let Err(lost) = link.check(self.options.hosts.timeout) {
+            if let Err(lost) = check_agent(link, self.options.hosts.timeout) {
                 self.on_lost(job, node, &lost);
             }
         }
@@ -376,6 +381,16 @@ impl<'a> AgentPool<'a> {
                 "mpiexec: could not end processes {left:?} of remote shells\n"
             ));
         }
+    }
+}
+
+/// Checks an agent's signs of life.
+fn check_agent(link: &mut Link, limit: Duration) -> Result<(), LinkLost> {
+    match link.check(limit) {
+        Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
+            link.check(STARVED_FACTOR * limit)
+        }
+        checked => checked,
     }
 }
 

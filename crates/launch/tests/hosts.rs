@@ -525,11 +525,11 @@ fn a_stopped_agent_is_a_lost_host() {
     let report = stderr_of(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(
-        began.elapsed() >= Duration::from_secs(1),
+        began.elapsed() >= Duration::from_secs(10),
         "not before its time"
     );
     assert!(
-        report.contains("host left (rank 0) was lost: nothing was heard of it for 2 s"),
+        report.contains("host left (rank 0) was lost: nothing was heard of it for 12 s"),
         "{report}"
     );
     for pid in &lines {
