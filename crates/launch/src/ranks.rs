@@ -26,22 +26,16 @@ use crate::node_job::NodeJob;
 use crate::output::RankStream;
 use crate::plan::{NodePlan, RankPlan};
 use crate::pmi;
-use crate::rank_end::{Cause, NodeReport, RankEnd, RankStage};
+use crate::rank_end::{Cause, RankEnd, RankStage};
 use crate::redirect::Redirect;
-use crate::report::{end_text, hang_line};
 use crate::requests::Requests;
 use crate::traffic::CounterValues;
 
 mod command;
+mod hang;
 
 /// Time for processes that the ranks started to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
-
-/// Time for ranks that sleep in MPI to answer what they wait for; other ranks have half of it.
-const ASK_TIME: Duration = Duration::from_secs(2);
-
-/// Time for further parts of answers to arrive.
-const SETTLE_TIME: Duration = Duration::from_millis(20);
 
 /// A rank's process.
 struct RankProcess {
@@ -99,6 +93,8 @@ pub struct RankProcesses<'a> {
     pub requests: Option<Requests>,
     /// A rank has the terminal.
     terminal_lent: bool,
+    /// Only one rank of the node gets standard input.
+    has_one_reader: bool,
     /// The address that others reach, if no interface was named.
     address: Option<String>,
 }
@@ -129,6 +125,8 @@ impl<'a> RankProcesses<'a> {
             job_size: job.size,
             members: &job.members,
         })?;
+        let readers = job.members.iter().filter(|&&rank| job.takes_input(rank));
+        let has_one_reader = readers.count() == 1;
         let mut pmi = pmi::PmiServer::new(job.size, &job.name, job.members.len());
         pmi.store_nodes(&job.network.placement.table());
         Ok(RankProcesses {
@@ -142,6 +140,7 @@ impl<'a> RankProcesses<'a> {
             streams: BTreeMap::new(),
             input: None,
             terminal_lent: false,
+            has_one_reader,
             file_writer: FileWriter::new().map_err(doing("cannot make a pipe for output"))?,
             unwritten: Vec::new(),
             notes: Vec::new(),
@@ -363,71 +362,6 @@ impl<'a> RankProcesses<'a> {
         amid.map(doing).collect()
     }
 
-    /// What each running rank waits for, and how the others have ended. `host` is named if there
-    /// are several. Takes up to [`ASK_TIME`]: the ranks are asked.
-    pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
-        let asked = |index: &usize| self.stage(*index) == RankStage::Running;
-        let answers = self.ask(self.alive().into_iter().filter(asked).collect());
-        let line = |index: usize| {
-            let rank = self.plan.ranks[index].rank;
-            let pid = self.ranks[index].process.pid();
-            let answer = answers.iter().find(|(answered, _)| *answered == index);
-            let waits_for = match answer {
-                Some((_, text)) => Some(text.clone()),
-                None => self.waits_for(index),
-            };
-            let waits_for = waits_for.map(|said| self.segment.with_limits(rank, said));
-            (
-                rank,
-                hang_line(rank, pid, host, self.stage(index), waits_for),
-            )
-        };
-        let ended = |index: usize| {
-            let rank = &self.ranks[index];
-            let exit = rank.exit?;
-            let end = end_text(exit, self.stage(index));
-            Some((self.plan.ranks[index].rank, end))
-        };
-        NodeReport {
-            lines: self.alive().into_iter().map(line).collect(),
-            ended: (0..self.ranks.len()).filter_map(ended).collect(),
-        }
-    }
-
-    /// Asks these ranks, by number on the node, what they wait for. Returns the answers that came.
-    fn ask(&self, ranks: Vec<usize>) -> Vec<(usize, String)> {
-        let rank_of = |index: usize| self.plan.ranks[index].rank;
-        let block = |index: usize| self.segment.block(rank_of(index));
-        // A rank that sleeps in MPI answers when it is woken; one that computes never answers.
-        let asleep: Vec<bool> = ranks
-            .iter()
-            .map(|&index| block(index).waiting().is_some())
-            .collect();
-        let question = self.segment.ask();
-        let answer = |index: usize| self.segment.answer_of(rank_of(index), question);
-        let began = Instant::now();
-        loop {
-            let is_missing = |(index, asleep): (&usize, &bool)| {
-                let limit = if *asleep { ASK_TIME } else { ASK_TIME / 2 };
-                (began.elapsed() < limit && answer(*index).is_none()).then_some(*index)
-            };
-            let missing: Vec<usize> = ranks.iter().zip(&asleep).filter_map(is_missing).collect();
-            if missing.is_empty() {
-                break;
-            }
-            for index in missing {
-                self.segment.wake_for_question(rank_of(index));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        // Other threads of a rank, and its other polls, may add to the answer.
-        std::thread::sleep(SETTLE_TIME);
-        let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?)));
-        let answers = answers.collect();
-        self.segment.end_question();
-        answers
-    }
-
     /// What some ranks cannot do that others can, a line for each; empty if there is nothing to
     /// report.
     pub fn limits(&self) -> String {
@@ -439,17 +373,6 @@ impl<'a> RankProcesses<'a> {
         ranks.filter_map(line).collect()
     }
 
-    fn waits_for(&self, index: usize) -> Option<String> {
-        let rank = self.plan.ranks[index].rank;
-        match self.segment.rank_state(rank) {
-            RankState::Absent if self.job.network.pmi => {
-                Some("waits in MPI_Init for other ranks".into())
-            }
-            RankState::Absent => Some("is in a program of another MPI library".into()),
-            _ => self.segment.wait_report(rank),
-        }
-    }
-
     /// Serves processes that ask for descriptors that they did not inherit. Returns the numbers on
     /// the node of the ranks that have a new connection to the process manager.
     pub fn serve_requests(&mut self) -> Vec<usize> {
@@ -459,9 +382,8 @@ impl<'a> RankProcesses<'a> {
         };
         let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
         let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
-            let index = members.iter().position(|&rank| rank == request.rank);
-            let index =
-                index.ok_or_else(|| format!("rank {} is not on this node", request.rank))?;
+            let index = members.binary_search(&request.rank);
+            let index = index.map_err(|_| format!("rank {} is not on this node", request.rank))?;
             match request.wanted {
                 DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
                 DescriptorKind::Segment => {

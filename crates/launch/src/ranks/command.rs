@@ -71,14 +71,14 @@ impl RankProcesses<'_> {
             None => command.env_remove(SEGMENT_SOCKET_VARIABLE),
         };
         let takes_input = self.job.takes_input(plan.rank);
-        let readers = self.plan.ranks.iter();
-        let alone = readers.filter(|p| self.job.takes_input(p.rank)).count() == 1;
         command.stdin(match connect {
             Connect::Inherit if self.has_terminal(plan.rank) => Stdio::inherit(),
             // A terminal must be read by the launcher: the ranks' process groups are in the
             // terminal's background, where a read stops the process.
             Connect::Inherit
-                if takes_input && alone && !io::IsTerminal::is_terminal(&io::stdin()) =>
+                if takes_input
+                    && self.has_one_reader
+                    && !io::IsTerminal::is_terminal(&io::stdin()) =>
             {
                 Stdio::inherit()
             }
