@@ -690,9 +690,11 @@ fn an_agent_that_never_comes_is_named() {
     let shell = remote_shell("hanging", "echo thinking; exec sleep 1000");
     let shell = shell.to_str().unwrap();
     let began = Instant::now();
+    let hosts: Vec<String> = (1..=40).map(|number| format!("far{number}")).collect();
+    let hosts = hosts.join(",");
     let arguments = [
         "-hosts",
-        "far1,far2",
+        &hosts,
         "--host-timeout",
         "2",
         "--launcher-exec",
@@ -711,6 +713,7 @@ fn an_agent_that_never_comes_is_named() {
         report.contains("host far2 (rank 1): its agent did not connect"),
         "{report}"
     );
+    assert!(report.contains("8 more hosts were not tried"), "{report}");
     assert!(report.contains("thinking"), "{report}");
 }
 

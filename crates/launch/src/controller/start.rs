@@ -268,14 +268,24 @@ impl AgentPool<'_> {
         let all: Vec<usize> = (0..self.nodes.len()).collect();
         let time = START_FACTOR * self.options.hosts.timeout;
         let mut text = String::new();
+        let mut untried = 0;
         for node in self.missing(&all) {
-            let name = self.names(&[node]);
+            let Some(shell) = self.nodes[node].shell else {
+                untried += 1;
+                continue;
+            };
             text.push_str(&format!(
-                "mpiexec: {name}: its agent did not connect within {} s:\n",
-                time.as_secs_f64()
+                "mpiexec: {}: its agent did not connect within {} s:\n{}",
+                self.names(&[node]),
+                time.as_secs_f64(),
+                self.shells[shell].describe()
             ));
-            let shells = self.shells.iter().filter(|s| s.nodes.contains(&node));
-            text.extend(shells.map(RemoteShell::describe));
+        }
+        if untried > 0 {
+            text.push_str(&format!(
+                "mpiexec: {untried} more hosts were not tried: {STARTS_MAX} agents are started at \
+                 the same time.\n"
+            ));
         }
         self.fail_to_start(job, &text);
     }
