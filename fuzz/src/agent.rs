@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use mica_launch::auth::{AgentSide, HeadSide, Secret};
+use mica_launch::auth::{AgentSide, HeadSide, JobKey, Secret};
 use mica_launch::messages::{Down, Up};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
         2 => handshake(bytes),
         _ => {
             let text = String::from_utf8_lossy(bytes);
-            if let Some(secret) = Secret::from_hex(&text) {
+            if let Some(secret) = Secret::from_hex(Some(1), &text) {
                 assert!(
                     secret.to_hex().eq_ignore_ascii_case(text.trim()),
                     "{text:?}"
@@ -47,7 +47,8 @@ fn decode<M: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) -> 
 
 /// A peer that does not know the secret must be refused, on either side.
 fn handshake(bytes: &[u8]) {
-    let secret = Secret::from_hex(&"5a".repeat(32)).expect("a secret");
+    let key = JobKey::new().expect("random bytes");
+    let secret = key.secret(Some(1));
     let mut rest = bytes;
     let mut next = |length: usize| {
         let (taken, after) = rest.split_at(length.min(rest.len()));
@@ -57,10 +58,9 @@ fn handshake(bytes: &[u8]) {
     fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
         std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
     }
-    let hello = fixed(&next(64));
-    if let Some((side, _)) = HeadSide::answer(&secret, &hello) {
-        assert!(side.accept(&secret, &fixed(&next(32))).is_none());
-    }
-    let (side, _) = AgentSide::new().expect("random bytes");
+    assert!(HeadSide::answer(&key, &fixed(&next(128))).is_none());
+    let (side, hello) = AgentSide::new(&secret).expect("random bytes");
+    let (head, _) = HeadSide::answer(&key, &hello).expect("an agent");
+    assert!(head.accept(&fixed(&next(32))).is_none());
     assert!(side.prove(&secret, &fixed(&next(96))).is_none());
 }

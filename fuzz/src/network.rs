@@ -2,23 +2,23 @@
 
 use mica_channel::net::wire::{self, WireAddress, WireError, WireMessage};
 
-/// The first byte decides whether the cookie is replaced by the right one, so that the rest is
+/// The first byte decides whether the token is replaced by the right one, so that the rest is
 /// parsed.
 pub fn run(bytes: &[u8]) {
-    const COOKIE: u64 = 7;
+    const TOKEN: u64 = 7;
     let Some((&ours, bytes)) = bytes.split_first() else {
         return;
     };
     let mut bytes = bytes.to_vec();
     if ours % 8 != 0
-        && let Some(cookie) = bytes.first_chunk_mut()
+        && let Some(token) = bytes.first_chunk_mut()
     {
-        *cookie = COOKIE.to_le_bytes();
+        *token = TOKEN.to_le_bytes();
     }
-    let message = match wire::read(&bytes, COOKIE) {
+    let message = match wire::read(&bytes, |_| Some(TOKEN)) {
         Ok(message) => message,
-        Err(WireError::Cookie) => {
-            return assert_ne!(bytes.first_chunk(), Some(&COOKIE.to_le_bytes()));
+        Err(WireError::Token) => {
+            return assert_ne!(bytes.first_chunk(), Some(&TOKEN.to_le_bytes()));
         }
         Err(WireError::Bytes) => return,
     };
@@ -28,11 +28,11 @@ pub fn run(bytes: &[u8]) {
         packet,
     } = &message;
     let mut again = vec![0; bytes.len().max(wire::HEAD)];
-    let head = wire::write_head(&mut again, COOKIE, *source, *number, packet.as_ref());
+    let head = wire::write_head(&mut again, TOKEN, *source, *number, packet.as_ref());
     let payload = packet.as_ref().map_or(0, |packet| packet.payload as usize);
     assert_eq!(head + payload, bytes.len(), "{message:?}");
     again[head..].copy_from_slice(&bytes[head..]);
-    assert_eq!(wire::read(&again, COOKIE), Ok(message));
+    assert_eq!(wire::read(&again, |_| Some(TOKEN)), Ok(message));
 }
 
 /// Decodes a network address that another rank sent.

@@ -1,6 +1,6 @@
 //! Which launcher started this process, by its environment.
 
-use mica_node::handover::LauncherSocket;
+use mica_node::launcher_socket::LauncherSocket;
 
 use crate::BootstrapError;
 use crate::environment::{PMI_FD, required, text};

@@ -4,8 +4,10 @@
 //! are exchanged, so that the socket exists when the others learn the name: one fence of the
 //! launcher is enough. A process connects, checks that the socket belongs to its own user, and
 //! sends its rank and the nonce of its own record. The leader checks that the process belongs to
-//! its user and is one that it expects; it refuses all others. Both wait until a deadline.
+//! its user and is one that it expects; it refuses all others. Both wait until a deadline. Callers
+//! that say nothing are bounded: of too many the oldest is dropped.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -41,6 +43,10 @@ pub(crate) enum ExchangeError {
 /// Connections accepted between two looks at the clock.
 const ACCEPTS_PER_TURN: usize = 64;
 
+/// Callers that have not said who they are, in addition to one for each expected process. A process
+/// sends its greeting as soon as it is connected.
+const SILENT_MAX: usize = 64;
+
 /// Gives `descriptor` to every process; returns when all have it, or at the deadline: processes of
 /// other users may connect without end.
 pub(crate) fn hand_out(
@@ -51,7 +57,7 @@ pub(crate) fn hand_out(
     deadline: Instant,
 ) -> Result<(), ExchangeError> {
     let mut expected = joining.to_vec();
-    let mut callers: Vec<HandoverConnection> = Vec::new();
+    let mut callers: VecDeque<HandoverConnection> = VecDeque::new();
     let missing = |expected: &[JoiningProcess]| {
         ExchangeError::Missing(expected.iter().map(|process| process.rank).collect())
     };
@@ -91,7 +97,10 @@ pub(crate) fn hand_out(
                     break;
                 };
                 if caller.peer().is_ok_and(|peer| peer.uid == uid) {
-                    callers.push(caller);
+                    callers.push_back(caller);
+                }
+                if callers.len() > SILENT_MAX + expected.len() {
+                    callers.pop_front();
                 }
             }
         }
@@ -268,6 +277,27 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             assert!(matches!(out, Err(ExchangeError::Missing(ranks)) if ranks == [1]));
         });
+    }
+
+    /// A caller beyond the bound takes the place of the oldest, while the leader still waits.
+    #[test]
+    fn of_too_many_silent_callers_the_oldest_is_dropped() {
+        let leader = leader();
+        let (nonce, uid) = (leader.nonce, own_uid());
+        let me = joining_process(1);
+        let connect = || HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
+        let oldest = connect();
+        let others: Vec<HandoverConnection> = (0..SILENT_MAX + 1).map(|_| connect()).collect();
+        thread::scope(|scope| {
+            let (listener, fd) = (&leader.listener, leader.file.as_fd());
+            let out = scope.spawn(move || hand_out(listener, fd, &[me], uid, soon()));
+            // Ends while the leader waits: the process comes only afterwards.
+            let dropped = oldest.receive(16, soon());
+            fetch(&nonce, me, uid, soon()).expect("a descriptor");
+            out.join().expect("no panic").expect("it came");
+            assert!(dropped.expect("the end").0.is_empty());
+        });
+        drop(others);
     }
 
     /// Between processes: the test runs itself again as a joining process, as the variable says.

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use mica_node::handover::LauncherSocket;
+use mica_node::launcher_socket::LauncherSocket;
 
 use crate::ProcessManager;
 use crate::pmi1::Pmi1;

@@ -19,7 +19,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use mica_node::handover::{HandoverConnection, LauncherSocket, own_uid};
+use mica_node::handover::{HandoverConnection, own_uid};
+use mica_node::launcher_socket::LauncherSocket;
 use mica_node::segment::{
     JobSegment, SEGMENT_ID_VARIABLE, SEGMENT_SOCKET_VARIABLE, SegmentError, inherited_descriptor,
 };

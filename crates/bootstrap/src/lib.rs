@@ -9,6 +9,7 @@
 
 mod announced;
 mod choose;
+mod claim;
 #[doc(hidden)]
 pub mod endpoint_record;
 mod environment;

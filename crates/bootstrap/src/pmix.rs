@@ -5,14 +5,14 @@
 //! compressed.
 
 use std::ffi::CString;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mica_node::handover::{HandoverListener, own_uid};
+use mica_node::handover::own_uid;
 use mica_node::pmix::{PmixClient, PmixFailure, PmixLibrary};
 use mica_node::tunables;
 
+use crate::claim::{ClaimError, RankClaim};
 use crate::environment::text;
 use crate::{BootstrapError, ProcessManager, long_value};
 
@@ -34,7 +34,7 @@ pub struct Pmix {
     universe_size: Option<u32>,
     job_id: String,
     /// Held as long as this process is this rank.
-    _claim: HandoverListener,
+    _claim: RankClaim,
 }
 
 impl Pmix {
@@ -73,25 +73,17 @@ impl Pmix {
     }
 }
 
-/// Makes this process the only one that is this rank of this job on this machine. The kernel
-/// releases the name when the process ends; children do not inherit it.
-fn claim() -> Result<HandoverListener, BootstrapError> {
+/// Makes this process the only one that is the rank that the environment names.
+fn claim() -> Result<RankClaim, BootstrapError> {
     let [namespace, rank] =
         ["PMIX_NAMESPACE", "PMIX_RANK"].map(|variable| text(variable).unwrap_or_default());
-    let mut hasher = DefaultHasher::new();
-    namespace.hash(&mut hasher);
-    let name = format!(
-        "mica-rank-{}-{:016x}-{rank:.20}",
-        own_uid(),
-        hasher.finish()
-    );
-    HandoverListener::bind(name.as_bytes()).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => BootstrapError::BadEnvironment {
+    crate::claim::claim(&namespace, &rank, own_uid()).map_err(|error| match error {
+        ClaimError::Taken => BootstrapError::BadEnvironment {
             variable: "PMIX_RANK",
             value: rank,
             reason: "another process is this rank already; was this program started from inside an MPI program?",
         },
-        _ => BootstrapError::System {
+        ClaimError::Failed(source) => BootstrapError::System {
             call: "bind",
             source,
         },

@@ -73,7 +73,8 @@ fn main() {
     if me == 1 {
         addresses.reverse();
     }
-    net.connect(me, 1, &addresses).expect("connected");
+    net.connect(me, mica_channel::net::JobSecret::new([1; 16]), &addresses)
+        .expect("connected");
     messages(&mut net, me);
     reads(&mut net, me);
     empty_looks(&mut net, me);

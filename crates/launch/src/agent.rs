@@ -1,6 +1,6 @@
 //! An agent: `mpiexec` on a host of the job, which runs that host's ranks for the controller.
 //!
-//! The remote shell starts it with the controller's addresses on its command line and the job's
+//! The remote shell starts it with the controller's addresses on its command line and its node's
 //! secret on its standard input. It connects, proves that it knows the secret, receives its part of
 //! the job, and runs it. If the controller disappears, the agent ends, with all that it started.
 
@@ -63,7 +63,7 @@ pub fn run(agent: &Agent) -> u8 {
 }
 
 fn try_run(agent: &Agent) -> Result<u8, AgentError> {
-    let secret = read_secret().ok_or(AgentError::NoSecret)?;
+    let secret = read_secret(agent.node).ok_or(AgentError::NoSecret)?;
     // Before anything else is open: the keeper is a copy of this process.
     let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
     let signals = take_signals()?;
@@ -87,12 +87,12 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     )?)
 }
 
-/// Reads one line of standard input, and no more than it.
-fn read_secret() -> Option<Secret> {
+/// Reads the secret of this node's agent from one line of standard input, and no more than it.
+fn read_secret(node: Option<u32>) -> Option<Secret> {
     let mut line = Vec::new();
     let mut input = io::stdin().lock().take(256);
     input.read_until(b'\n', &mut line).ok()?;
-    Secret::from_hex(std::str::from_utf8(&line).ok()?)
+    Secret::from_hex(node, std::str::from_utf8(&line).ok()?)
 }
 
 fn number(variable: &str) -> Option<u32> {
@@ -128,7 +128,7 @@ fn connect(agent: &Agent, secret: &Secret) -> Result<Link, AgentError> {
 fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Link> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
     stream.set_write_timeout(Some(HANDSHAKE))?;
-    let (side, hello) = AgentSide::new()?;
+    let (side, hello) = AgentSide::new(secret)?;
     stream.write_all(&hello)?;
     let mut challenge = [0; CHALLENGE];
     stream.read_exact(&mut challenge)?;

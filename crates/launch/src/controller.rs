@@ -18,7 +18,7 @@ use mica_node::process::{
 };
 use mica_node::topology::Reservation;
 
-use crate::auth::Secret;
+use crate::auth::JobKey;
 use crate::deadlines::Deadline;
 use crate::environment;
 use crate::error::{LaunchError, doing};
@@ -74,8 +74,8 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let signals = take_signals()?;
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
     let addresses = head_addresses(nodes, options.hosts.interface.as_deref(), &all)?;
-    let secret = Secret::new().map_err(doing("cannot make a secret"))?;
-    let listener = AgentListener::open(&addresses, options.hosts.ports, secret, nodes.nodes.len());
+    let key = JobKey::new().map_err(doing("cannot make a secret"))?;
+    let listener = AgentListener::open(&addresses, options.hosts.ports, key, nodes.nodes.len());
     let listener = listener.map_err(doing("cannot listen for agents"))?;
     let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
     let master = Master::User(Box::new(InvokingUser { options, writer }));

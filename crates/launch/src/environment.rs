@@ -13,7 +13,7 @@ use mica_bootstrap::EXCHANGE_VARIABLE;
 
 use crate::inherit::Inherit;
 use crate::node_job::NodeJob;
-use crate::options::{AgentLauncher, ProgramSection};
+use crate::options::{AgentLauncher, JobOptions, ProgramSection};
 
 /// Variables of other process managers, or for the launcher alone: a rank must not believe that
 /// another process manager started it.
@@ -43,10 +43,21 @@ const PREFIXES: [&str; 6] = ["MPI_LOCAL", "PMI_", "PMIX_", "SSH_", "XDG_SESSION_
 /// Slurm sets these variables anew on each host.
 const SLURM: [&str; 2] = ["SLURM_", "SLURMD_"];
 
-/// Which variables of this process's environment are sent to agents.
-pub fn for_agents(launcher: AgentLauncher) -> Vec<(OsString, OsString)> {
-    let own = std::env::vars_os().filter(|(name, _)| goes_along(name, launcher));
-    own.collect()
+/// Which variables of this process's environment are sent to agents: those that ranks of some
+/// section inherit. What the user excepts does not leave this machine.
+pub fn for_agents(launcher: AgentLauncher, options: &JobOptions) -> Vec<(OsString, OsString)> {
+    let own = std::env::vars_os();
+    own.filter(|(name, _)| goes_along(name, launcher) && is_inherited(name, options))
+        .collect()
+}
+
+/// Whether ranks of some section inherit this variable.
+fn is_inherited(name: &OsStr, options: &JobOptions) -> bool {
+    let mut sections = options.sections.iter();
+    sections.any(|section| {
+        let inherit = section.inherit.as_ref().unwrap_or(&options.inherit);
+        inherit.takes(name)
+    })
 }
 
 /// Sets the environment of a rank's command: what it inherits here, what the controller sent of its
@@ -124,6 +135,22 @@ fn goes_along(name: &OsStr, launcher: AgentLauncher) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_ranks_inherit_is_sent() {
+        use crate::options::{CommandRequest, parse};
+        let sent = |line: &str, name: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            match parse(&words).unwrap() {
+                CommandRequest::Run(options) => is_inherited(OsStr::new(name), &options),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(sent("-n 2 a", "TOKEN") && !sent("-genvnone -n 2 a", "TOKEN"));
+        assert!(!sent("-genvlist PATH a", "TOKEN") && sent("-genvlist PATH a", "PATH"));
+        assert!(!sent("-genvexcept TOK*,B a", "TOKEN") && sent("-genvexcept TOK*,B a", "PATH"));
+        assert!(sent("-genvexcept TOKEN a : -envlist TOKEN b", "TOKEN"));
+    }
 
     #[test]
     fn what_goes_along() {

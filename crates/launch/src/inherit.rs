@@ -11,6 +11,8 @@ pub enum Inherit {
     All,
     /// These variables.
     Only(Vec<OsString>),
+    /// All but these variables; `NAME*` means all that begin with NAME.
+    Except(Vec<OsString>),
 }
 
 impl Inherit {
@@ -19,6 +21,27 @@ impl Inherit {
         match self {
             Inherit::All => true,
             Inherit::Only(names) => names.iter().any(|known| known == name),
+            Inherit::Except(patterns) => !patterns.iter().any(|pattern| fits(name, pattern)),
         }
+    }
+}
+
+fn fits(name: &OsStr, pattern: &OsStr) -> bool {
+    match pattern.as_encoded_bytes().strip_suffix(b"*") {
+        Some(beginning) => name.as_encoded_bytes().starts_with(beginning),
+        None => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excepted_variables_stay_here() {
+        let except = Inherit::Except(vec!["AWS_*".into(), "TOKEN".into()]);
+        let takes = |name: &str| except.takes(OsStr::new(name));
+        assert!(takes("PATH") && takes("AWS") && takes("TOKENS"));
+        assert!(!takes("AWS_SECRET_ACCESS_KEY") && !takes("AWS_") && !takes("TOKEN"));
     }
 }

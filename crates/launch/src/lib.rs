@@ -52,6 +52,7 @@ mod redirect;
 mod remote;
 mod report;
 mod requests;
+mod route;
 mod shell_words;
 mod supervisor;
 mod tool;

@@ -2,12 +2,13 @@
 //! never block.
 //!
 //! ```text
-//! frame:  length of the body (u32, little endian), body (a message in postcard's format), MAC (32 bytes)
+//! frame:  length of the body (u32, little endian),
+//!         body (a message in postcard's format, encrypted), tag (16 bytes)
 //! ```
 //!
-//! A MAC is checked before its body is decoded ([`crate::auth`]). A link counts as lost when the
-//! other side closes it, sends anything wrong, or is silent for the time given to [`Link::check`];
-//! both sides send [heartbeats](Link::beat) each second, so that silence means a failure.
+//! A tag is checked before its body is decoded ([`crate::auth`]). A link counts as lost when the
+//! other side closes it, sends anything wrong, or is silent for the time given to [`Link::check`],
+//! and when this side wants to send a message that is too long for a frame; both sides send [heartbeats](Link::beat) each second, so that silence means a failure.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::auth::{Keys, LENGTH, Seal};
+use crate::auth::{Keys, Seal, TAG};
 
 /// Maximum bytes of a body: room for the environment and arguments of a job's sections and for
 /// every rank's addresses.
@@ -39,6 +40,12 @@ pub enum LinkLost {
     /// Bytes came that the other side cannot have sent.
     #[error("the connection carried {0}")]
     Wrong(&'static str),
+    /// This side has a message that is longer than a frame may be.
+    #[error(
+        "a message of {0} bytes is too long for it (limit: {BODY_MAX}): the environment, arguments or values that \
+         ranks publish are too much"
+    )]
+    TooLong(usize),
     /// Nothing came for this long.
     #[error("nothing was heard of it for {} s", .0.as_secs_f64())]
     Silent(Duration),
@@ -57,6 +64,8 @@ pub struct Link {
     received: Vec<u8>,
     /// What the connection has not taken yet.
     unsent: Vec<u8>,
+    /// The length of a message that was too long to send.
+    refused: Option<usize>,
     heard: Instant,
     said: Instant,
     /// When the silence was last checked.
@@ -84,6 +93,7 @@ impl Link {
             open,
             received: Vec::new(),
             unsent: Vec::new(),
+            refused: None,
             heard: now,
             said: now,
             looked: now,
@@ -91,19 +101,25 @@ impl Link {
     }
 
     /// Sends a message, or keeps what the connection does not accept now. A loss is reported by the
-    /// next receive.
+    /// next receive; so is a message that is too long, which is not sent, and nothing after it.
     pub fn send(&mut self, message: &impl Serialize) {
         self.send_body(&encode(message));
     }
 
     /// The same for a message that is [encoded](encode) already: one that goes to many.
     pub fn send_body(&mut self, body: &[u8]) {
-        debug_assert!(body.len() <= BODY_MAX);
-        let mac = self.seal.seal(body);
+        if body.len() > BODY_MAX {
+            self.refused = Some(body.len());
+        }
+        if self.refused.is_some() {
+            return;
+        }
+        let mut body = body.to_vec();
+        let tag = self.seal.seal(&mut body);
         self.unsent
             .extend_from_slice(&(body.len() as u32).to_le_bytes());
-        self.unsent.extend_from_slice(body);
-        self.unsent.extend_from_slice(&mac);
+        self.unsent.extend_from_slice(&body);
+        self.unsent.extend_from_slice(&tag);
         self.said = Instant::now();
         self.flush();
     }
@@ -157,6 +173,9 @@ impl Link {
     /// Receives what has come, up to `most` bytes, so that one busy agent does not keep the others
     /// waiting. Messages that came before a loss are put into `messages` all the same.
     pub fn receive<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), LinkLost> {
+        if let Some(bytes) = self.refused {
+            return Err(LinkLost::TooLong(bytes));
+        }
         let mut most: usize = 1 << 20;
         let mut buffer = [0; 65536];
         while most > 0 {
@@ -183,20 +202,23 @@ impl Link {
 
     /// Takes the complete frames out of what was received.
     fn take<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), LinkLost> {
-        let mut rest = &self.received[..];
+        let mut rest = &mut self.received[..];
+        let mut used = 0;
         let mut result = Ok(());
-        while let Some((length, after)) = rest.split_first_chunk::<HEAD>() {
+        while let Some((length, after)) = rest.split_first_chunk_mut::<HEAD>() {
             let length = u32::from_le_bytes(*length) as usize;
             if length > BODY_MAX {
                 result = Err(LinkLost::Wrong("a frame that is too long"));
                 break;
             }
-            if after.len() < length + LENGTH {
-                break;
-            }
-            let (body, after) = after.split_at(length);
-            let (mac, after) = after.split_at(LENGTH);
-            if !self.open.open(body, mac) {
+            let (body, after) = match after.split_at_mut_checked(length) {
+                Some(parts) if parts.1.len() >= TAG => parts,
+                _ => break,
+            };
+            let (tag, after) = after
+                .split_first_chunk_mut::<TAG>()
+                .expect("checked just above");
+            if !self.open.open(body, *tag) {
                 result = Err(LinkLost::Wrong("a frame that the other side did not send"));
                 break;
             }
@@ -207,9 +229,9 @@ impl Link {
                     break;
                 }
             }
+            used += HEAD + length + TAG;
             rest = after;
         }
-        let used = self.received.len() - rest.len();
         self.received.drain(..used);
         result
     }
@@ -249,7 +271,7 @@ impl AsFd for Link {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::auth::{AgentSide, HeadSide, Secret};
+    use crate::auth::{AgentSide, HeadSide, JobKey};
     use proptest::prelude::*;
     use std::net::TcpListener;
 
@@ -258,11 +280,12 @@ pub mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (head, _) = listener.accept().unwrap();
-        let secret = Secret::new().unwrap();
-        let (side, hello) = AgentSide::new().unwrap();
-        let (answer, challenge) = HeadSide::answer(&secret, &hello).unwrap();
+        let key = JobKey::new().unwrap();
+        let secret = key.secret(Some(0));
+        let (side, hello) = AgentSide::new(&secret).unwrap();
+        let (answer, challenge) = HeadSide::answer(&key, &hello).unwrap();
         let (proof, agent_keys) = side.prove(&secret, &challenge).unwrap();
-        let head_keys = answer.accept(&secret, &proof).unwrap();
+        let head_keys = answer.accept(&proof).unwrap();
         let raw = agent.try_clone().unwrap();
         let agent = Link::of_agent(agent, agent_keys).unwrap();
         (Link::of_head(head, head_keys).unwrap(), agent, raw)
@@ -310,11 +333,41 @@ pub mod tests {
     }
 
     #[test]
+    fn what_is_sent_cannot_be_read_in_transit() {
+        let (mut head, _agent, mut raw) = pair();
+        let secret = "TOKEN=0123456789abcdef";
+        head.send(&secret);
+        let mut bytes = vec![0; HEAD + 1 + secret.len() + TAG];
+        mica_node::process::wait_readable(&[raw.as_fd()], None).unwrap();
+        raw.set_nonblocking(false).unwrap();
+        raw.read_exact(&mut bytes).unwrap();
+        let part = &secret.as_bytes()[..6];
+        assert!(!bytes.windows(part.len()).any(|window| window == part));
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_refused_by_its_sender() {
+        let (mut head, mut agent, _raw) = pair();
+        head.send(&"before");
+        head.send(&"x".repeat(BODY_MAX + 1));
+        head.send(&"after");
+        let lost = head
+            .receive::<String>(&mut Vec::new())
+            .expect_err("refused");
+        assert!(matches!(lost, LinkLost::TooLong(bytes) if bytes > BODY_MAX));
+        // The other side gets all before it, and nothing that it must refuse.
+        drop(head);
+        let (messages, end) = receive(&mut agent, 2);
+        assert_eq!(messages, ["before"]);
+        assert!(matches!(end, Err(LinkLost::Closed)), "{end:?}");
+    }
+
+    #[test]
     fn bytes_from_elsewhere_end_the_link() {
         let frame = |body: &[u8]| {
             let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
             bytes.extend_from_slice(body);
-            bytes.extend_from_slice(&[0; LENGTH]);
+            bytes.extend_from_slice(&[0; TAG]);
             bytes
         };
         for bytes in [

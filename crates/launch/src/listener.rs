@@ -1,27 +1,30 @@
 //! The controller's port. Agents connect to it, and anyone else can. Until a caller has proved that
-//! it knows the job's secret, it gets a limited time, no more bytes than the handshake's are read
-//! from it, and it cannot keep others out: of too many callers the oldest is dropped, and an agent
-//! tries again.
+//! it knows the secret of a node, it gets a limited time, no more bytes than the handshake's are
+//! read from it, and it cannot keep others out. An agent's first message carries a MAC
+//! ([`crate::auth`]); of too many callers one is dropped whose MAC has not been seen, the oldest of
+//! the network that has most of them. So a flood evicts its own connections, and an agent keeps its
+//! place from the first message on. One that is dropped before tries again.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use crate::auth::{HELLO, HeadSide, LENGTH, Secret};
+use crate::auth::{HELLO, HeadSide, JobKey, LENGTH};
 use crate::link::Link;
 use crate::messages::Up;
 
 /// Time from the connection to the end of the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of callers without proof, in addition to one for each awaited agent.
+/// Maximum number of callers, in addition to one for each awaited agent.
 const CALLERS_MAX: usize = 64;
 /// Callers accepted at a time, so that many of them do not keep the controller from its work.
 const ACCEPTED_MAX: usize = 32;
 
 /// The controller's ports and the callers that have connected there.
 pub struct AgentListener {
-    secret: Secret,
+    key: JobKey,
     listeners: Vec<TcpListener>,
     callers: Vec<PendingConnection>,
     awaited: usize,
@@ -29,6 +32,8 @@ pub struct AgentListener {
 
 struct PendingConnection {
     since: Instant,
+    /// The network that it comes from, for the choice of whom to drop.
+    origin: u128,
     state: HandshakeState,
 }
 
@@ -37,8 +42,8 @@ enum HandshakeState {
     Begins(TcpStream, Vec<u8>),
     /// Sends its proof.
     Proves(TcpStream, Vec<u8>, HeadSide),
-    /// Knows the secret; sends its Hello.
-    Trusted(Box<Link>),
+    /// Knows the secret of this node (`None`: of all agents that Slurm started); sends its Hello.
+    Trusted(Box<Link>, Option<u32>),
 }
 
 /// What became of a caller.
@@ -54,7 +59,7 @@ impl AgentListener {
     pub fn open(
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
-        secret: Secret,
+        key: JobKey,
         awaited: usize,
     ) -> io::Result<AgentListener> {
         let (low, high) = ports.unwrap_or((0, 0));
@@ -89,7 +94,7 @@ impl AgentListener {
             return Err(io::Error::new(problem.kind(), text));
         }
         Ok(AgentListener {
-            secret,
+            key,
             listeners,
             callers: Vec::new(),
             awaited,
@@ -101,9 +106,9 @@ impl AgentListener {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
-    /// The job's secret.
-    pub fn secret(&self) -> &Secret {
-        &self.secret
+    /// The job's key.
+    pub fn key(&self) -> &JobKey {
+        &self.key
     }
 
     /// Stops listening, and drops callers that have not finished the handshake.
@@ -119,7 +124,7 @@ impl AgentListener {
             HandshakeState::Begins(stream, _) | HandshakeState::Proves(stream, ..) => {
                 stream.as_fd()
             }
-            HandshakeState::Trusted(link) => link.as_fd(),
+            HandshakeState::Trusted(link, _) => link.as_fd(),
         }))
     }
 
@@ -128,41 +133,78 @@ impl AgentListener {
     pub fn attend(&mut self) -> Vec<(Box<Link>, Vec<Up>)> {
         let mut entered = Vec::new();
         for caller in std::mem::take(&mut self.callers) {
-            let since = caller.since;
-            if since.elapsed() > HANDSHAKE_TIMEOUT {
-                continue;
-            }
-            match self.step(caller.state) {
-                HandshakeStep::Wait(state) => self.callers.push(PendingConnection { since, state }),
-                HandshakeStep::Enter(link, messages) => entered.push((link, messages)),
-                HandshakeStep::Drop => {}
+            if caller.since.elapsed() <= HANDSHAKE_TIMEOUT {
+                entered.extend(self.advance(caller));
             }
         }
-        self.accept();
+        for caller in self.accept() {
+            // Its first message is there as a rule: then it has its place at once.
+            entered.extend(self.advance(caller));
+            self.make_room();
+        }
         entered
     }
 
-    fn accept(&mut self) {
+    /// Takes the next steps of a caller's handshake; keeps the caller if it is not done.
+    fn advance(&mut self, caller: PendingConnection) -> Option<(Box<Link>, Vec<Up>)> {
+        let PendingConnection {
+            since,
+            origin,
+            state,
+        } = caller;
+        match self.step(state) {
+            HandshakeStep::Wait(state) => self.callers.push(PendingConnection {
+                since,
+                origin,
+                state,
+            }),
+            HandshakeStep::Enter(link, messages) => return Some((link, messages)),
+            HandshakeStep::Drop => {}
+        }
+        None
+    }
+
+    fn accept(&self) -> Vec<PendingConnection> {
+        let mut accepted = Vec::new();
         for listener in &self.listeners {
             for _ in 0..ACCEPTED_MAX {
-                let Ok((stream, _)) = listener.accept() else {
+                let Ok((stream, from)) = listener.accept() else {
                     break;
                 };
-                if stream.set_nonblocking(true).is_err() {
-                    continue;
+                if stream.set_nonblocking(true).is_ok() {
+                    accepted.push(PendingConnection {
+                        since: Instant::now(),
+                        origin: network(from.ip()),
+                        state: HandshakeState::Begins(stream, Vec::with_capacity(HELLO)),
+                    });
                 }
-                if self.callers.len() >= CALLERS_MAX + self.awaited {
-                    let untrusted =
-                        |c: &PendingConnection| !matches!(c.state, HandshakeState::Trusted(_));
-                    let oldest = self.callers.iter().position(untrusted).unwrap_or(0);
-                    self.callers.remove(oldest);
-                }
-                self.callers.push(PendingConnection {
-                    since: Instant::now(),
-                    state: HandshakeState::Begins(stream, Vec::with_capacity(HELLO)),
-                });
             }
         }
+        accepted
+    }
+
+    /// Drops a caller if there are too many.
+    fn make_room(&mut self) {
+        if self.callers.len() <= CALLERS_MAX + self.awaited {
+            return;
+        }
+        let mut crowds: HashMap<u128, usize> = HashMap::new();
+        for caller in self.callers.iter().filter(|caller| caller.is_unknown()) {
+            *crowds.entry(caller.origin).or_default() += 1;
+        }
+        let crowd = crowds.into_iter().max_by_key(|(_, callers)| *callers);
+        let dropped = match crowd {
+            Some((origin, _)) => self
+                .callers
+                .iter()
+                .position(|caller| caller.is_unknown() && caller.origin == origin),
+            // All have shown a MAC: someone repeats what agents have sent.
+            None => self
+                .callers
+                .iter()
+                .position(|caller| !matches!(caller.state, HandshakeState::Trusted(..))),
+        };
+        self.callers.remove(dropped.unwrap_or(0));
     }
 
     fn step(&self, state: HandshakeState) -> HandshakeStep {
@@ -170,10 +212,13 @@ impl AgentListener {
             HandshakeState::Begins(mut stream, mut bytes) => {
                 let hello: [u8; HELLO] = match read_exactly(&mut stream, &mut bytes) {
                     Ok(Some(hello)) => hello,
-                    Ok(None) => return HandshakeStep::Wait(HandshakeState::Begins(stream, bytes)),
+                    Ok(None) if HeadSide::expects(&bytes) => {
+                        return HandshakeStep::Wait(HandshakeState::Begins(stream, bytes));
+                    }
+                    Ok(None) => return HandshakeStep::Drop,
                     Err(_) => return HandshakeStep::Drop,
                 };
-                let Some((side, challenge)) = HeadSide::answer(&self.secret, &hello) else {
+                let Some((side, challenge)) = HeadSide::answer(&self.key, &hello) else {
                     return HandshakeStep::Drop;
                 };
                 // A fresh connection has room for the challenge.
@@ -192,24 +237,46 @@ impl AgentListener {
                     }
                     Err(_) => return HandshakeStep::Drop,
                 };
-                let Some(keys) = side.accept(&self.secret, &proof) else {
+                let node = side.node();
+                let Some(keys) = side.accept(&proof) else {
                     return HandshakeStep::Drop;
                 };
                 match Link::of_head(stream, keys) {
-                    Ok(link) => self.step(HandshakeState::Trusted(Box::new(link))),
+                    Ok(link) => self.step(HandshakeState::Trusted(Box::new(link), node)),
                     Err(_) => HandshakeStep::Drop,
                 }
             }
-            HandshakeState::Trusted(mut link) => {
+            HandshakeState::Trusted(mut link, secret_of) => {
                 let mut messages = Vec::new();
                 let heard = link.receive(&mut messages);
                 match messages.first() {
-                    Some(Up::Hello { .. }) => HandshakeStep::Enter(link, messages),
-                    None if heard.is_ok() => HandshakeStep::Wait(HandshakeState::Trusted(link)),
+                    // An agent speaks for the node whose secret it has, and for no other.
+                    Some(Up::Hello { node, .. }) if secret_of.is_none() || *node == secret_of => {
+                        HandshakeStep::Enter(link, messages)
+                    }
+                    None if heard.is_ok() => {
+                        HandshakeStep::Wait(HandshakeState::Trusted(link, secret_of))
+                    }
                     _ => HandshakeStep::Drop,
                 }
             }
         }
+    }
+}
+
+impl PendingConnection {
+    /// Whether it has not shown that it knows a secret.
+    fn is_unknown(&self) -> bool {
+        matches!(self.state, HandshakeState::Begins(..))
+    }
+}
+
+/// The network of an address that one person can be expected to have: the address itself, and of
+/// IPv6 the first 64 bits.
+fn network(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
     }
 }
 
@@ -236,12 +303,13 @@ fn read_exactly<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::AgentSide;
+    use crate::auth::{AgentSide, Keys, Secret};
     use mica_node::process::wait_readable;
 
     fn open() -> (AgentListener, SocketAddr, Secret) {
-        let secret = Secret::new().unwrap();
-        let door = AgentListener::open(&[[127, 0, 0, 1].into()], None, secret.clone(), 1).unwrap();
+        let key = JobKey::new().unwrap();
+        let secret = key.secret(Some(3));
+        let door = AgentListener::open(&[[127, 0, 0, 1].into()], None, key, 1).unwrap();
         let address = door.addresses().unwrap()[0];
         (door, address, secret)
     }
@@ -265,7 +333,7 @@ mod tests {
     fn agent(address: SocketAddr, secret: Secret) -> std::thread::JoinHandle<bool> {
         std::thread::spawn(move || {
             let mut stream = TcpStream::connect(address).unwrap();
-            let (side, hello) = AgentSide::new().unwrap();
+            let (side, hello) = AgentSide::new(&secret).unwrap();
             stream.write_all(&hello).unwrap();
             let mut challenge = [0; crate::auth::CHALLENGE];
             if stream.read_exact(&mut challenge).is_err() {
@@ -305,7 +373,7 @@ mod tests {
     #[test]
     fn who_does_not_know_the_secret_stays_out() {
         let (mut door, address, _) = open();
-        let agent = agent(address, Secret::new().unwrap());
+        let agent = agent(address, JobKey::new().unwrap().secret(Some(3)));
         assert!(attend(&mut door).is_empty());
         assert!(!agent.join().unwrap());
         assert!(door.callers.is_empty());
@@ -332,7 +400,7 @@ mod tests {
     fn a_recorded_handshake_does_not_open() {
         let (mut door, address, secret) = open();
         let mut stream = TcpStream::connect(address).unwrap();
-        let (side, hello) = AgentSide::new().unwrap();
+        let (side, hello) = AgentSide::new(&secret).unwrap();
         stream.write_all(&hello).unwrap();
         assert!(attend(&mut door).is_empty());
         let mut challenge = [0; crate::auth::CHALLENGE];
@@ -340,7 +408,7 @@ mod tests {
         let (proof, keys) = side.prove(&secret, &challenge).unwrap();
         stream.write_all(&proof).unwrap();
         let mut link = Link::of_agent(stream, keys).unwrap();
-        let (node, slurm, machine) = (Some(0), None, String::new());
+        let (node, slurm, machine) = (Some(3), None, String::new());
         link.send(&Up::Hello {
             node,
             slurm,
@@ -354,6 +422,66 @@ mod tests {
         thief.write_all(&proof).unwrap();
         assert!(attend(&mut door).is_empty());
         assert!(door.callers.is_empty());
+    }
+
+    /// An agent whose first message has been answered, and its proof.
+    fn begun(door: &mut AgentListener, secret: &Secret) -> (TcpStream, [u8; LENGTH], Keys) {
+        let mut stream = TcpStream::connect(door.addresses().unwrap()[0]).unwrap();
+        let (side, hello) = AgentSide::new(secret).unwrap();
+        stream.write_all(&hello).unwrap();
+        assert!(attend(door).is_empty());
+        let mut challenge = [0; crate::auth::CHALLENGE];
+        stream.read_exact(&mut challenge).unwrap();
+        let (proof, keys) = side.prove(secret, &challenge).unwrap();
+        (stream, proof, keys)
+    }
+
+    /// Sends the agent's proof and its first message, which names this node.
+    fn finish((mut stream, proof, keys): (TcpStream, [u8; LENGTH], Keys), node: u32) -> Link {
+        stream.write_all(&proof).unwrap();
+        let mut link = Link::of_agent(stream, keys).unwrap();
+        link.send(&Up::Hello {
+            node: Some(node),
+            slurm: None,
+            machine: String::new(),
+            surroundings: Default::default(),
+        });
+        link
+    }
+
+    #[test]
+    fn a_flood_does_not_evict_an_agent_that_has_begun() {
+        let (mut door, address, secret) = open();
+        let agent = begun(&mut door, &secret);
+        let flood: Vec<TcpStream> = (0..CALLERS_MAX * 3)
+            .map(|_| {
+                let caller = TcpStream::connect(address).unwrap();
+                door.attend();
+                caller
+            })
+            .collect();
+        assert!(door.callers.len() <= CALLERS_MAX + 1);
+        let _link = finish(agent, 3);
+        assert_eq!(attend(&mut door).len(), 1);
+        drop(flood);
+    }
+
+    #[test]
+    fn an_agent_cannot_speak_for_another_node() {
+        let (mut door, _, secret) = open();
+        let agent = begun(&mut door, &secret);
+        let _link = finish(agent, 4);
+        assert!(attend(&mut door).is_empty());
+        assert!(door.callers.is_empty(), "dropped, not waited for");
+    }
+
+    #[test]
+    fn callers_are_counted_by_their_networks() {
+        let of = |address: &str| network(address.parse().unwrap());
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+        assert_eq!(of("10.0.0.1"), of("::ffff:10.0.0.1"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:0:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A node's part of a job, as the controller sends it to the node's agent.
 
 use std::ffi::OsString;
+use std::io;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -121,6 +122,8 @@ pub struct NodeNetwork {
     /// The interface that ranks shall use: its name, or "" for the one by which the controller is
     /// reached.
     pub interface: Option<String>,
+    /// The job's UUID for fabrics that keep jobs apart by one; the same on all nodes.
+    pub fabric_uuid: Option<String>,
 }
 
 /// Which rank is on which node ([`NodeTable`]).
@@ -199,6 +202,7 @@ impl NodeJob {
                     nodes: vec![(host_name(), NodeTable::runs(&members))],
                 },
                 interface: None,
+                fabric_uuid: None,
             },
             grace: options.grace,
             host_timeout: options.hosts.timeout,
@@ -267,6 +271,16 @@ fn job_name() -> &'static str {
         let nonce = nonce().map_or(0, |bytes| u64::from_le_bytes(first_half(bytes)));
         format!("kvs_{}_{}_{nonce:016x}", host_name(), std::process::id())
     })
+}
+
+/// A random UUID in text.
+///
+/// # Errors
+/// When the kernel gives no random bytes.
+pub fn new_uuid() -> io::Result<String> {
+    let hex = format!("{:032x}", u128::from_be_bytes(nonce()?));
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &hex[part]);
+    Ok(parts.join("-"))
 }
 
 fn first_half(bytes: [u8; 16]) -> [u8; 8] {

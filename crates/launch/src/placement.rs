@@ -1,11 +1,13 @@
 //! Where a job runs: on this machine, or on hosts, and how these are reached.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use mica_node::process::{Interface, host_name};
 
 use crate::hosts::{self, Host, HostError};
 use crate::options::{AgentLauncher, JobOptions};
+use crate::route;
 
 /// Where a job runs.
 #[derive(Debug, PartialEq)]
@@ -206,11 +208,25 @@ pub fn is_this_machine(name: &str) -> bool {
     [this.as_str(), short, "localhost", "127.0.0.1", "::1"].contains(&name)
 }
 
-/// The addresses of this machine that agents shall connect to.
+/// The addresses of this machine that agents shall connect to: of the interface given, or else
+/// those that lead to the hosts.
+///
+/// # Errors
+/// When there is no such interface.
 pub fn head_addresses(
     nodes: &JobNodes,
     interface: Option<&str>,
     all: &[Interface],
+) -> Result<Vec<IpAddr>, PlacementError> {
+    addresses_towards(nodes, interface, all, &route::sources)
+}
+
+/// [`head_addresses`], where `sources` gives the addresses that lead to some hosts.
+fn addresses_towards(
+    nodes: &JobNodes,
+    interface: Option<&str>,
+    all: &[Interface],
+    sources: &dyn Fn(&BTreeSet<&str>) -> Option<Vec<IpAddr>>,
 ) -> Result<Vec<IpAddr>, PlacementError> {
     let loopback = IpAddr::from([127, 0, 0, 1]);
     let local = nodes.launcher == AgentLauncher::Fork
@@ -232,7 +248,14 @@ pub fn head_addresses(
         None if local => vec![loopback],
         None => {
             let outside = all.iter().filter(|i| !i.is_loopback);
-            outside.map(|i| i.address).collect()
+            let outside: Vec<IpAddr> = outside.map(|i| i.address).collect();
+            let hosts = nodes.nodes.iter().map(|node| node.host.as_str());
+            let hosts = hosts.filter(|host| !is_this_machine(host)).collect();
+            // An address that leads to a host over loopback, or that is none of this machine's, is
+            // not where that host's agent comes from.
+            let leading = sources(&hosts)
+                .filter(|leading| leading.iter().all(|address| outside.contains(address)));
+            leading.unwrap_or(outside)
         }
     };
     Ok(if wanted.is_empty() {
@@ -408,8 +431,17 @@ mod tests {
                 members: vec![0],
             }],
         };
+        // As the kernel's routes would say.
+        let sources = |hosts: &BTreeSet<&str>| {
+            let source = |host: &&str| match *host {
+                "far" => Some(IpAddr::from([10, 1, 0, 1])),
+                "strange" => Some(IpAddr::from([127, 0, 0, 1])),
+                _ => None,
+            };
+            hosts.iter().map(source).collect()
+        };
         let of = |launcher, host, wanted| {
-            let addresses = head_addresses(&nodes(launcher, host), wanted, &all);
+            let addresses = addresses_towards(&nodes(launcher, host), wanted, &all, &sources);
             addresses.map(|all| {
                 all.iter()
                     .map(ToString::to_string)
@@ -426,6 +458,10 @@ mod tests {
             of(AgentLauncher::Ssh, "a", None).unwrap(),
             "10.0.0.1 10.1.0.1"
         );
+        for launcher in [AgentLauncher::Ssh, AgentLauncher::Srun] {
+            assert_eq!(of(launcher, "far", None).unwrap(), "10.1.0.1");
+            assert_eq!(of(launcher, "strange", None).unwrap(), "10.0.0.1 10.1.0.1");
+        }
         assert_eq!(
             of(AgentLauncher::Ssh, "a", Some("ib0")).unwrap(),
             "10.0.0.1"

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mica_node::process::{ChildProcess, ChildSetup, Exit, signal, wait_readable};
 
-use crate::auth::Secret;
+use crate::auth::JobKey;
 use crate::options::{Agent, AgentLauncher};
 use crate::output::Pipe;
 use crate::placement::{JobNodes, is_this_machine};
@@ -21,6 +21,9 @@ use crate::rank_end::signal_name;
 pub struct AgentCommand {
     /// The nodes whose agents it starts.
     pub nodes: Vec<usize>,
+    /// The node whose secret it gets; `None`: one for all of them, since srun gives all the same
+    /// input.
+    pub secret_of: Option<u32>,
     /// The command.
     pub command: Vec<OsString>,
 }
@@ -62,11 +65,17 @@ pub fn commands(
             "--mpi=none".into(),
             "--cpu-bind=none".into(),
             "--overlap".into(),
+            // Each agent reads the secret, whatever SLURM_STDINMODE says.
+            "--input=all".into(),
         ]);
         command.extend(extra.iter().map(OsString::from));
         command.extend(agent(None));
         let nodes = (0..count).collect();
-        return vec![AgentCommand { nodes, command }];
+        return vec![AgentCommand {
+            nodes,
+            secret_of: None,
+            command,
+        }];
     }
     let start = |(index, node): (usize, &crate::placement::NodeRanks)| {
         let agent = agent(Some(index as u32));
@@ -74,6 +83,7 @@ pub fn commands(
         if shell.is_none() && forked {
             return AgentCommand {
                 nodes: vec![index],
+                secret_of: Some(index as u32),
                 command: agent,
             };
         }
@@ -90,6 +100,7 @@ pub fn commands(
         }
         AgentCommand {
             nodes: vec![index],
+            secret_of: Some(index as u32),
             command,
         }
     };
@@ -127,8 +138,8 @@ pub struct RemoteShell {
 const SAID_MAX: usize = 8192;
 
 impl RemoteShell {
-    /// Starts the remote shell with this number and gives it the secret.
-    pub fn start(number: u32, start: AgentCommand, secret: &Secret) -> io::Result<RemoteShell> {
+    /// Starts the remote shell with this number and gives it the secret of its node.
+    pub fn start(number: u32, start: AgentCommand, key: &JobKey) -> io::Result<RemoteShell> {
         let mut command = Command::new(&start.command[0]);
         command
             .args(&start.command[1..])
@@ -139,7 +150,8 @@ impl RemoteShell {
         if let Some(mut stdin) = process.stdin.take() {
             // If the shell has exited already, its exit status shows that. The pipe has room for a
             // line.
-            let _ = stdin.write_all(format!("{}\n", secret.to_hex()).as_bytes());
+            let _ =
+                stdin.write_all(format!("{}\n", key.secret(start.secret_of).to_hex()).as_bytes());
         }
         let pipes = [
             process.stderr.take().map(|pipe| Box::new(pipe) as _),
@@ -337,7 +349,10 @@ mod tests {
             "{ssh:?}"
         );
         let srun = lines_with(AgentLauncher::Srun, &["h"], None, &extra);
-        assert!(srun[0].contains("--overlap -p 2222 /a b"), "{srun:?}");
+        assert!(
+            srun[0].contains("--overlap --input=all -p 2222 /a b"),
+            "{srun:?}"
+        );
     }
 
     #[test]
@@ -355,7 +370,7 @@ mod tests {
             words,
             [
                 "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
-              --cpu-bind=none --overlap /a b/it's --agent 10.0.0.1:5 slurm"
+              --cpu-bind=none --overlap --input=all /a b/it's --agent 10.0.0.1:5 slurm"
             ]
         );
     }

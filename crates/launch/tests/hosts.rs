@@ -216,6 +216,26 @@ fn ranks_meet_by_pmi() {
 }
 
 #[test]
+fn a_job_has_a_uuid_for_fabrics_of_its_own() {
+    let uuids = |options: &[&str]| {
+        let options = [&["-ppn", "1"], options].concat();
+        let output = run(&options, "echo $FI_PSM3_UUID $FI_PSM2_UUID $FI_OPX_UUID");
+        let lines = sorted_lines(&output.stdout);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines[0], lines[1], "the same on all nodes");
+        lines[0].clone()
+    };
+    let (first, second) = (uuids(&[]), uuids(&[]));
+    let one = first.split(' ').next().unwrap();
+    let lengths: Vec<usize> = one.split('-').map(str::len).collect();
+    assert_eq!(lengths, [8, 4, 4, 4, 12], "{first}");
+    assert_eq!(first, [one; 3].join(" "));
+    assert_ne!(first, second, "another job");
+    let own = uuids(&["-genv", "FI_PSM3_UUID", "mine"]);
+    assert!(own.starts_with("mine ") && !own.ends_with("mine"), "{own}");
+}
+
+#[test]
 fn environment_and_directory() {
     let arguments = [
         &FORK[..],

@@ -84,6 +84,7 @@ fn ranks_get_as_much_of_the_environment_as_is_said() {
     assert_eq!(with(&["-genvall"]), "0 12\n");
     assert_eq!(with(&["-genvlist", "TWO,PATH"]), "0 2\n");
     assert_eq!(with(&["-genvlist", "TWO", "-genv", "SET=s"]), "0 2s\n");
+    assert_eq!(with(&["-genvexcept", "T*,X"]), "0 1\n");
     assert_eq!(with(&["-genvnone", "-envlist", "ONE"]), "0 1\n");
     assert_eq!(with(&["-genvnone", "-envall"]), "0 12\n");
     // The program is found all the same.

@@ -110,7 +110,7 @@ counters! {
     Parks: "parks", Count,
         "Times that a thread of this rank slept in a call of MPI.";
     ForeignArrivals: "foreign_arrivals", Count,
-        "Arrivals from the network that were dropped because they carry another job's cookie.";
+        "Arrivals from the network that were dropped because no rank of this job sent them.";
     MalformedArrivals: "malformed_arrivals", Count,
         "Arrivals from the network that were dropped because of their length, sender or number.";
     FailedArrivals: "failed_arrivals", Count,

@@ -19,6 +19,7 @@ pub mod helper_slots;
 mod hint;
 pub mod identity;
 pub mod late;
+pub mod launcher_socket;
 pub mod lock;
 pub mod park;
 pub mod peer_table;

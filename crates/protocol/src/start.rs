@@ -61,7 +61,7 @@ pub enum StartError {
     #[error("cannot make the socket by which a rank is woken that waits for the network: {0}")]
     WakeSocket(std::io::Error),
     /// The system has no random bytes.
-    #[error("no random bytes for the job's cookie: {0}")]
+    #[error("no random bytes for the job's secret: {0}")]
     Random(std::io::Error),
     /// The ranks of a job on one node have no launcher service to exchange network addresses
     /// through.
@@ -254,8 +254,8 @@ impl Engine {
 /// Key of the network addresses in the exchange of the process manager.
 const ADDRESS_KEY: &str = "mica-net";
 
-/// Bytes of the job's cookie, at the start of an entry.
-const COOKIE: usize = 8;
+/// Bytes of the job's secret, at the start of an entry.
+const SECRET: usize = net::JobSecret::BYTES;
 
 /// The network, if the job spans nodes or requests it; connected to all ranks that it must reach.
 /// Also compares the settings of all ranks of the job.
@@ -274,19 +274,18 @@ fn open_net(
     let manager = manager.ok_or(StartError::NoExchange)?;
     let mut net = Net::open(&net::NetOptions::in_force(nodes.all_on_one_machine)?)?;
     let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
-    let mut entry = nonce[..COOKIE].to_vec();
+    let mut entry = nonce.to_vec();
     let settings_bytes = settings.to_bytes();
     entry.push(settings_bytes.len() as u8);
     entry.extend_from_slice(&settings_bytes);
     entry.extend_from_slice(net.address());
     let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &entry)?;
-    // The first rank's cookie is the job's.
-    let cookie = all[0]
-        .first_chunk::<COOKIE>()
-        .map_or(0, |word| u64::from_le_bytes(*word));
+    // The first rank's bytes are the job's secret. An entry without them is that of another
+    // release, whose address is refused below.
+    let secret = all[0].first_chunk().copied().unwrap_or(nonce);
     let mut addresses = Vec::with_capacity(all.len());
     for (peer, peer_entry) in (0..).zip(&all) {
-        let peer_entry = peer_entry.get(COOKIE..).unwrap_or_default();
+        let peer_entry = peer_entry.get(SECRET..).unwrap_or_default();
         let (settings_bytes, address) = match peer_entry.split_first() {
             Some((&bytes, rest)) if rest.len() >= usize::from(bytes) => {
                 rest.split_at(usize::from(bytes))
@@ -301,7 +300,7 @@ fn open_net(
         let is_remote = peer != rank && (loopback || !segment.is_member(peer));
         addresses.push(is_remote.then(|| address.to_vec()));
     }
-    net.connect(rank, cookie, &addresses)?;
+    net.connect(rank, net::JobSecret::new(secret), &addresses)?;
     Ok(Some(Box::new(net)))
 }
 

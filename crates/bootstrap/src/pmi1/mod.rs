@@ -20,7 +20,7 @@ pub mod value_table;
 
 use std::io;
 
-use mica_node::handover::LauncherSocket;
+use mica_node::launcher_socket::LauncherSocket;
 
 use crate::{BootstrapError, ProcessManager, inherited, long_value};
 use message::{MessageError, MessageLines, Pmi1Message};

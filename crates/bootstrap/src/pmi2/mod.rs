@@ -18,7 +18,7 @@
 
 pub mod message;
 
-use mica_node::handover::LauncherSocket;
+use mica_node::launcher_socket::LauncherSocket;
 
 use crate::pmi1::message::{MessageError, Pmi1Message};
 use crate::pmi1::{LineDialogue, end, judge, lost, refused};

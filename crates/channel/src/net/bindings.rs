@@ -2318,3 +2318,4 @@ pub const FI_EINVAL: isize = 22;
 pub const FI_EOPNOTSUPP: isize = 95;
 pub const FI_ENOPROTOOPT: isize = 92;
 pub const FI_EBUSY: isize = 16;
+pub const FI_ENOKEY: isize = 266;

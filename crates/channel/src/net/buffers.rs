@@ -88,9 +88,8 @@ impl SendPools {
     /// Those of [`RegisteredBuffers::new`].
     pub fn grow(&mut self, endpoint: &Endpoint) -> Result<(), NetError> {
         let first = self.list.len() as u32 * self.each;
-        let key = 16 + self.list.len() as u64;
         let work = |i| OperationPurpose::Send(first + i);
-        let pool = RegisteredBuffers::new(endpoint, self.each, self.bytes, key, work)?;
+        let pool = RegisteredBuffers::new(endpoint, self.each, self.bytes, work)?;
         self.list.push(pool);
         Ok(())
     }
@@ -143,8 +142,7 @@ pub(super) struct RegisteredBuffers {
 unsafe impl Send for RegisteredBuffers {}
 
 impl RegisteredBuffers {
-    /// `count` buffers of `bytes` bytes each. A registration, if the provider needs one, gets
-    /// `key`.
+    /// `count` buffers of `bytes` bytes each, registered if the provider needs it.
     ///
     /// # Errors
     /// If memory runs out, or the provider refuses the registration.
@@ -152,7 +150,6 @@ impl RegisteredBuffers {
         endpoint: &Endpoint,
         count: u32,
         bytes: usize,
-        key: u64,
         work: impl Fn(u32) -> OperationPurpose,
     ) -> Result<RegisteredBuffers, NetError> {
         let stride = bytes.next_multiple_of(64);
@@ -169,7 +166,7 @@ impl RegisteredBuffers {
             // SAFETY: this is our own memory; it is freed after `close` has closed the
             // registration.
             unsafe {
-                buffers.mr = endpoint.register(address, len, ACCESS, key)?;
+                buffers.mr = endpoint.register(address, len, ACCESS)?;
                 buffers.description = (*buffers.mr).mem_desc;
             }
         }

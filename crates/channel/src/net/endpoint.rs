@@ -9,6 +9,7 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use super::bindings as fi;
+use super::keys::RandomKeys;
 use super::library::{FabricInfo, Libfabric};
 use crate::transport::NetError;
 
@@ -25,6 +26,9 @@ macro_rules! call {
 /// Space that the library may write beyond an error entry, in bytes: later versions have more
 /// fields than the bindings know.
 const ROOM: usize = 64;
+
+/// Keys tried for a registration: a provider with short keys may have one in use already.
+const KEY_TRIES: u32 = 100;
 
 /// Where the library writes an error entry.
 #[repr(C)]
@@ -55,6 +59,8 @@ pub(super) struct Endpoint {
     /// Readable when the completion queue may have an entry; `None` if the provider has no
     /// descriptor.
     descriptor: Option<RawFd>,
+    /// For registrations, where the provider lets us choose keys.
+    keys: RandomKeys,
     pub info: FabricInfo,
     pub library: Libfabric,
     pub provider: String,
@@ -83,6 +89,7 @@ impl Endpoint {
             domain: ptr::null_mut(),
             fabric,
             descriptor: None,
+            keys: RandomKeys::new(info.key_bytes()),
             info,
             library,
             provider,
@@ -447,7 +454,7 @@ impl Endpoint {
         }
     }
 
-    /// Registers memory.
+    /// Registers memory, under a random key unless the provider chooses it.
     ///
     /// # Safety
     /// The bytes are mapped, with the rights that `access` needs, until the registration is closed.
@@ -459,21 +466,25 @@ impl Endpoint {
         address: usize,
         len: usize,
         access: u64,
-        key: u64,
     ) -> Result<*mut fi::fid_mr, NetError> {
         let mut mr = ptr::null_mut();
+        let mut tries = KEY_TRIES;
         // SAFETY: the caller's promise; the domain is open.
         unsafe {
             let domain = &raw mut (*self.domain).fid;
             let from = ptr::with_exposed_provenance::<c_void>(address);
-            let code = match (*(*self.domain).mr).reg {
-                Some(reg) => {
-                    let none = ptr::null_mut();
-                    reg(domain, from, len, access, 0, key, 0, &raw mut mr, none) as isize
+            let reg = (*(*self.domain).mr).reg;
+            let reg = reg.ok_or_else(|| self.error("fi_mr_reg", -fi::FI_ENOSYS))?;
+            loop {
+                let none = ptr::null_mut();
+                let key = self.keys.draw().map_err(|_| self.no_random())?;
+                let code = reg(domain, from, len, access, 0, key, 0, &raw mut mr, none) as isize;
+                tries -= 1;
+                if code != -fi::FI_ENOKEY || tries == 0 {
+                    self.check("fi_mr_reg", code)?;
+                    break;
                 }
-                None => -fi::FI_ENOSYS,
-            };
-            self.check("fi_mr_reg", code)?;
+            }
             if self.info.mr_mode() & fi::FI_MR_ENDPOINT != 0 {
                 let object = &raw mut (*mr).fid;
                 let ep = &raw mut (*self.ep).fid;
@@ -488,6 +499,20 @@ impl Endpoint {
             }
         }
         Ok(mr)
+    }
+
+    /// A random number of 64 bits.
+    ///
+    /// # Errors
+    /// When the kernel gives no random bytes.
+    pub fn random(&self) -> Result<u64, NetError> {
+        let bytes = mica_node::handover::nonce().map_err(|_| self.no_random())?;
+        Ok(u128::from_ne_bytes(bytes) as u64)
+    }
+
+    #[cold]
+    fn no_random(&self) -> NetError {
+        self.error("getrandom", -(libc::EIO as isize))
     }
 
     /// Closes a registration.

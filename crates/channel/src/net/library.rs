@@ -313,6 +313,12 @@ impl FabricInfo {
         u64::from(unsafe { (*self.get().domain_attr).mr_mode }.cast_unsigned())
     }
 
+    /// Longest key of a registration, in bytes; 0 if the provider does not say.
+    pub fn key_bytes(&self) -> usize {
+        // SAFETY: allocated by fi_dupinfo.
+        unsafe { (*self.get().domain_attr).mr_key_size }
+    }
+
     /// The provider's address on this machine, in its format.
     pub fn source(&self) -> &[u8] {
         let info = self.get();

@@ -42,14 +42,14 @@ impl Net {
         if payload > self.payload_max || payload > has {
             return Err(self.bad_payload(payload, has).into());
         }
-        let (number, count) = {
+        let (number, count, token) = {
             let peer = self.peers.usable(peer)?;
-            (peer.number, peer.sent)
+            (peer.number, peer.sent, peer.token)
         };
         let len = wire::head_bytes(packet) + payload;
         let code = if len <= self.inject_max {
             let mut bytes = [0; INJECT];
-            let head = wire::write_head(&mut bytes, self.cookie, self.me, count, Some(packet));
+            let head = wire::write_head(&mut bytes, token, self.me, count, Some(packet));
             if let Some(view) = view.filter(|_| payload > 0) {
                 view.pack(position, &mut bytes[head..len]);
             }
@@ -60,7 +60,7 @@ impl Net {
             };
             // SAFETY: no operation uses a free buffer.
             let bytes = unsafe { self.sends.to_fill(buffer) };
-            let head = wire::write_head(bytes, self.cookie, self.me, count, Some(packet));
+            let head = wire::write_head(bytes, token, self.me, count, Some(packet));
             if let Some(view) = view.filter(|_| payload > 0) {
                 view.pack(position, &mut bytes[head..len]);
             }
@@ -255,13 +255,13 @@ impl Net {
         // SAFETY: its receive has completed, and the buffer is posted again only after the last use
         // of the slice.
         let bytes = unsafe { self.receives.filled(buffer, len.min(self.receives.bytes())) };
-        let message = match wire::read(bytes, self.cookie) {
-            Ok(message) if self.peers.reaches(message.source) => message,
-            Err(WireError::Cookie) => {
+        let message = match wire::read(bytes, |source| self.peers.expected_token(source)) {
+            Ok(message) => message,
+            Err(WireError::Token) => {
                 self.counters.count(Counter::ForeignArrivals);
                 return self.unposted.push(buffer);
             }
-            _ => {
+            Err(WireError::Bytes) => {
                 self.counters.count(Counter::MalformedArrivals);
                 return self.unposted.push(buffer);
             }
@@ -397,13 +397,13 @@ impl Net {
         let Ok(found) = self.peers.usable(peer) else {
             return;
         };
-        let (number, count) = (found.number, found.sent);
+        let (number, count, token) = (found.number, found.sent, found.token);
         let Some(buffer) = self.free_sends.pop() else {
             return;
         };
         // SAFETY: no operation uses a free buffer.
         let bytes = unsafe { self.sends.to_fill(buffer) };
-        let len = wire::write_head(bytes, self.cookie, self.me, count, None);
+        let len = wire::write_head(bytes, token, self.me, count, None);
         let code = self.post_send(peer, number, buffer, len);
         // A loss is recorded; if there is no room, a later call tries again.
         let _ = self.has_sent(peer, code, false);

@@ -33,6 +33,7 @@ mod buffers;
 pub mod choice;
 mod endpoint;
 mod inspection;
+mod keys;
 mod library;
 mod messages;
 mod offers;
@@ -42,6 +43,7 @@ mod order;
 mod peers;
 mod registration;
 mod remote;
+mod token;
 mod transport;
 mod watch;
 mod windows;
@@ -49,6 +51,7 @@ mod windows;
 pub mod wire;
 
 pub use options::NetOptions;
+pub use token::JobSecret;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -66,7 +69,7 @@ use mica_node::counters::Counters;
 use offers::ProviderSurvey;
 use operations::RmaOperations;
 use order::Order;
-use peers::NetPeers;
+use peers::{NetPeers, PeerContact};
 use registration::RegistrationCache;
 
 /// Receives posted at a time.
@@ -74,9 +77,6 @@ const RECEIVES: u32 = 64;
 
 /// Sends from the channel's buffers that are under way at a time.
 const SENDS: u32 = 64;
-
-/// Keys below this one are for registrations of the channel's own buffers.
-const FIRST_KEY: u64 = 1 << 16;
 
 /// Idle registrations kept in the cache if registration pins nothing.
 const REGISTRATIONS: usize = 64;
@@ -90,7 +90,8 @@ pub struct Net {
     address: Vec<u8>,
     payload_max: usize,
     me: u32,
-    cookie: u64,
+    /// Published with the address: what the tokens of messages to this rank are made with.
+    challenge: u64,
     peers: NetPeers,
     receives: RegisteredBuffers,
     /// Receive buffers to be posted again.
@@ -106,8 +107,6 @@ pub struct Net {
     remote: RmaOperations,
     watch: PeerInspection,
     registrations: RegistrationCache<*mut fi::fid_mr>,
-    /// Key of the next registration, if the channel chooses keys.
-    next_key: u64,
     /// Polls of the completion queue so far.
     polls: u64,
     /// Counts dropped arrivals.
@@ -178,12 +177,13 @@ impl Net {
         let payload_max = options.payload_max_by(&endpoint.provider).min(room);
         let bytes = payload_max + wire::HEAD + crate::shm::INLINE;
         let receives =
-            RegisteredBuffers::new(&endpoint, RECEIVES, bytes, 1, OperationPurpose::Receive)?;
+            RegisteredBuffers::new(&endpoint, RECEIVES, bytes, OperationPurpose::Receive)?;
         let sends = SendPools::new(&endpoint, SENDS, bytes)?;
-        let remote = RmaOperations::new(&endpoint, 3)?;
+        let remote = RmaOperations::new(&endpoint)?;
         let contact = wire::WireAddress {
             provider: endpoint.provider.clone(),
             payload_max: payload_max as u32,
+            challenge: endpoint.random()?,
             address: endpoint.name()?,
         };
         let pins = endpoint.info.mr_mode() & fi::FI_MR_ALLOCATED != 0;
@@ -193,7 +193,7 @@ impl Net {
             offer,
             payload_max,
             me: u32::MAX,
-            cookie: 0,
+            challenge: contact.challenge,
             peers: NetPeers::none(),
             unposted: (0..RECEIVES).rev().collect(),
             receives,
@@ -206,7 +206,6 @@ impl Net {
             remote,
             watch: PeerInspection::new(0),
             registrations: RegistrationCache::new(if pins { 0 } else { REGISTRATIONS }),
-            next_key: FIRST_KEY,
             polls: 0,
             counters: Counters::default(),
             endpoint,
@@ -221,15 +220,15 @@ impl Net {
     }
 
     /// Sets this rank's number `me` and the addresses of the job's ranks (`None`: not reached by
-    /// the network). Messages without this `cookie` are dropped. Must be called once; connections
-    /// are made on first use.
+    /// the network). Messages that do not prove by the job's `secret` that they come from one of
+    /// them are dropped. Must be called once; connections are made on first use.
     ///
     /// # Errors
     /// If an address cannot be reached by this rank's provider; the error names the rank.
     pub fn connect(
         &mut self,
         me: u32,
-        cookie: u64,
+        secret: JobSecret,
         addresses: &[Option<Vec<u8>>],
     ) -> Result<(), NetError> {
         let own = wire::WireAddress::from_bytes(&self.address).expect("we wrote it");
@@ -257,13 +256,14 @@ impl Net {
             }
             // Every receiver's buffers must be large enough.
             self.payload_max = self.payload_max.min(contact.payload_max as usize);
-            peers.push(Some((
-                self.endpoint.insert(&contact.address)?,
-                contact.address,
-            )));
+            peers.push(Some(PeerContact {
+                number: self.endpoint.insert(&contact.address)?,
+                token: secret.token(me, peer, contact.challenge),
+                expected_token: secret.token(peer, me, self.challenge),
+                address: contact.address,
+            }));
         }
         self.me = me;
-        self.cookie = cookie;
         self.order = Order::new(peers.len());
         self.watch = PeerInspection::new(peers.len());
         self.peers = NetPeers::new(peers);
@@ -334,8 +334,7 @@ impl Drop for Net {
         if !first && !self.endpoint.close_endpoint() {
             return self.abandon();
         }
-        self.registrations
-            .clear(&remote::Register(&self.endpoint, &self.next_key));
+        self.registrations.clear(&remote::Register(&self.endpoint));
         self.receives.close(&self.endpoint);
         self.sends.close(&self.endpoint);
         self.remote.close(&self.endpoint);

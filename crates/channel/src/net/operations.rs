@@ -104,14 +104,14 @@ pub(super) struct RmaOperations {
 impl RmaOperations {
     /// # Errors
     /// If memory runs out.
-    pub fn new(endpoint: &Endpoint, key: u64) -> Result<RmaOperations, NetError> {
+    pub fn new(endpoint: &Endpoint) -> Result<RmaOperations, NetError> {
         // SAFETY: the attributes are allocated with the info.
         let part_max = unsafe { (*endpoint.info.get().ep_attr).max_msg_size };
         Ok(RmaOperations {
             contexts: OperationContexts::new(PARTS, OperationPurpose::Part),
             of_part: vec![usize::MAX; PARTS as usize],
             free_parts: (0..PARTS).rev().collect(),
-            words: RegisteredBuffers::new(endpoint, PARTS, WORDS * 8, key, OperationPurpose::Part)?,
+            words: RegisteredBuffers::new(endpoint, PARTS, WORDS * 8, OperationPurpose::Part)?,
             transfers: Vec::new(),
             free_transfers: Vec::new(),
             unposted: VecDeque::new(),

@@ -11,6 +11,10 @@ pub(super) struct NetPeer {
     pub number: u64,
     /// The provider's address.
     pub address: Vec<u8>,
+    /// The token of messages to it.
+    pub token: u64,
+    /// The token that its messages must carry.
+    expected_token: u64,
     /// Number of messages sent to it.
     pub sent: u32,
     /// Messages without a completion have been sent since the last one with a completion.
@@ -31,6 +35,19 @@ impl NetPeer {
     }
 }
 
+/// What is known of a peer before the first message.
+#[derive(Debug)]
+pub(super) struct PeerContact {
+    /// The provider's number for its address.
+    pub number: u64,
+    /// The provider's address.
+    pub address: Vec<u8>,
+    /// The token of messages to it.
+    pub token: u64,
+    /// The token of messages from it.
+    pub expected_token: u64,
+}
+
 /// All peers, by job rank.
 #[derive(Debug)]
 pub(super) struct NetPeers {
@@ -47,11 +64,13 @@ impl NetPeers {
         NetPeers::new(Vec::new())
     }
 
-    /// Creates the table from number and address of each rank that is reached.
-    pub fn new(addresses: Vec<Option<(u64, Vec<u8>)>>) -> NetPeers {
-        let peer = |(number, address)| NetPeer {
-            number,
-            address,
+    /// Creates the table of the ranks that are reached.
+    pub fn new(contacts: Vec<Option<PeerContact>>) -> NetPeers {
+        let peer = |contact: PeerContact| NetPeer {
+            number: contact.number,
+            address: contact.address,
+            token: contact.token,
+            expected_token: contact.expected_token,
             sent: 0,
             uncovered: false,
             in_flight: 0,
@@ -60,7 +79,7 @@ impl NetPeers {
             lost: None,
         };
         NetPeers {
-            list: addresses.into_iter().map(|a| a.map(peer)).collect(),
+            list: contacts.into_iter().map(|c| c.map(peer)).collect(),
             stuck: 0,
             in_flight: 0,
             losses: VecDeque::new(),
@@ -69,6 +88,12 @@ impl NetPeers {
 
     pub fn reaches(&self, peer: u32) -> bool {
         matches!(self.list.get(peer as usize), Some(Some(_)))
+    }
+
+    /// The token of messages from `peer`; `None` if it is not reached.
+    #[inline]
+    pub fn expected_token(&self, peer: u32) -> Option<u64> {
+        Some(self.get(peer)?.expected_token)
     }
 
     /// Number of ranks of the job.
@@ -202,7 +227,13 @@ mod tests {
     use super::*;
 
     fn three() -> NetPeers {
-        NetPeers::new(vec![Some((7, vec![1])), None, Some((8, vec![2]))])
+        let contact = |number, address| PeerContact {
+            number,
+            address: vec![address],
+            token: 0,
+            expected_token: number + 10,
+        };
+        NetPeers::new(vec![Some(contact(7, 1)), None, Some(contact(8, 2))])
     }
 
     #[test]
@@ -219,6 +250,12 @@ mod tests {
         );
         assert_eq!(peers.take_loss().map(|l| l.peer), Some(2));
         assert_eq!(peers.take_loss(), None);
+    }
+
+    #[test]
+    fn only_peers_that_are_reached_have_a_token() {
+        let tokens = [0, 1, 2, 3].map(|peer| three().expected_token(peer));
+        assert_eq!(tokens, [Some(17), None, Some(18), None]);
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::{Capabilities, ChannelError, RemoteRegion};
 
 use super::operations::*;
 
-/// A registrar that uses the endpoint, with keys of our choice if the provider allows it.
-pub(super) struct Register<'a>(pub &'a Endpoint, pub &'a u64);
+/// A registrar that uses the endpoint.
+pub(super) struct Register<'a>(pub &'a Endpoint);
 
 impl Registrar for Register<'_> {
     type Handle = *mut fi::fid_mr;
@@ -29,7 +29,7 @@ impl Registrar for Register<'_> {
         // SAFETY: the code that exposes memory or starts an operation on it promises that it is
         // mapped. Registrations are kept longer only if they pin nothing and just assign a key to
         // addresses.
-        unsafe { self.0.register(address, len, access, *self.1) }
+        unsafe { self.0.register(address, len, access) }
     }
 
     fn close(&self, handle: Self::Handle) {
@@ -90,13 +90,12 @@ impl Net {
         len: usize,
         access: u64,
     ) -> Result<RegistrationUse<*mut fi::fid_mr>, NetError> {
-        self.next_key += 1;
-        let register = Register(&self.endpoint, &self.next_key);
+        let register = Register(&self.endpoint);
         self.registrations.acquire(&register, address, len, access)
     }
 
     fn release(&mut self, id: u64) {
-        let register = Register(&self.endpoint, &self.next_key);
+        let register = Register(&self.endpoint);
         self.registrations.release(&register, id);
     }
 

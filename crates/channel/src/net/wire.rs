@@ -5,7 +5,7 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0..8 | the job's cookie; a message with another one is foreign |
+//! | 0..8 | the token of this pair of ranks (`token.rs`); a message with another one is foreign |
 //! | 8..12 | job rank of the sender |
 //! | 12..16 | sequence number among the sender's messages to this receiver, modulo 2^32 |
 //! | 16..24 | context |
@@ -41,8 +41,8 @@ pub struct WireMessage {
 /// Why received bytes are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
-    /// They belong to another job.
-    Cookie,
+    /// They are not of the rank that they name: another job's, or a stranger's.
+    Token,
     /// They are not a valid message.
     Bytes,
 }
@@ -56,7 +56,7 @@ pub fn head_bytes(packet: &Packet) -> usize {
 /// enough. Returns its length.
 pub fn write_head(
     to: &mut [u8],
-    cookie: u64,
+    token: u64,
     source: u32,
     number: u32,
     packet: Option<&Packet>,
@@ -65,7 +65,7 @@ pub fn write_head(
     let inline = packet.map_or(0, |p| usize::from(p.inline_len).min(INLINE));
     let p = packet.unwrap_or(&NOTHING);
     let (head, rest) = to.split_at_mut(HEAD);
-    head[0..8].copy_from_slice(&cookie.to_le_bytes());
+    head[0..8].copy_from_slice(&token.to_le_bytes());
     head[8..12].copy_from_slice(&source.to_le_bytes());
     head[12..16].copy_from_slice(&number.to_le_bytes());
     head[16..24].copy_from_slice(&p.context.to_le_bytes());
@@ -83,21 +83,23 @@ pub fn write_head(
 }
 
 /// Parses a message of which all bytes are in `from`. Its payload follows the header and the inline
-/// bytes.
+/// bytes. `token` is that of messages from the rank given, if it sends any.
 ///
 /// # Errors
-/// If it belongs to another job, or its lengths do not match `from`.
-pub fn read(from: &[u8], cookie: u64) -> Result<WireMessage, WireError> {
+/// If it does not carry its sender's token, or its lengths do not match `from`.
+#[inline]
+pub fn read(from: &[u8], token: impl FnOnce(u32) -> Option<u64>) -> Result<WireMessage, WireError> {
     let (head, rest) = from.split_at_checked(HEAD).ok_or(WireError::Bytes)?;
     let four = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
     let eight = |at: usize| {
         u64::from(u32::from_le_bytes(four(at))) | u64::from(u32::from_le_bytes(four(at + 4))) << 32
     };
-    if eight(0) != cookie {
-        return Err(WireError::Cookie);
+    let source = u32::from_le_bytes(four(8));
+    if token(source) != Some(eight(0)) {
+        return Err(WireError::Token);
     }
     let mut message = WireMessage {
-        source: u32::from_le_bytes(four(8)),
+        source,
         number: u32::from_le_bytes(four(12)),
         packet: None,
     };
@@ -128,7 +130,7 @@ pub fn read(from: &[u8], cookie: u64) -> Result<WireMessage, WireError> {
 }
 
 /// Version of the address format.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A rank's address, as ranks exchange it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,12 +139,14 @@ pub struct WireAddress {
     pub provider: String,
     /// Largest payload that it accepts, in bytes.
     pub payload_max: u32,
+    /// What the tokens of messages to this rank are made with.
+    pub challenge: u64,
     /// The provider's address.
     pub address: Vec<u8>,
 }
 
 impl WireAddress {
-    /// Encodes it: version, payload, length of the name, name, address.
+    /// Encodes it: version, payload, challenge, length of the name, name, address.
     ///
     /// # Panics
     /// If the provider's name is longer than 255 bytes.
@@ -150,6 +154,7 @@ impl WireAddress {
         let name = u8::try_from(self.provider.len()).expect("libfabric's names are short");
         let mut bytes = vec![VERSION];
         bytes.extend(self.payload_max.to_le_bytes());
+        bytes.extend(self.challenge.to_le_bytes());
         bytes.push(name);
         bytes.extend(self.provider.as_bytes());
         bytes.extend(&self.address);
@@ -161,21 +166,24 @@ impl WireAddress {
     /// # Errors
     /// Why the bytes are not a valid address, as text.
     pub fn from_bytes(bytes: &[u8]) -> Result<WireAddress, String> {
-        let [version, p0, p1, p2, p3, name, rest @ ..] = bytes else {
-            return Err(format!("its address has only {} bytes", bytes.len()));
-        };
+        let short = || format!("its address has only {} bytes", bytes.len());
+        let (version, rest) = bytes.split_first().ok_or_else(short)?;
         if *version != VERSION {
             return Err(format!(
                 "its address is of version {version} and this rank's of {VERSION}: another release of Mica?"
             ));
         }
+        let (payload_max, rest) = rest.split_first_chunk().ok_or_else(short)?;
+        let (challenge, rest) = rest.split_first_chunk().ok_or_else(short)?;
+        let (name, rest) = rest.split_first().ok_or_else(short)?;
         let (name, address) = rest
             .split_at_checked(usize::from(*name))
             .ok_or("its address is cut off")?;
         let provider = std::str::from_utf8(name).map_err(|_| "its provider's name is no text")?;
         Ok(WireAddress {
             provider: provider.to_owned(),
-            payload_max: u32::from_le_bytes([*p0, *p1, *p2, *p3]),
+            payload_max: u32::from_le_bytes(*payload_max),
+            challenge: u64::from_le_bytes(*challenge),
             address: address.to_owned(),
         })
     }
@@ -202,6 +210,11 @@ mod tests {
         packet
     }
 
+    /// The tokens where rank 3 has this one, and no other rank any.
+    fn of_three(token: u64) -> impl FnOnce(u32) -> Option<u64> {
+        move |source| (source == 3).then_some(token)
+    }
+
     #[test]
     fn messages_survive_the_wire() {
         for inline_len in 0..=INLINE {
@@ -210,7 +223,7 @@ mod tests {
                 let mut bytes = [0; HEAD + INLINE + 100];
                 let n = write_head(&mut bytes, 7, 3, 99, Some(&p));
                 assert_eq!(n, head_bytes(&p));
-                let message = read(&bytes[..n + payload as usize], 7).unwrap();
+                let message = read(&bytes[..n + payload as usize], of_three(7)).unwrap();
                 assert_eq!((message.source, message.number), (3, 99));
                 assert_eq!(message.packet, Some(p));
             }
@@ -222,7 +235,7 @@ mod tests {
             number: 4,
             packet: None,
         };
-        assert_eq!(read(&bytes, 7), Ok(blank));
+        assert_eq!(read(&bytes, of_three(7)), Ok(blank));
     }
 
     #[test]
@@ -245,15 +258,20 @@ mod tests {
     fn distinguishes_foreign_packets() {
         let mut bytes = [0; HEAD + INLINE];
         let n = write_head(&mut bytes, 7, 3, 0, Some(&packet(8, 5)));
-        assert_eq!(read(&bytes[..n + 5], 8), Err(WireError::Cookie));
+        assert_eq!(read(&bytes[..n + 5], of_three(8)), Err(WireError::Token));
+        assert_eq!(read(&bytes[..n + 5], |_| None), Err(WireError::Token));
         for wrong in [n, n + 4, n + 6, HEAD, HEAD - 1, 0] {
-            assert_eq!(read(&bytes[..wrong], 7), Err(WireError::Bytes), "{wrong}");
+            assert_eq!(
+                read(&bytes[..wrong], of_three(7)),
+                Err(WireError::Bytes),
+                "{wrong}"
+            );
         }
         bytes[33] = INLINE as u8 + 1;
         bytes[28..32].fill(0);
-        assert_eq!(read(&bytes, 7), Err(WireError::Bytes));
+        assert_eq!(read(&bytes, of_three(7)), Err(WireError::Bytes));
         bytes[33] = BLANK;
-        assert_eq!(read(&bytes, 7), Err(WireError::Bytes));
+        assert_eq!(read(&bytes, of_three(7)), Err(WireError::Bytes));
     }
 
     proptest! {
@@ -262,13 +280,13 @@ mod tests {
             if ours && bytes.len() >= 8 {
                 bytes[..8].copy_from_slice(&7u64.to_le_bytes());
             }
-            if let Ok(WireMessage { packet: Some(p), .. }) = read(&bytes, 7) {
+            if let Ok(WireMessage { packet: Some(p), .. }) = read(&bytes, |_| Some(7)) {
                 prop_assert_eq!(bytes.len(), head_bytes(&p) + p.payload as usize);
             }
         }
 
         #[test]
-        fn any_contact_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn any_contact_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(contact) = WireAddress::from_bytes(&bytes) {
                 prop_assert_eq!(contact.to_bytes(), bytes);
             }
@@ -280,16 +298,17 @@ mod tests {
         let contact = WireAddress {
             provider: "tcp;ofi_rxm".to_owned(),
             payload_max: 65536,
+            challenge: 0x0123_4567_89ab_cdef,
             address: vec![2, 0, 1, 2, 127, 0, 0, 1],
         };
         assert_eq!(WireAddress::from_bytes(&contact.to_bytes()), Ok(contact));
         assert!(
-            WireAddress::from_bytes(&[2, 0, 0, 0, 0, 0])
+            WireAddress::from_bytes(&[1, 0, 0, 0, 0, 0])
                 .unwrap_err()
-                .contains("version 2")
+                .contains("version 1")
         );
         assert!(
-            WireAddress::from_bytes(&[1])
+            WireAddress::from_bytes(&[2])
                 .unwrap_err()
                 .contains("1 bytes")
         );

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::kit::*;
-use mica_channel::net::Net;
+use mica_channel::net::{JobSecret, Net};
 use mica_channel::transport::NetError;
 use mica_channel::transport::WaitMode;
 use mica_node::counters::Counter;
@@ -46,7 +46,7 @@ impl Other {
         let theirs = from_hex(&line(&mut out, "address "));
         let ours = net.address().to_vec();
         writeln!(child.stdin.as_mut().expect("piped"), "{}", to_hex(&ours)).expect("written");
-        net.connect(0, COOKIE, &[Some(ours), Some(theirs)])
+        net.connect(0, SECRET, &[Some(ours), Some(theirs)])
             .expect("an address");
         Other { child, out }
     }
@@ -106,7 +106,7 @@ fn the_other_rank() {
         .read_line(&mut theirs)
         .expect("the parent's address");
     let addresses = [Some(from_hex(theirs.trim())), Some(net.address().to_vec())];
-    net.connect(1, COOKIE, &addresses).expect("an address");
+    net.connect(1, SECRET, &addresses).expect("an address");
     let memory = filled(64 << 20, 1);
     let (address, len) = memory.as_contiguous().expect("in one piece");
     let exposed = net.expose(address, len).expect("exposed");
@@ -362,20 +362,20 @@ fn a_lost_peer_takes_no_room_from_the_others() {
 }
 
 /// An end that reaches `net` as rank 1, but says what it likes.
-fn stranger(nets: &mut Vec<Net>, cookie: u64, me: u32) {
+fn stranger(nets: &mut Vec<Net>, secret: JobSecret, me: u32) {
     let mut other = open(&options("tcp")).expect("opened before");
     let addresses = [
         Some(nets[0].address().to_vec()),
         Some(other.address().to_vec()),
     ];
-    other.connect(me, cookie, &addresses).unwrap();
+    other.connect(me, secret, &addresses).unwrap();
     nets.push(other);
 }
 
 #[test]
 fn packets_of_another_job_are_dropped() {
     let Some(mut nets) = job(2) else { return };
-    stranger(&mut nets, COOKIE ^ 1, 1);
+    stranger(&mut nets, JobSecret::new([0; 16]), 1);
     let payload = filled(1000, 1);
     for number in 0..100 {
         send(&mut nets, 2, 0, &packet(number, 1000), Some(&payload));
@@ -391,11 +391,32 @@ fn packets_of_another_job_are_dropped() {
 #[test]
 fn packets_of_no_rank_of_the_job_are_dropped() {
     let Some(mut nets) = job(2) else { return };
-    stranger(&mut nets, COOKIE, 9);
+    stranger(&mut nets, SECRET, 9);
     send(&mut nets, 2, 0, &packet(0, 0), None);
     until(&mut nets, "the stranger's packet", |nets| {
         assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
-        (nets[0].counters().get(Counter::MalformedArrivals) == 1).then_some(())
+        (nets[0].counters().get(Counter::ForeignArrivals) == 1).then_some(())
+    });
+}
+
+/// The stranger has the token to another rank, as a process does that takes over the port of a rank
+/// that has ended.
+#[test]
+fn a_token_to_one_rank_opens_no_other() {
+    let Some(mut nets) = job(2) else { return };
+    let mut other = open(&options("tcp")).expect("opened before");
+    // Rank 0's port, under the challenge of rank 1.
+    let (address, challenge) = (nets[0].address(), nets[1].address());
+    let mut forged = address.to_vec();
+    forged[5..13].copy_from_slice(&challenge[5..13]);
+    assert_ne!(forged, address, "each rank has its own challenge");
+    let addresses = [Some(forged), Some(other.address().to_vec())];
+    other.connect(1, SECRET, &addresses).unwrap();
+    nets.push(other);
+    send(&mut nets, 2, 0, &packet(0, 0), None);
+    until(&mut nets, "the stranger's packet", |nets| {
+        assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
+        (nets[0].counters().get(Counter::ForeignArrivals) == 1).then_some(())
     });
 }
 
@@ -409,7 +430,7 @@ fn packets_that_are_longer_than_any_are_dropped() {
     let mut nets = vec![net];
     let ours = nets[0].address().to_vec();
     nets[0]
-        .connect(0, COOKIE, &[Some(ours.clone()), Some(ours.clone())])
+        .connect(0, SECRET, &[Some(ours.clone()), Some(ours.clone())])
         .unwrap();
     // It believes that rank 0 takes what it takes itself.
     let mut other = open(&options("tcp")).expect("opened before");
@@ -418,7 +439,7 @@ fn packets_that_are_longer_than_any_are_dropped() {
     forged.truncate(forged.len() - 16);
     forged.extend(&ours[address..]);
     let addresses = [Some(forged), Some(other.address().to_vec())];
-    other.connect(1, COOKIE, &addresses).unwrap();
+    other.connect(1, SECRET, &addresses).unwrap();
     nets.push(other);
     let payload = filled(60_000, 1);
     for number in 0..100 {
@@ -454,11 +475,11 @@ fn addresses_of_another_network_are_refused_with_the_rank() {
     for (address, words) in [
         (Some(sockets.address().to_vec()), "provider sockets"),
         (cut, "15 bytes"),
-        (Some(vec![1, 2]), "2 bytes"),
+        (Some(vec![2, 2]), "2 bytes"),
         (Some(vec![9; 30]), "version 9"),
     ] {
         let error = tcp
-            .connect(0, COOKIE, &[own.clone(), None, address])
+            .connect(0, SECRET, &[own.clone(), None, address])
             .unwrap_err();
         let text = error.to_string();
         assert!(
@@ -511,4 +532,50 @@ fn an_unknown_provider_is_named_with_what_there_is() {
         text.contains("interface ib7 (MICA_NET_INTERFACE)"),
         "{text}"
     );
+}
+
+/// The addresses at which this process listens, as /proc/self/net/tcp writes them.
+fn listening_addresses() -> Vec<String> {
+    let own: Vec<String> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .filter_map(|to| {
+            to.to_str()?
+                .strip_prefix("socket:[")?
+                .strip_suffix(']')
+                .map(str::to_owned)
+        })
+        .collect();
+    let mut found = Vec::new();
+    for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
+        for line in std::fs::read_to_string(table)
+            .unwrap_or_default()
+            .lines()
+            .skip(1)
+        {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            // State 0A: it listens.
+            if fields[3] == "0A" && own.iter().any(|inode| inode == fields[9]) {
+                found.push(fields[1].split(':').next().unwrap_or("").to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_rank_listens_at_the_chosen_address_only() {
+    for provider in ["tcp", "sockets", native()] {
+        let Some(_net) = open(&options(provider)) else {
+            return;
+        };
+        let found = listening_addresses();
+        // 127.0.0.1, in the byte order of this machine. Other tests of this process listen there.
+        let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
+        assert!(!found.is_empty(), "{provider}");
+        assert!(
+            found.iter().all(|address| *address == loopback),
+            "{provider}: {found:?}"
+        );
+    }
 }

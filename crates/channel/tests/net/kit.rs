@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::net::choice::ProviderRequest;
-use mica_channel::net::{Net, NetOptions, ProviderOffers};
+use mica_channel::net::{JobSecret, Net, NetOptions, ProviderOffers};
 use mica_channel::shm::Packet;
 use mica_channel::transport::NetError;
 use mica_channel::{ChannelError, PacketSource};
 
-/// The job's cookie in these tests.
-pub const COOKIE: u64 = 0x5eed_0123_4567_89ab;
+/// The job's secret in these tests.
+pub const SECRET: JobSecret = JobSecret::new(*b"secret of a test");
 
 /// What a watchdog gives a test.
 const TEST_LIMIT: Duration = Duration::from_secs(50);
@@ -58,7 +58,7 @@ pub fn open(options: &NetOptions) -> Option<Net> {
 pub fn connect(nets: &mut [Net]) {
     let addresses: Vec<_> = nets.iter().map(|n| Some(n.address().to_vec())).collect();
     for (me, net) in (0..).zip(nets) {
-        net.connect(me, COOKIE, &addresses).expect("addresses");
+        net.connect(me, SECRET, &addresses).expect("addresses");
     }
 }
 

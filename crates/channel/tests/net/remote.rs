@@ -365,3 +365,45 @@ fn missing_provider_capability_is_a_named_error() {
     assert!(matches!(error, NetError::Unsupported { .. }), "{error}");
     assert!(error.to_string().contains("fetch-and-add"), "{error}");
 }
+
+/// A stranger who reaches the port can name any key.
+#[test]
+fn keys_of_exposed_memory_cannot_be_guessed() {
+    for provider in ["tcp", "sockets", native()] {
+        let Some(mut nets) = job_with(2, &options(provider)) else {
+            return;
+        };
+        let buffers: Vec<_> = (0..8).map(|seed| filled(4096, seed)).collect();
+        let exposed: Vec<_> = buffers
+            .iter()
+            .map(|view| {
+                nets[0]
+                    .expose(view.as_contiguous().unwrap().0, 4096)
+                    .unwrap()
+            })
+            .collect();
+        for (at, one) in exposed.iter().enumerate() {
+            for other in &exposed[..at] {
+                // Two random keys are this near to each other once in 2^31 pairs.
+                let distance = one.key.abs_diff(other.key);
+                assert!(
+                    distance > 1 << 32,
+                    "{provider}: {:x} {:x}",
+                    one.key,
+                    other.key
+                );
+            }
+        }
+        let (_, mine) = buffer(4096);
+        until(&mut nets, "room", |nets| {
+            let (address, key) = (exposed[0].address, exposed[0].key ^ 1);
+            let started = nets[1].start_read(0, address, key, &mine, 4096, 9);
+            started.unwrap().then_some(())
+        });
+        assert!(end_of(&mut nets, 1, 9).is_err(), "{provider}");
+        assert!(content(&mine).iter().all(|&byte| byte == 0));
+        for one in exposed {
+            nets[0].conceal(one);
+        }
+    }
+}

@@ -181,9 +181,9 @@ fn run(scene: Scene) -> Played {
     let Ok(Placement::Nodes(nodes)) = place(&mut options, &|_| None) else {
         panic!("{line}");
     };
-    let secret = Secret::new().unwrap();
+    let key = JobKey::new().unwrap();
     let local = [[127, 0, 0, 1].into()];
-    let listener = AgentListener::open(&local, None, secret, scene.hosts).unwrap();
+    let listener = AgentListener::open(&local, None, key, scene.hosts).unwrap();
     let (mut report, err) = std::io::pipe().unwrap();
     let out = File::options().write(true).open("/dev/null").unwrap();
     let writer = Writer::to_files(out, File::from(std::os::fd::OwnedFd::from(err))).unwrap();

@@ -6,7 +6,7 @@ use mica_node::topology::SYNTHETIC_VARIABLE;
 
 use super::*;
 use crate::messages::Surroundings;
-use crate::node_job::NodePlacement;
+use crate::node_job::{self, NodePlacement};
 use crate::plan::NodePlan;
 use crate::widths::Grant;
 
@@ -50,7 +50,7 @@ impl AgentPool<'_> {
             }
             let program = start.command[0].to_string_lossy().into_owned();
             let number = self.shells.len();
-            match RemoteShell::start(number as u32, start, self.listener.secret()) {
+            match RemoteShell::start(number as u32, start, self.listener.key()) {
                 Ok(shell) => {
                     shell.watch(&mut job.poll);
                     for &node in &shell.nodes {
@@ -120,10 +120,12 @@ impl AgentPool<'_> {
     /// All agents have connected: sends each its part of the job.
     fn send_plans(&mut self) {
         let spans = self.nodes.len() > 1;
-        let inherited = environment::for_agents(self.launcher);
+        let inherited = environment::for_agents(self.launcher, self.options);
         let grants = self.plan_this_machine();
         let directory = std::env::current_dir().ok().map(Into::into);
         let placement = self.placement();
+        // Without it the fabrics have their default, and the job runs.
+        let fabric_uuid = node_job::new_uuid().ok();
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             let mut job = NodeJob::part(self.options, node.members.clone());
@@ -142,6 +144,7 @@ impl AgentPool<'_> {
             job.reports.late = self.options.wants_late();
             job.network.pmi |= spans;
             job.network.placement = placement.clone();
+            job.network.fabric_uuid = fabric_uuid.clone();
             job.network.interface = match (&self.options.hosts.interface, self.launcher) {
                 // An address is this machine's; other nodes use the one over which their agents
                 // connected.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::foreign;
 use super::nearest::nearest;
 use super::request::{CommandRequest, JobOptions, ProgramSection, UsageError};
-use crate::inherit::Inherit;
 use crate::pattern::NamePattern;
 use crate::rank_set::RankSet;
 
@@ -237,10 +236,10 @@ pub(super) fn variable(
 }
 
 /// Parses `A,B,C`, each the name of a variable.
-pub(super) fn variable_names(option: &str, value: &OsStr) -> Result<Inherit, UsageError> {
+pub(super) fn variable_names(option: &str, value: &OsStr) -> Result<Vec<OsString>, UsageError> {
     let names = value.to_string_lossy();
     let names = names
         .split(',')
         .map(|name| variable_name(option, OsStr::new(name)));
-    Ok(Inherit::Only(names.collect::<Result<_, _>>()?))
+    names.collect()
 }

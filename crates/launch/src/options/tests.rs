@@ -296,6 +296,10 @@ fn what_ranks_inherit() {
         options.sections.iter().map(|s| s.inherit.clone()).collect();
     assert_eq!(sections, [None, Some(only(&[])), Some(Inherit::All), None]);
     assert_eq!(options.environment, [("X".into(), "1=2".into())]);
+    assert_eq!(
+        run("-genvexcept A*,B a").inherit,
+        Inherit::Except(vec!["A*".into(), "B".into()])
+    );
     assert!(refusal("-genvlist A,,B a").contains("name of an environment variable"));
     assert_eq!(
         run("-env A=b -envlist PATH a").sections[0].environment,

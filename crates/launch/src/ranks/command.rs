@@ -24,6 +24,8 @@ use crate::tool;
 
 /// The variable that names the interface for ranks to use among hosts.
 const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
+/// libfabric's parameters for the job's UUID, of the providers that have one.
+const FABRIC_UUIDS: [&str; 3] = ["FI_PSM3_UUID", "FI_PSM2_UUID", "FI_OPX_UUID"];
 
 impl RankProcesses<'_> {
     /// The command of a rank, and the rank's end of the connection to the process manager.
@@ -46,6 +48,7 @@ impl RankProcesses<'_> {
             command.current_dir(directory);
         }
         self.set_interface(&mut command, plan);
+        self.set_fabric_uuid(&mut command, plan);
         let connection = self.pmi.add(plan.section_number);
         let connection = connection.map_err(doing("cannot connect a rank to its manager"))?;
         command
@@ -98,6 +101,19 @@ impl RankProcesses<'_> {
                 _ => Some(interface),
             };
             command.envs(value.map(|value| (INTERFACE_VARIABLE, value)));
+        }
+    }
+
+    /// The endpoints of two jobs on these fabrics talk to each other if they have the same UUID,
+    /// which by default is a constant.
+    fn set_fabric_uuid(&self, command: &mut Command, plan: &RankPlan<'_>) {
+        let Some(uuid) = &self.job.network.fabric_uuid else {
+            return;
+        };
+        for name in FABRIC_UUIDS {
+            if !environment::is_given(self.job, plan.section, name) {
+                command.env(name, uuid);
+            }
         }
     }
 

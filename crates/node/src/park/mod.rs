@@ -29,6 +29,7 @@ mod socket;
 #[cfg(loom)]
 #[path = "socket_model.rs"]
 mod socket;
+mod wake_address;
 mod wake_socket;
 
 #[cfg(all(test, loom))]
@@ -40,10 +41,11 @@ pub use events::WakeEvents;
 pub use membarrier::{
     is_available as membarrier_available, register as membarrier_register, run as membarrier_run,
 };
+pub use wake_address::WakeAddress;
 pub use wake_socket::WakeSocket;
 
 use crate::futex::{self, FutexScope};
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// Which side issues the full fence between publishing and reading the state of a [`ParkingSpot`].
@@ -83,7 +85,7 @@ const STATE: u32 = 3;
 /// between its announcement and its sleep.
 const WAKE_UP: u32 = 4;
 
-/// Where a rank waits: a futex word (state and wake-ups), and the number of its wake-up socket if
+/// Where a rank waits: a futex word (state and wake-ups), and the address of its wake-up socket if
 /// it has one.
 #[derive(Debug)]
 #[repr(C)]
@@ -91,6 +93,8 @@ pub struct ParkingSpot {
     word: AtomicU32,
     /// Written by the owner before the first LISTENING.
     socket: AtomicU32,
+    /// As `socket`; strangers cannot read it.
+    nonce: AtomicU64,
 }
 
 impl Default for ParkingSpot {
@@ -98,6 +102,7 @@ impl Default for ParkingSpot {
         ParkingSpot {
             word: AtomicU32::new(AWAKE),
             socket: AtomicU32::new(0),
+            nonce: AtomicU64::new(0),
         }
     }
 }
@@ -171,7 +176,10 @@ impl ParkingSpot {
             match word.compare_exchange(seen, woken, relaxed, relaxed) {
                 Ok(_) if seen & STATE == LISTENING => {
                     // Other threads of that rank sleep until its listener gives the watch up.
-                    return socket::wake(self.socket.load(Ordering::Relaxed));
+                    return socket::wake(WakeAddress {
+                        number: self.socket.load(Ordering::Relaxed),
+                        nonce: self.nonce.load(Ordering::Relaxed),
+                    });
                 }
                 Ok(_) => return futex::wake_all(word, FutexScope::Node),
                 Err(now) => seen = now,
@@ -184,7 +192,9 @@ impl ParkingSpot {
     /// Sets the wake-up socket that wakers use. To be called once, by the owner, before it first
     /// listens.
     pub fn set_wake_socket(&self, socket: &WakeSocket) {
-        self.socket.store(socket.number(), Ordering::Relaxed);
+        let WakeAddress { number, nonce } = socket.address();
+        self.nonce.store(nonce, Ordering::Relaxed);
+        self.socket.store(number, Ordering::Relaxed);
     }
 
     /// Waits until [`ParkingSpot::wake`] or an event that the [`WakeEvents`] names, unless `ready`

@@ -1,19 +1,24 @@
 //! The datagram socket behind a [`WakeSocket`](super::WakeSocket), in the abstract namespace of
 //! Unix sockets, with a name that the kernel chooses. It is in no file system, needs no descriptor
-//! handed to peers, and disappears with its process. Any process that knows the number may send a
-//! wake-up; a spurious one costs the receiver one poll.
+//! handed to peers, and disappears with its process.
+//!
+//! Any process may send to it: the names are few, and everyone may list them. A wake-up therefore
+//! carries a nonce that only the ranks of the node read, in the job segment, and a filter of the
+//! socket (SO_ATTACH_FILTER) discards every other datagram when it is sent, before it is queued.
+//! Where the kernel refuses the filter, a spurious wake-up costs the receiver one poll.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use super::events::WakeEvents;
+use super::wake_address::WakeAddress;
 
 /// The datagram socket of one [`WakeSocket`](super::WakeSocket).
 #[derive(Debug)]
 pub struct DatagramSocket {
     descriptor: OwnedFd,
-    number: u32,
+    address: WakeAddress,
 }
 
 /// Length of the names that the kernel chooses: five hexadecimal digits.
@@ -79,15 +84,17 @@ impl DatagramSocket {
             .ok()
             .filter(|_| len == length(1 + DIGITS))
             .ok_or_else(|| io::Error::other("the kernel chose a name of an unknown kind"))?;
+        let nonce = random()?;
+        set_filter(&socket, nonce);
         Ok(DatagramSocket {
             descriptor: socket,
-            number,
+            address: WakeAddress { number, nonce },
         })
     }
 
-    /// The number by which other processes wake it.
-    pub fn number(&self) -> u32 {
-        self.number
+    /// What other processes need to wake it.
+    pub fn address(&self) -> WakeAddress {
+        self.address
     }
 
     /// Discards wake-ups, [`CLEARED_MAX`] at most: any process may send them, and one that never
@@ -126,20 +133,66 @@ impl DatagramSocket {
     }
 }
 
-/// Sends a wake-up to socket `number`. Ignores a socket that has a pending wake-up or no longer
+/// Eight random bytes.
+fn random() -> io::Result<u64> {
+    let bytes = crate::handover::nonce()?;
+    Ok(u64::from_ne_bytes(
+        bytes[..8].try_into().expect("of 16 bytes"),
+    ))
+}
+
+/// Lets the socket accept datagrams that begin with `nonce` only; best effort.
+fn set_filter(socket: &OwnedFd, nonce: u64) {
+    let instruction = |code: u32, k: u32, skip_if_other: u8| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: skip_if_other,
+        k,
+    };
+    let (load, equal) = (
+        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+        libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+    );
+    // A load is of four bytes in network order, and of a datagram that is too short it rejects it.
+    let mut program = [
+        instruction(load, 0, 0),
+        instruction(equal, (nonce >> 32) as u32, 3),
+        instruction(load, 4, 0),
+        instruction(equal, nonce as u32, 1),
+        instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ];
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the kernel copies the program that `filter` names, of the length given.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const filter).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+}
+
+/// Sends a wake-up to the socket at `to`. Ignores a socket that has a pending wake-up or no longer
 /// exists.
-pub fn wake(number: u32) {
+pub fn wake(to: WakeAddress) {
     static SEND_SOCKET: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let Some(sender) = SEND_SOCKET.get_or_init(|| socket().ok()) else {
         return;
     };
-    let (address, len) = address(number);
-    // SAFETY: the byte and the address are valid for the lengths given; the socket does not block.
+    let (address, len) = address(to.number);
+    let bytes = to.nonce.to_be_bytes();
+    // SAFETY: bytes and address are valid for the lengths given; the socket does not block.
     unsafe {
         libc::sendto(
             sender.as_raw_fd(),
-            b"!".as_ptr().cast(),
-            1,
+            bytes.as_ptr().cast(),
+            bytes.len(),
             libc::MSG_NOSIGNAL,
             (&raw const address).cast(),
             len,
@@ -164,7 +217,7 @@ mod tests {
         let socket = DatagramSocket::new().expect("socket");
         // One more than is discarded at a time; the kernel queues 10 at least, by its default.
         for _ in 0..=CLEARED_MAX {
-            wake(socket.number());
+            wake(socket.address());
         }
         socket.clear();
         assert!(
@@ -176,5 +229,21 @@ mod tests {
             !has_wake_up(&socket),
             "a wake-up that is left is discarded next"
         );
+    }
+
+    #[test]
+    fn a_stranger_without_the_nonce_wakes_nobody() {
+        let socket = DatagramSocket::new().expect("socket");
+        let WakeAddress { number, nonce } = socket.address();
+        // As many as would fill the queue, with either half of the nonce wrong.
+        for wrong in [nonce ^ 1, nonce ^ 1 << 63, 0].repeat(400) {
+            wake(WakeAddress {
+                number,
+                nonce: wrong,
+            });
+        }
+        assert!(!has_wake_up(&socket));
+        wake(socket.address());
+        assert!(has_wake_up(&socket));
     }
 }

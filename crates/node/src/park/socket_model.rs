@@ -3,6 +3,7 @@
 use std::io;
 
 use super::events::WakeEvents;
+use super::wake_address::WakeAddress;
 use crate::sync::{AtomicU32, Ordering};
 
 loom::lazy_static! {
@@ -18,8 +19,11 @@ impl DatagramSocket {
         Ok(DatagramSocket)
     }
 
-    pub fn number(&self) -> u32 {
-        0
+    pub fn address(&self) -> WakeAddress {
+        WakeAddress {
+            number: 0,
+            nonce: 0,
+        }
     }
 
     pub fn clear(&self) {
@@ -35,6 +39,6 @@ impl DatagramSocket {
     }
 }
 
-pub fn wake(_number: u32) {
+pub fn wake(_to: WakeAddress) {
     WAKE_UPS.swap(1, Ordering::AcqRel);
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::events::WakeEvents;
 use super::socket::DatagramSocket;
+use super::wake_address::WakeAddress;
 use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
@@ -34,9 +35,9 @@ impl WakeSocket {
         })
     }
 
-    /// The number by which other processes wake it.
-    pub fn number(&self) -> u32 {
-        self.socket.number()
+    /// What other processes need to wake it.
+    pub fn address(&self) -> WakeAddress {
+        self.socket.address()
     }
 
     /// Takes the watch. Returns false if another thread has it.

@@ -330,7 +330,7 @@ fn parker_fences(oversubscribed: bool) -> bool {
 /// Takes ownership of the descriptor that the launcher left open for this process, if it holds the
 /// segment that `identity` names ([`JobSegment::identity`]). Any other descriptor is left
 /// untouched: a program may have closed what it inherited, and opened another file under the
-/// number.
+/// number, and the environment may come from another job.
 ///
 /// # Errors
 /// When the descriptor is closed, or holds something else.
@@ -343,11 +343,10 @@ pub fn inherited_descriptor(number: u32, identity: Option<&str>) -> Result<Owned
     if identity.is_some_and(|wanted| wanted != held) {
         return Err(SegmentError::NotASegment { fd });
     }
-    if identity.is_none() {
-        // SAFETY: it is open, and released below without being closed.
-        let borrowed = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(fd) });
-        header(&borrowed)?;
-    }
+    // The contents are checked too: who adopts the descriptor closes it if it is no segment.
+    // SAFETY: it is open, and released below without being closed.
+    let borrowed = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(fd) });
+    header(&borrowed)?;
     // SAFETY: it is open, and by the launcher's convention no other code in this process uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -40,6 +40,19 @@ fn a_segment_is_attached_by_descriptor_and_claimed_once() {
 }
 
 #[test]
+fn a_descriptor_that_is_no_segment_is_left_open() {
+    let file = std::fs::File::open("/proc/self/exe").expect("own program");
+    let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+    let named = crate::handover::identity(std::os::fd::AsFd::as_fd(&file)).expect("open");
+    // Even if the environment names this very file.
+    for identity in [None, Some(named.as_str())] {
+        let refused = inherited_descriptor(number as u32, identity).expect_err("a program");
+        assert!(matches!(refused, SegmentError::NotASegment { .. }));
+        file.metadata().expect("still open");
+    }
+}
+
+#[test]
 fn no_process_can_change_the_size_of_the_file() {
     let segment = job(2);
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("dup"));

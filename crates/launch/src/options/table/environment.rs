@@ -40,7 +40,7 @@ pub(super) const ENVIRONMENT: &[Spec] = &[
         scope: Scope::Section,
         help: "Pass only these variables of the environment of mpiexec to the ranks of this program.",
         apply: |parser, option, values| {
-            parser.section.inherit = Some(variable_names(option, &values[0])?);
+            parser.section.inherit = Some(Inherit::Only(variable_names(option, &values[0])?));
             Ok(())
         },
     },
@@ -100,7 +100,17 @@ pub(super) const ENVIRONMENT: &[Spec] = &[
         scope: Scope::Job,
         help: "Pass only these variables of the environment of mpiexec to all ranks.",
         apply: |parser, option, values| {
-            parser.options.inherit = variable_names(option, &values[0])?;
+            parser.options.inherit = Inherit::Only(variable_names(option, &values[0])?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-genvexcept"],
+        values: &["A,B*,..."],
+        scope: Scope::Job,
+        help: "Pass the environment of mpiexec to all ranks without these variables; B* means all that begin with B.",
+        apply: |parser, option, values| {
+            parser.options.inherit = Inherit::Except(variable_names(option, &values[0])?);
             Ok(())
         },
     },
