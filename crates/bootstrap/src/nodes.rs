@@ -90,8 +90,8 @@ impl NodeMap {
     }
 }
 
-/// The placement of a job, as Mica's mpiexec has decided it: what ranks would otherwise have to find
-/// out from each other.
+/// The placement of a job, as Mica's mpiexec has decided it: what ranks would otherwise have to
+/// find out from each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeTable {
     /// What [`machine`] returns on all nodes; empty if they differ.

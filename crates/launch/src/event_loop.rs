@@ -3,8 +3,8 @@
 //! There is one loop for every job. It runs a job's [`Workers`]: the ranks of this node
 //! ([`crate::supervisor`]) or the agents of several ([`crate::controller`]). It runs them for a
 //! [`Master`]: the user who started this process, or the controller that this process is an agent
-//! of. An [`Event`] is a set of sources that are ready, a signal to this process, or a deadline that
-//! has passed. The loop handles what is common to all jobs; what only ranks or only agents have
+//! of. An [`Event`] is a set of sources that are ready, a signal to this process, or a deadline
+//! that has passed. The loop handles what is common to all jobs; what only ranks or only agents have
 //! goes to the workers.
 //!
 //! A job ends in the same way everywhere:

@@ -189,7 +189,8 @@ pub fn take_signals() -> Result<Signals, LaunchError> {
     Signals::take(&numbers).map_err(doing("cannot watch signals"))
 }
 
-/// Waits until output for the user is written. Returns the exit status of a job that succeeded otherwise.
+/// Waits until output for the user is written. Returns the exit status of a job that succeeded
+/// otherwise.
 pub fn finish_output(
     master: Master<'_>,
     signals: &Signals,

@@ -152,6 +152,11 @@ impl PmiServer {
         client.map(|client| client.socket.as_fd())
     }
 
+    /// Whether the rank with this number on the node waits in a barrier.
+    pub fn is_waiting(&self, index: usize) -> bool {
+        self.clients.get(index).is_some_and(|client| client.waits)
+    }
+
     /// The connections on which something is to be sent that they did not take.
     pub fn unsent(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         let behind = self.behind.iter();
@@ -533,8 +538,10 @@ mod tests {
     fn a_barrier_waits_for_ranks_that_are_not_started_yet() {
         let mut server = PmiServer::new(2, "kvs_1", 2);
         let mut first = PmiRank(server.add(0).unwrap());
+        assert!(!server.is_waiting(0));
         first.say("cmd=barrier_in");
         server.serve(0);
+        assert!(server.is_waiting(0) && !server.is_waiting(1));
         assert_eq!(server.arrived(), None);
         assert!(server.replace(1).unwrap().is_none(), "it has no connection");
         let mut second = PmiRank(server.add(0).unwrap());

@@ -321,10 +321,11 @@ impl<'a> RankProcesses<'a> {
     pub fn first_in_world(&self) -> Option<u32> {
         let is_in = |&index: &usize| {
             let rank = self.plan.ranks[index].rank;
-            // A rank of another library, or one that is still in MPI_Init.
+            // A rank of another library, or one that is still in MPI_Init: there, ranks of several
+            // nodes wait for each other in a barrier.
             let by_pmi = self.segment.rank_state(rank) == RankState::Absent
                 && self.stage(index) == RankStage::Running;
-            by_pmi || self.segment.block(rank).is_in_world()
+            by_pmi || self.pmi.is_waiting(index) || self.segment.block(rank).is_in_world()
         };
         let index = self.alive().into_iter().find(is_in)?;
         Some(self.plan.ranks[index].rank)

@@ -139,8 +139,8 @@ impl AgentPool<'_> {
     }
 
     /// A node's agent has gone, or its connection is unusable. That is reported when its remote
-    /// shell has had time to end too, since the exit status says more; all that are lost at the same
-    /// time wait together.
+    /// shell has had time to end too, since the exit status says more; all that are lost at the
+    /// same time wait together.
     pub(super) fn on_lost(&mut self, job: &mut JobLoop<'_>, node: usize, lost: &LinkLost) {
         let was_running = self.disconnect(&mut job.poll, node);
         self.mark_ended(node);

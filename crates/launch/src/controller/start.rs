@@ -205,8 +205,8 @@ impl AgentPool<'_> {
         grants
     }
 
-    /// Reads what a remote shell says, and whether it has ended. One that fails before its agents have
-    /// connected fails the start.
+    /// Reads what a remote shell says, and whether it has ended. One that fails before its agents
+    /// have connected fails the start.
     pub(super) fn look_at_shell(
         &mut self,
         job: &mut JobLoop<'_>,
