@@ -19,8 +19,8 @@ impl LauncherSocket {
     /// Takes ownership of the inherited socket with this number; programs that this process starts
     /// do not inherit it. Any descriptor that cannot be it is left untouched: the program may have
     /// closed the socket and opened another file, and the number may come from the environment of
-    /// another job. It is the socket if it has the [`identity`] given; without one, if it is a
-    /// connected stream whose other side is of this user or root's.
+    /// another job. It is the socket if it has the [identity](crate::handover::identity) given;
+    /// without one, if it is a connected stream whose other side is of this user or root's.
     ///
     /// # Errors
     /// When no descriptor, or another one than this socket, is open under the number.
@@ -113,6 +113,10 @@ impl From<OwnedFd> for LauncherSocket {
     }
 }
 
+/// The user that the kernel names for one that a user namespace does not have
+/// (/proc/sys/kernel/overflowuid, by its default).
+const OVERFLOW_UID: u32 = 65534;
+
 /// Whether the socket with this number can be a launcher's, to a process of user `uid`.
 fn check_launcher(number: i32, uid: u32) -> io::Result<()> {
     let invalid = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -128,10 +132,11 @@ fn check_launcher(number: i32, uid: u32) -> io::Result<()> {
     if unsafe { libc::getpeername(number, (&raw mut peer).cast(), &mut length) } < 0 {
         return invalid("that socket is not connected");
     }
-    // The kernel knows who made a Unix socket. Launchers that run as root serve all users.
+    // The kernel knows who made a Unix socket. Launchers that run as root serve all users; in a
+    // user namespace without root they, and all others that it lacks, are the overflow user.
     if i32::from(peer.ss_family) == libc::AF_UNIX {
         let peer = option::<libc::ucred>(socket, libc::SO_PEERCRED)?.uid;
-        if peer != uid && peer != 0 {
+        if ![uid, 0, OVERFLOW_UID].contains(&peer) {
             return invalid("that socket belongs to another user");
         }
     }

@@ -67,6 +67,25 @@ fn no_process_can_change_the_size_of_the_file() {
 }
 
 #[test]
+fn no_process_can_execute_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let flags = libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL;
+    // SAFETY: the name is a NUL-terminated string; the call touches no other memory. The test's
+    // process keeps the descriptor.
+    if unsafe { libc::memfd_create(c"mica-test".as_ptr(), flags) } < 0 {
+        println!("not shown: this kernel has no MFD_NOEXEC_SEAL (Linux 6.3)");
+        return;
+    }
+    let segment = job(2);
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("dup"));
+    let mode = file.metadata().expect("our file").permissions().mode();
+    assert_eq!(mode & 0o111, 0);
+    let executable = std::fs::Permissions::from_mode(mode | 0o100);
+    let refused = file.set_permissions(executable).expect_err("sealed");
+    assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+}
+
+#[test]
 fn a_process_that_has_died_is_missed() {
     let segment = job(2);
     let mut child = std::process::Command::new("true")
