@@ -59,7 +59,7 @@ END
 cc -o "$program.out" "$program"
 
 {
-    echo "//! The part of libfabric's ABI that the net channel uses, as of 1.17. Made by bindings/fabric.sh: do not edit."
+    echo "//! The part of libfabric's ABI that the net channel uses, in version 1.17. Made by bindings/fabric.sh: do not edit."
     echo
     echo '#![allow(missing_docs, missing_debug_implementations, non_camel_case_types, non_upper_case_globals, dead_code)]'
     echo '#![allow(clippy::all, clippy::undocumented_unsafe_blocks)]'

@@ -71,8 +71,8 @@ static inline double bench_wall(BenchRun *run, void *arg, long n)
 
 /* Fills `batch` with seconds per operation and returns how many operations a batch has: as many as
  * take about `seconds` together with what the run does not count, at least one. The attempts that
- * find this number warm up. Every batch begins with a barrier. There are BATCHES of them, or as many
- * as fit into `limit` seconds, but at least 3: `batches` says. */
+ * find this number warm up. Every batch begins with a barrier. There are BATCHES of them, or as
+ * many as fit into `limit` seconds, but at least 3: `batches` says. */
 static inline long bench_measure_within(BenchRun *run, void *arg, double seconds, double limit,
                                         double *batch, int *batches)
 {

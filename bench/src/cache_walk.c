@@ -5,9 +5,9 @@
  *
  * Two ranks send each other MESSAGES messages by turns, as in a ping-pong, by MPI_Send and
  * MPI_Recv. The sender writes every byte of the buffer before, the receiver reads and checks every
- * word of it after, as a program would; both go round BUFFERS buffers of their own for each
- * direction (1: all is reused; many: nothing is in the cache). All that lies between the calls is
- * in the function `walk`:
+ * word of it after, as a program would; both use BUFFERS buffers of their own for each direction in
+ * turn (1: all is reused; many: nothing is in the cache). All that lies between the calls is in the
+ * function `walk`:
  *
  *     mpiexec -n 2 valgrind -q --tool=callgrind --cache-sim=yes --toggle-collect=walk
  *         --D1=49152,12,64 --LL=1048576,16,64 --callgrind-out-file=out.%p cache_walk 1000 4096
@@ -15,9 +15,9 @@
  * Tools without such a switch (cachegrind) count start and end, too: take the difference between
  * two numbers of messages. Valgrind simulates two levels of cache, by default this machine's first
  * and last; give them, as above (48 KiB and a second level of 1 MiB), for figures that can be
- * compared between machines. Every process has caches of its own there: what the ranks do to each other's
- * is not counted. Cache misses per message repeat well. Instructions do not, because a rank that
- * waits for the other spins; tests/c/tools/instructions.c counts without waiting.
+ * compared between machines. Every process has caches of its own there: what the ranks do to each
+ * other's is not counted. Cache misses per message repeat well. Instructions do not, because a rank
+ * that waits for the other spins; tests/c/tools/instructions.c counts without waiting.
  *
  * Prints how many messages each rank sent (and received), and the process ids in rank order, which
  * name valgrind's files. */

@@ -1,10 +1,12 @@
-/* For `mica tune`: the one-way time of messages between ranks 0 and 1, both waiting, each buffer used again and again.
+/* For `mica tune`: the one-way time of messages between ranks 0 and 1, both waiting, each buffer
+ * used again and again.
  *
  * calibrate SECONDS MESSAGE...    a message is BYTES, or BYTES/BLOCK for pieces of BLOCK bytes with gaps as long
  *
- * Prints one JSON line a message, as the benchmark programs do: the median of 15 batches in microseconds, with the
- * least and the greatest, and the quartiles, which say how noisy the machine is. About SECONDS go into each message.
- * Every message carries its number and is checked, so that what is measured has arrived. */
+ * Prints one JSON line a message, as the benchmark programs do: the median of 15 batches in
+ * microseconds, with the least and the greatest, and the quartiles, which say how noisy the machine
+ * is. About SECONDS go into each message. Every message carries its number and is checked, so that
+ * what is measured has arrived. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* For `mica tune`: the time of one step of collectives, all ranks waiting, each buffer used again and again.
+/* For `mica tune`: the time of one step of collectives, all ranks waiting, each buffer used again
+ * and again.
  *
  * calibrate_coll SECONDS barrier        a barrier
  * calibrate_coll SECONDS bcast BYTES    a broadcast; ranks take turns as the root, so that none can run ahead
@@ -8,8 +9,9 @@
  *                                       reduce_scatter; BYTES of the vector, of each rank's block, of each
  *                                       pair's block. Roots take turns.
  *
- * Prints one JSON line, as the benchmark programs do: the median of 15 batches in microseconds, with the least and the
- * greatest, and the quartiles. About SECONDS go into it. What was broadcast or combined is checked. */
+ * Prints one JSON line, as the benchmark programs do: the median of 15 batches in microseconds,
+ * with the least and the greatest, and the quartiles. About SECONDS go into it. What was broadcast
+ * or combined is checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +58,8 @@ static void reduce_local(void)
     MPI_Reduce_local(operand, buffer, (int)(bytes / (long)sizeof(double)), MPI_DOUBLE, MPI_MAX);
 }
 
-/* What follows combines or moves `operand`, of which every rank has the same, so that each result is
- * known: of sums the number of ranks times it, otherwise it. */
+/* What follows combines or moves `operand`, of which every rank has the same, so that each result
+ * is known: of sums the number of ranks times it, otherwise it. */
 static int doubles(void)
 {
     return (int)(bytes / (long)sizeof(double));

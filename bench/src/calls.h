@@ -23,7 +23,8 @@ typedef struct {
     double total[MOST_PASSES], mpi[MOST_PASSES], call[MOST_CALLS][MOST_PASSES];
 } PassTimes;
 
-/* Ends a pass that took this rank `seconds`; called by all ranks. A pass that is not kept warmed up. */
+/* Ends a pass that took this rank `seconds`; called by all ranks. A pass that is not kept warmed
+ * up. */
 static inline void pass_end(PassTimes *times, double seconds, int keep)
 {
     double slowest, sum[MOST_CALLS], all = 0;
@@ -45,8 +46,8 @@ static inline void pass_end(PassTimes *times, double seconds, int keep)
 }
 
 /* "NAME": a pass on the slowest rank; "NAME mpi": inside of MPI; "NAME call": inside of each call,
- * by key "call"; "NAME share": that in hundredths of the time inside of MPI, of all passes together.
- * Called by rank 0. */
+ * by key "call"; "NAME share": that in hundredths of the time inside of MPI, of all passes
+ * together. Called by rank 0. */
 static inline void print_passes(const char *name, long bytes, int ranks, PassTimes *times,
                                 const char *const *calls, int n)
 {

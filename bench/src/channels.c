@@ -1,12 +1,13 @@
-/* Latency of two channels that one rank has to look at (chai-2009, 7.3.1, Figure 7.2).
+/* Latency of two channels that one rank has to poll (chai-2009, 7.3.1, Figure 7.2).
  *
- * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which whoever runs this connects by
- * channels of different kinds: rank 1 by shared memory, rank 2 by the network (another node), or by
- * whatever the second channel is. The root plays ping-pong with either of them, MPI_Send and
- * MPI_Recv, while the other one naps outside of MPI. It receives from MPI_ANY_SOURCE: who names a
- * source need not look elsewhere. "latency of shared memory" is half a round trip
- * with rank 1 in microseconds, "latency of the second channel" that with rank 2, medians of 15
- * batches. Who looks seldom at the second channel has the first at its best and the second late.
+ * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which the caller of this program
+ * connects by channels of different kinds: rank 1 by shared memory, rank 2 by the network (another
+ * node) or another second channel. The root plays ping-pong with either of them, MPI_Send and
+ * MPI_Recv, while the other one sleeps outside of MPI. It receives from MPI_ANY_SOURCE: a receive
+ * that names its source need not poll the other channel. "latency of shared memory" is half a round
+ * trip with rank 1 in microseconds, "latency of the second channel" that with rank 2, medians of 15
+ * batches. A library that rarely polls the second channel has a low latency on the first and a high
+ * one on the second.
  *
  * The paper's priority ratio is MICA_POLL_RATIO. Arguments: sizes (default 4, 2K). Every message
  * carries its number, which the receiver checks. */
@@ -36,21 +37,21 @@ static double round_trips(int partner, char *out, char *in, int bytes, long n)
 /* The root tells a peer to play `n` round trips, from message `number` on; 0 ends the size. */
 static double turn(int peer, char *out, char *in, int bytes, long n)
 {
-    long told[2] = {n, number};
-    MPI_Send(told, 2, MPI_LONG, peer, TURN, MPI_COMM_WORLD);
+    long order[2] = {n, number};
+    MPI_Send(order, 2, MPI_LONG, peer, TURN, MPI_COMM_WORLD);
     return n ? round_trips(peer, out, in, bytes, n) : 0;
 }
 
 static void serve(char *out, char *in, int bytes)
 {
     const struct timespec nap = {0, 50000};
-    for (long told[2] = {1, 0}; told[0];) {
+    for (long order[2] = {1, 0}; order[0];) {
         int there = 0;
         while (MPI_Iprobe(0, TURN, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE), !there)
             nanosleep(&nap, NULL);
-        MPI_Recv(told, 2, MPI_LONG, 0, TURN, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        number = told[1];
-        round_trips(0, out, in, bytes, told[0]);
+        MPI_Recv(order, 2, MPI_LONG, 0, TURN, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        number = order[1];
+        round_trips(0, out, in, bytes, order[0]);
     }
 }
 
@@ -63,14 +64,15 @@ static void measure(int bytes)
     for (int peer = 1; rank == 0 && peer <= 2; peer++) {
         double batch[BATCHES];
         long n = 16;
-        /* Enough for 15 ms. The first message of a turn waits for the peer to look up from its nap. */
+        /* Enough for 15 ms. The first message of a turn waits for the peer to look up from its nap.
+         */
         for (; n < 1L << 20; n *= 2) {
             if (turn(peer, out, in, bytes, n) * 1e3 >= TARGET_MS)
                 break;
         }
         for (int b = 0; b < BATCHES; b++) {
-            long told[2] = {n + 1, number};
-            MPI_Send(told, 2, MPI_LONG, peer, TURN, MPI_COMM_WORLD);
+            long order[2] = {n + 1, number};
+            MPI_Send(order, 2, MPI_LONG, peer, TURN, MPI_COMM_WORLD);
             round_trips(peer, out, in, bytes, 1); /* the peer is awake now */
             batch[b] = round_trips(peer, out, in, bytes, n) / (double)n / 2 * 1e6;
         }

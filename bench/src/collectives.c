@@ -23,10 +23,10 @@
  *                as 0. Of bcast and scatter the root is late; of gather and reduce another rank, and
  *                the root's time counts; of scan the times from the late rank upwards.
  *
- * With --cold and --late each operation is taken by itself, a batch is the median of its operations,
- * and all ranks have to be on one node, whose clock they share. The first and the last element of
- * every block are checked in each call, all elements in one more call before and after; of the barrier
- * with --cold and --late, that nobody left before the last one came. */
+ * With --cold and --late each operation is taken by itself, a batch is the median of its
+ * operations, and all ranks have to be on one node, whose clock they share. The first and the last
+ * element of every block are checked in each call, all elements in one more call before and after;
+ * of the barrier with --cold and --late, that no rank left before the last one came. */
 #include "compute.h"
 
 #include <unistd.h>
@@ -134,8 +134,8 @@ static const Operation operations[] = {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-/* What rank `from` puts in at place `at` of its block for rank `to`. Whole numbers, so that sums are
- * exact in any order. */
+/* What rank `from` puts in at place `at` of its block for rank `to`. Whole numbers, so that sums
+ * are exact in any order. */
 static double value(int from, int to, int at)
 {
     return (double)((number + at + to) % 1000 + from);
@@ -246,8 +246,8 @@ static int counts(int who, int late, int root_then)
     return op->content != SUM_UP_TO_ME || who >= late;
 }
 
-/* On rank 0: seconds of call `i` of n from the last arrival on. `times` has n arrivals and n returns
- * of each rank. */
+/* On rank 0: seconds of call `i` of n from the last arrival on. `times` has n arrivals and n
+ * returns of each rank. */
 static double cost(const double *times, long first, long i, long n, double *scratch)
 {
     double last = 0;
@@ -355,7 +355,8 @@ static void measure(long bytes)
     if (wall > LIMIT)
         wall = single(run, batch);
     if (wall <= LIMIT) {
-        /* A library may learn from how a buffer is used: more calls than finding a batch's length takes. */
+        /* A library may learn from how a buffer is used: more calls than finding a batch's length
+         * takes. */
         run(NULL, wall < 0.0025 ? 40 : wall < 0.1 ? (long)(0.1 / wall) : 1);
         n = bench_measure_within(run, NULL, 0.015, LIMIT, batch, &batches);
         check_all();

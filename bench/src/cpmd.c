@@ -1,6 +1,6 @@
-/* A kernel in the manner of CPMD: computation between many MPI_Alltoall of medium blocks, as ma-2011
- * found them (4.2: 24 KB on average, more than 90 % of the time inside of MPI; Table 2: Bcast 3.6,
- * Allreduce 3.5, Barrier 2.2 %).
+/* A kernel in the manner of CPMD: computation between many MPI_Alltoall of medium blocks, as
+ * ma-2011 found them (4.2: 24 KB on average, more than 90 % of the time inside of MPI; Table 2:
+ * Bcast 3.6, Allreduce 3.5, Barrier 2.2 %).
  *
  * Every rank has a block of 64-bit numbers for each rank. One exchange computes with every number
  * and trades blocks by MPI_Alltoall. A step is 8 exchanges, then one MPI_Bcast of a block from
@@ -14,8 +14,8 @@
  *
  * What is computed is x -> a x + b modulo 2^64, 12 times for each number, with other a and b in
  * every exchange: exact, and known from where a number began. The first and last number of each
- * block are checked in every exchange, all numbers after every pass (not timed), broadcasts and sums
- * in each step. Argument: bytes of a block (24K). */
+ * block are checked in every exchange, all numbers after every pass (not timed), broadcasts and
+ * sums in each step. Argument: bytes of a block (24K). */
 #include "calls.h"
 
 enum { EXCHANGES = 8, STEPS = 12, PASSES = 15, WARM_UP_PASSES = 3, ROUNDS = 12 };

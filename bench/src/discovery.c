@@ -1,8 +1,8 @@
 /* Message discovery with two channels (chai-2009, 7.3.1, Figure 7.3).
  *
- * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which the paper (and whoever runs
- * this) connects by channels of different kinds. The root alternately tells one of the peers to
- * send a burst of 4-byte messages; it receives each by MPI_ANY_SOURCE and answers with an
+ * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which the paper (and the caller of
+ * this program) connects by channels of different kinds. The root alternately tells one of the
+ * peers to send a burst of 4-byte messages; it receives each by MPI_ANY_SOURCE and answers with an
  * acknowledgement of 4 bytes, which the peer awaits before it sends the next. "discovery burst N"
  * is the mean time T of one message of a burst of N: microseconds from the peer's MPI_Send to the
  * arrival of the acknowledgement; the median over all bursts of both peers. Polling that favours

@@ -4,8 +4,9 @@
  * two-dimensional FFT: an FFT of each local row (radix 2, in place), a transpose of the distributed
  * matrix by MPI_Alltoall, and an FFT of each row again; the result is the transform transposed.
  * "fft transpose S", "M", "L" (n = 256, 512, 1024) are milliseconds of a transform on the slowest
- * rank from a barrier on, the median of the transforms; "fft transpose S mpi" and so on are the time
- * inside of MPI_Alltoall, the ranks' mean, which contains waiting for slower ranks. The transpose is
+ * rank from a barrier on, the median of the transforms; "fft transpose S mpi" and so on are the
+ * time inside of MPI_Alltoall, the ranks' mean, which contains waiting for slower ranks. The
+ * transpose is
  *
  *     packed (default)    blocks are transposed into a buffer, MPI_Alltoall moves contiguous
  *                         blocks, rows are put together from a second buffer; the time inside
@@ -38,7 +39,7 @@ static int rank, size, by_datatype;
 static double in_mpi; /* seconds of this rank inside of MPI_Alltoall in this transform */
 
 struct grid {
-    int n, rows;                 /* the matrix is n x n, this rank has so many rows */
+    int n, rows;                 /* the matrix is n x n, this rank has `rows` of its rows */
     number *roots;               /* exp(-2 pi i k / n), k < n / 2 */
     number *to, *from;           /* blocks in order of ranks, n x rows, for the packed transpose */
     MPI_Datatype point;          /* a complex number */

@@ -1,6 +1,6 @@
 /* A driver in the manner of FFTW's mpi-bench with verification, with the calls that ma-2011 found
- * there (4.3, Tables 3 and 4): for each transform one MPI_Bcast of 14.4 MB, one MPI_Gatherv of
- * as much in all, one MPI_Scatterv of less than a KiB for each rank, and 36 MPI_Sendrecv of 16 KB on
+ * there (4.3, Tables 3 and 4): for each transform one MPI_Bcast of 14.4 MB, one MPI_Gatherv of as
+ * much in all, one MPI_Scatterv of less than a KiB for each rank, and 36 MPI_Sendrecv of 16 KB on
  * each rank.
  *
  * An array of 64-bit numbers lies on the ranks in shares of whole chunks of 16,000 bytes, not all
@@ -15,8 +15,8 @@
  *     "fftw share"  the same in hundredths of the time inside of MPI
  *
  * What every number has to be follows from the transform's number: on each rank the first and last
- * number of each chunk of the whole are checked after every transform, in the first and the last one
- * all numbers (not timed). Argument: bytes of the whole (14400000). */
+ * number of each chunk of the whole are checked after every transform, in the first and the last
+ * one all numbers (not timed). Argument: bytes of the whole (14400000). */
 #include "calls.h"
 
 enum { TRANSFORMS = 15, WARM_UP = 2, EXCHANGES = 36, CHUNK = 2000, PARAMETERS = 40, ROUNDS = 8 };
@@ -51,7 +51,7 @@ static uint64_t computed(uint64_t its_parameter, int chunk, int at)
     return x;
 }
 
-/* How far a trade goes: its partners are so many ranks up and down. */
+/* Distance of a trade: its partners are this number of ranks above and below. */
 static int distance(int trade)
 {
     return size > 1 ? 1 + trade % (size - 1) : 0;

@@ -6,7 +6,7 @@
  * tags, so that the receive of the ping-pong is always the last of a queue of D + 1.
  *
  * "matching unexpected D": before the ping-pong each rank sends D messages of 8 bytes and other
- * tags, which nobody receives yet: each receive of the ping-pong has to look beyond D unexpected
+ * tags, which are not received yet: each receive of the ping-pong has to look beyond D unexpected
  * messages (messages of one sender do not overtake each other, so they arrived before the first
  * ping).
  *

@@ -16,9 +16,9 @@
  *
  * The computation is a fixed amount of arithmetic, twice as long as comm, not a spin on the clock:
  * the cycles that a helper thread or an interrupt takes from it lengthen it, as they would a real
- * program. It makes no MPI call, so what overlaps is moved by somebody else; with --probe it calls
- * MPI_Iprobe every 100 us, as the paper does, and the probes' own time counts as communication not
- * hidden.
+ * program. It makes no MPI call, so what overlaps is moved by another thread or device; with
+ * --probe it calls MPI_Iprobe every 100 us, as the paper does, and the probes' own time counts as
+ * communication not hidden.
  *
  * Each time runs from the first rank's start to the last rank's end, on the node's common clock,
  * after a barrier. So the definition also holds when both ranks share one core and a helper has the
@@ -53,7 +53,7 @@ static void compute(long units)
         work(slice);
         MPI_Iprobe(1 - rank, PROBES, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
         if (there)
-            bench_die("a message of tag %d, which nobody sends", PROBES);
+            bench_die("a message of tag %d, which no rank sends", PROBES);
     }
     work(units);
 }
@@ -192,7 +192,7 @@ int main(int argc, char **argv)
         bench_die("needs both ranks on one node: it compares their clocks");
     one_way = bench_option(&argc, argv, "--one-way");
     probe = bench_option(&argc, argv, "--probe");
-    /* The fastest of five tries: what a core that serves nobody else computes in 100 us. */
+    /* The fastest of five tries: what a core without other work computes in 100 us. */
     double best = 1e9;
     for (int i = 0; i < 5; i++) {
         double start = now();

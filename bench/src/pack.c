@@ -1,5 +1,5 @@
-/* MPI_Pack and MPI_Unpack of regular layouts against hand-written loops: a column of a matrix, the three
- * faces of a cube. Nanoseconds; the value is the library's time over the loop's. */
+/* MPI_Pack and MPI_Unpack of regular layouts against hand-written loops: a column of a matrix, the
+ * three faces of a cube. Nanoseconds; the value is the library's time over the loop's. */
 #include "bench.h"
 
 #include <mpi.h>

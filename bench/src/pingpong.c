@@ -1,7 +1,7 @@
 /* Ping-pong between ranks 0 and 1 by MPI_Send and MPI_Recv: one-way latency in microseconds, the
  * median of 15 batches. Send and receive buffer differ, both are warm. Arguments: sizes in bytes
- * (default 8, 64 KiB, 1 MiB). Every message carries its number, which the receiver checks, so that a
- * stale buffer or a lost message cannot pass for a fast one; all bytes are checked at the end. */
+ * (default 8, 64 KiB, 1 MiB). Every message carries its number, which the receiver checks, so that
+ * a stale buffer or a lost message cannot pass for a fast one; all bytes are checked at the end. */
 #include "bench.h"
 
 #include <mpi.h>

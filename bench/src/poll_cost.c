@@ -8,14 +8,15 @@
  *   poll table     random updates of a table that is spread over the ranks, in the manner of HPCC's
  *                  RandomAccess: each rank tests its receive after every update, and exchanges buckets
  *                  of 64 updates; microseconds for an update of each rank. All updates are counted.
- *   ring test      a token goes round by MPI_Isend and MPI_Irecv; who waits for it calls MPI_Test:
+ *   ring test      a token goes round by MPI_Isend and MPI_Irecv; a rank that waits for it calls
+ *                  MPI_Test:
  *                  microseconds a hop
  *   ring iprobe    the same with MPI_Iprobe and MPI_Recv
  *
  * argv: [--compute NS] [round] [table] [ring]; all three unless one is named.
  *
- * All times are wall clock from a barrier to the end of the last rank, so ranks that share a core count
- * for each other. */
+ * All times are wall clock from a barrier to the end of the last rank, so ranks that share a core
+ * count for each other. */
 #include "compute.h"
 
 enum { TAG_NEVER = 1, TAG_UPDATES, TAG_END, TAG_TOKEN };
@@ -40,7 +41,7 @@ static double rounds(void *arg, long n)
         if (r->never) {
             MPI_Test(r->never, &flag, MPI_STATUS_IGNORE);
             if (flag)
-                bench_die("a receive is complete that nobody has sent to");
+                bench_die("a receive is complete without a message");
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,14 +1,14 @@
 /* Many sends between threads: T threads of every rank, each with a communicator of its own for each
  * pair of ranks that it talks in, send WINDOW messages to the same thread of every other rank, and
- * receive as many: MPI_Isend, MPI_Irecv, MPI_Waitall, with more threads than cores (after MPICH's test
- * multisend4).
+ * receive as many: MPI_Isend, MPI_Irecv, MPI_Waitall, with more threads than cores (after MPICH's
+ * test multisend4).
  *
  *   thread sends      microseconds a message that a rank sends, wall clock
  *   thread sends cpu  processor time (user and system) of a message, in microseconds: what waiting by
  *                     spinning, yields and wake-ups costs as well
  *
- * Every message carries its number and is checked.
- * argv: [--threads T] [--window N] [--rounds N] BYTES... */
+ * Every message carries its number and is checked. argv: [--threads T] [--window N] [--rounds N]
+ * BYTES... */
 #include "compute.h"
 
 #include <pthread.h>

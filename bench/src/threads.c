@@ -1,5 +1,6 @@
-/* Threads: T threads of each of two ranks play ping-pong at once, each on a communicator of its own.
- * Microseconds per message of all threads together, for 1 and 4 threads. argv: messages per thread. */
+/* Threads: T threads of each of two ranks play ping-pong at once, each on a communicator of its
+ * own. Microseconds per message of all threads together, for 1 and 4 threads. argv: messages per
+ * thread. */
 #include "bench.h"
 
 #include <mpi.h>

@@ -50,7 +50,7 @@ static void rounds(uint64_t *data, uint64_t *spare, long words)
     }
 }
 
-/* All data in chunks of so many words; the slowest rank's seconds. */
+/* All data in chunks of `words` words; the slowest rank's seconds. */
 static double run(uint64_t *data, uint64_t *spare, long words, long chunk)
 {
     for (long i = 0; i < words; i++)

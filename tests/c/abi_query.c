@@ -1,5 +1,5 @@
-/* The ABI's questions: version, sizes, Fortran's types and logicals, which are known from the start and
- * can therefore not be set. "strict": of logicals of any size. */
+/* The ABI's questions: version, sizes, Fortran's types and logicals, which are known from the start
+ * and can therefore not be set. "strict": of logicals of any size. */
 #include "test.h"
 
 static void number(MPI_Info info, const char *key, size_t expected)

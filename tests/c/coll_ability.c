@@ -1,9 +1,10 @@
-/* Ranks of different ability: all collectives and messages, over the sizes at which their algorithm or path changes, with
- * buffers that are used again and again, so that they become reachable by load and store where that works.
+/* Ranks of different ability: all collectives and messages, over the sizes at which their algorithm
+ * or path changes, with buffers that are used again and again, so that they become reachable by
+ * load and store where that works.
  *
  *   coll_ability                     from beginning to end
  *   coll_ability WHAT RANK           and again after WHAT (refusals.h) has been taken away from RANK
- *   coll_ability hang                says "ready", and waits for a message that nobody sends
+ *   coll_ability hang                says "ready", and waits for a message that no rank sends
  *   coll_ability ... part=NAME       only what has NAME in its name (a collective, or "messages")
  *
  * What was taken away before the start (tools/refuse.c) the program does not see. */

@@ -1,5 +1,6 @@
-/* Nobody leaves a barrier before the last has come: by the clock that the ranks of one machine share. In the three forms,
- * on the world and on parts of it, with ranks that come late. Argument: rounds. */
+/* No rank leaves a barrier before the last has come: by the clock that the ranks of one machine
+ * share. In the three forms, on the world and on parts of it, with ranks that come late. Argument:
+ * rounds. */
 #include "collectives.h"
 #include <time.h>
 

@@ -1,5 +1,6 @@
 /* Data-moving collectives of equal parts: Bcast, Gather, Scatter, Allgather, Alltoall; every root,
- * counts from 0, every pair of layouts on the two sides, in place. argv[1]: items of a large run. */
+ * counts from 0, every pair of layouts on the two sides, in place. argv[1]: items of a large run.
+ */
 #include "layouts.h"
 
 static void bcast(int n, const Layout *ls, const Layout *lr, int root, MPI_Comm comm)

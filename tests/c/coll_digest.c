@@ -1,7 +1,8 @@
-/* Reductions of floating numbers, whose bits depend on the order of the additions: every rank must get the same bits from
- * an allreduce, and every repetition the same bits as the first, whoever comes late and wherever the buffers are. With
- * `digest`, rank 0 prints what the bits of all results come to, for a comparison between runs; `late` is the seed of the
- * delays and of the memory, which must not matter. Arguments: steps, late, digest. */
+/* Reductions of floating numbers, whose bits depend on the order of the additions: every rank must
+ * get the same bits from an allreduce, and every repetition the same bits as the first, whichever
+ * rank comes late and wherever the buffers are. With `digest`, rank 0 prints what the bits of all
+ * results come to, for a comparison between runs; `late` is the seed of the delays and of the
+ * memory, which must not matter. Arguments: steps, late, digest. */
 #include "property.h"
 
 enum { KINDS = 6, REPEATS = 4 };

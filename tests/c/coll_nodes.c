@@ -1,5 +1,6 @@
-/* All collectives in all forms on communicators whose ranks are a random choice in random order, so that the ranks of a
- * node lie in them in every way: in blocks, mixed, in unequal numbers, one by one. Arguments: rounds, seed. */
+/* All collectives in all forms on communicators whose ranks are a random choice in random order, so
+ * that the ranks of a node lie in them in every way: in blocks, mixed, in unequal numbers, one by
+ * one. Arguments: rounds, seed. */
 #include "collectives.h"
 
 enum { MAX_SIZE = 64 };
@@ -11,8 +12,8 @@ static int among(int n)
     return (int)(coll_random(&all) % (unsigned)n);
 }
 
-/* Some ranks in some order, or all by node if `blocks` says so. Every rank draws the same; one that is not chosen gets
- * MPI_COMM_NULL. */
+/* Some ranks in some order, or all by node if `blocks` says so. Every rank draws the same; one that
+ * is not chosen gets MPI_COMM_NULL. */
 static MPI_Comm draw_comm(int blocks)
 {
     MPI_Comm comm, node;

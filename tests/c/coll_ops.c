@@ -237,7 +237,7 @@ static void characters(void)
     }
 }
 
-/* Those that nobody takes. */
+/* Those that every call refuses. */
 static void refused(void)
 {
     long long a[4] = {0}, b[4] = {0};

@@ -1,6 +1,7 @@
-/* The fast path of a collective against its slow path: the same random arguments, right and wrong ones, with a predefined
- * datatype (which alone may take the fast path), with its duplicate (which never does), and by the non-blocking form.
- * All three must return the same error class, and leave the same bytes. argv: rounds, seed. */
+/* The fast path of a collective against its slow path: the same random arguments, right and wrong
+ * ones, with a predefined datatype (which alone may take the fast path), with its duplicate (which
+ * never does), and by the non-blocking form. All three must return the same error class, and leave
+ * the same bytes. argv: rounds, seed. */
 #include "test.h"
 
 enum { BARRIER, BCAST, ALLREDUCE, SCAN, REDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, BLOCKS, VECTOR, KINDS };
@@ -73,7 +74,8 @@ static int nonblocking(const Call *c)
     return e != MPI_SUCCESS ? e : MPI_Wait(&q, MPI_STATUS_IGNORE);
 }
 
-/* Values that every operator takes without overflow, whatever the order: small non-negative numbers. */
+/* Values that every operator takes without overflow, whatever the order: small non-negative
+ * numbers. */
 static void fill(unsigned char *bytes, MPI_Datatype type, int elements, unsigned seed)
 {
     for (int i = 0; i < elements; i++) {

@@ -1,17 +1,20 @@
-/* A rank that waits in a collective still serves its messages: long ones, for which both sides must do something, come
- * through while one side is in the collective and the other in the message, whichever of them receives. A rank that only
- * tests, or that waits in a collective of another communicator, does its part of what it started. */
+/* A rank that waits in a collective still serves its messages: long ones, for which both sides must
+ * do something, come through while one side is in the collective and the other in the message,
+ * whichever of them receives. A rank that only tests, or that waits in a collective of another
+ * communicator, does its part of what it started. */
 #include "collectives.h"
 
 enum { BYTES = 1 << 20 };
 
-/* Does rank 0 wait for rank 1 in it, if the root is 0? The others wait for the root, which is rank 1 then. */
+/* Does rank 0 wait for rank 1 in it, if the root is 0? The others wait for the root, which is rank
+ * 1 then. */
 static int waits_as_root(int kind)
 {
     return kind == GATHER || kind == GATHERV || kind == REDUCE;
 }
 
-/* The one who waits in the collective comes there first; the other is in the message until it is through. */
+/* The one who waits in the collective comes there first; the other is in the message until it is
+ * through. */
 static void message_and_collective(int kind, int n, int receives)
 {
     int waits = kind == SCAN || kind == EXSCAN ? test_size - 1 : 0, other = kind == SCAN || kind == EXSCAN ? 0 : 1;
@@ -75,7 +78,8 @@ static void compute_and_test(int kind, int n, int busy)
     }
 }
 
-/* The others only wait in a blocking collective on another communicator, and still do their part of what they started. */
+/* The others only wait in a blocking collective on another communicator, and still do their part of
+ * what they started. */
 static void behind_another(int kind, int n, MPI_Comm other)
 {
     int first = kind % test_size;

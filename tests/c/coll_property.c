@@ -1,7 +1,8 @@
-/* Random collectives against what plain C says they must give. All seventeen, in their three forms, on communicators that
- * come and go, with any lengths, types, operators and roots, in place and not, in memory that is reused, moved and fresh;
- * several under way at once, completed in any order, among messages; and some ranks come late.
- * Arguments: steps, seed, what (all, move, reduce, or the name of one). A failure names its seed and step. */
+/* Random collectives against what plain C says they must give. All seventeen, in their three forms,
+ * on communicators that come and go, with any lengths, types, operators and roots, in place and
+ * not, in memory that is reused, moved and fresh; several under way at once, completed in any
+ * order, among messages; and some ranks come late. Arguments: steps, seed, what (all, move, reduce,
+ * or the name of one). A failure names its seed and step. */
 #include "property_moves.h"
 #include "property_reduce.h"
 
@@ -153,7 +154,8 @@ static void complete(int n, MPI_Request *requests)
     }
 }
 
-/* One case again and again, with new contents: nothing but the collective itself holds ranks together. */
+/* One case again and again, with new contents: nothing but the collective itself holds ranks
+ * together. */
 static void blocking(unsigned seed)
 {
     unsigned s = seed;
@@ -214,7 +216,8 @@ static void outstanding(unsigned seed)
     }
 }
 
-/* Several prepared, and started again and again: in an order that is this rank's own, or all at once. */
+/* Several prepared, and started again and again: in an order that is this rank's own, or all at
+ * once. */
 static void persistent(unsigned seed)
 {
     unsigned s = seed;

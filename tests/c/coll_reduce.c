@@ -131,7 +131,7 @@ static void scattered(int n)
     free(c);
 }
 
-/* Nobody leaves a barrier before the last has entered: a message sent before it is there after. */
+/* No rank leaves a barrier before the last has entered: a message sent before it is there after. */
 static void barrier(void)
 {
     for (int i = 0; i < 50; i++) {

@@ -6,7 +6,8 @@
 
 static int *counts, *displs;
 
-/* Part i has (i * 5 + base) % 7 (times scale) items; parts lie in reverse order with gaps of two. */
+/* Part i has (i * 5 + base) % 7 (times scale) items; parts lie in reverse order with gaps of two.
+ */
 static int plan(int base, int scale)
 {
     int at = 1;
@@ -176,7 +177,8 @@ static void mixed_types(void)
     free(c);
 }
 
-/* A block without elements may have any displacement; one with elements that no address can reach is a mistake. */
+/* A block without elements may have any displacement; one with elements that no address can reach
+ * is a mistake. */
 static void far_displacements(void)
 {
     MPI_Comm comm;

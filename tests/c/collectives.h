@@ -1,5 +1,6 @@
-/* A collective operation as a value: any of the seventeen, in any of its three forms, with data that is made from a
- * seed and the whole receive buffer known beforehand, gaps and holes included. */
+/* A collective operation as a value: any of the seventeen, in any of its three forms, with data
+ * that is made from a seed and the whole receive buffer known beforehand, gaps and holes included.
+ */
 #ifndef COLLECTIVES_H
 #define COLLECTIVES_H
 
@@ -92,7 +93,8 @@ static Item coll_item(const Coll *c, int from, int to, int k)
     return item;
 }
 
-/* Items of a block between ranks i and j in the v- and w-forms: some blocks are empty, some short. */
+/* Items of a block between ranks i and j in the v- and w-forms: some blocks are empty, some short.
+ */
 static int coll_count(const Coll *c, int i, int j)
 {
     return (i + j) % 4 == 3 ? 0 : (i + j) % 2 ? c->n / 2 : c->n;
@@ -169,7 +171,8 @@ static TEST_UNUSED void coll_drop(Coll *c)
     free(c->types);
 }
 
-/* Writes `n` items of what `from` has for `to`, the first of them its number `first`, to place `at` of `buf`. */
+/* Writes `n` items of what `from` has for `to`, the first of them its number `first`, to place `at`
+ * of `buf`. */
 static void coll_put(const Coll *c, Item *buf, int at, int from, int to, int first, int n)
 {
     for (int k = 0; k < n; k++)

@@ -1,6 +1,6 @@
-/* MPI_Get_hw_resource_info and MPI_Comm_split_type by hardware: guided, by resource, by process set, and
- * unguided, which must end, with a strict subset at each step. "strict" adds what the standard leaves to
- * implementations, and a number after it how many steps there are. */
+/* MPI_Get_hw_resource_info and MPI_Comm_split_type by hardware: guided, by resource, by process
+ * set, and unguided, which must end, with a strict subset at each step. "strict" adds what the
+ * standard leaves to implementations, and a number after it how many steps there are. */
 #include "test.h"
 
 static int size_of(MPI_Comm comm)

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     CHECK_INT(token, test_rank, "token round the half");
     MPI_Comm_free(&half);
 
-    /* free with a receive pending: it completes all the same */
+    /* free with a receive pending: it still completes */
     MPI_Comm last;
     int x = -1;
     MPI_Request q[2];

@@ -1,5 +1,6 @@
-/* Random splits, groups and creations, nested, against a plain list of who should be where. All ranks draw
- * the same random numbers, so each knows all members without talking. argv: rounds, seed. */
+/* Random splits, groups and creations, nested, against a plain list of who should be where. All
+ * ranks draw the same random numbers, so each knows all members without talking. argv: rounds,
+ * seed. */
 #include "test.h"
 
 enum { MOST = 64 };
@@ -30,7 +31,8 @@ static void check(MPI_Comm c, const int *members, int n, int round, const char *
     CHECK(got == members[(rank + n - 1) % n], "round %d: %s: got %d from the left", round, what, got);
 }
 
-/* Splits `parent`, whose members are given; returns this rank's part and puts its members into `out`. */
+/* Splits `parent`, whose members are given; returns this rank's part and puts its members into
+ * `out`. */
 static MPI_Comm split(MPI_Comm parent, const int *members, int n, int *out, int *m, int round)
 {
     int color[MOST], key[MOST], me = -1, mine;

@@ -25,7 +25,8 @@ static int compare(MPI_Comm a, MPI_Comm b)
     return r;
 }
 
-/* `comm` was split by node with the world rank as key: together the parts are all, ranks ascend, names are the same. */
+/* `comm` was split by node with the world rank as key: together the parts are all, ranks ascend,
+ * names are the same. */
 static void check_node(MPI_Comm comm)
 {
     char name[MPI_MAX_PROCESSOR_NAME] = "", first[MPI_MAX_PROCESSOR_NAME] = "";

@@ -1,5 +1,6 @@
-/* Send and receive buffers that share bytes, on one rank: that rank gets MPI_ERR_BUFFER, the others get their data, nobody waits
- * for ever, and the communicator still works. Buffers that interleave without sharing a byte are right. */
+/* Send and receive buffers that share bytes, on one rank: that rank gets MPI_ERR_BUFFER, the others
+ * get their data, no rank waits for ever, and the communicator still works. Buffers that interleave
+ * without sharing a byte are right. */
 #include "collectives.h"
 
 enum { MOST = 60000 };
@@ -8,7 +9,8 @@ static int *area;
 static int *counts, *displs, *bytes;
 static MPI_Datatype *types;
 
-/* The call with `n` integers to or from each, of which this rank has those it sends at `send` and its result at `recv`. */
+/* The call with `n` integers to or from each, of which this rank has those it sends at `send` and
+ * its result at `recv`. */
 static int call(int kind, int form, int *send, int *recv, int n, int root, MPI_Comm w, MPI_Request *request)
 {
     Coll dummy = {.comm = w}, *c = &dummy;
@@ -91,7 +93,8 @@ static int expected(int kind, int root)
     }
 }
 
-/* `shift`: how far the result's first integer lies behind the first one that is sent, on rank `victim`. */
+/* `shift`: how far the result's first integer lies behind the first one that is sent, on rank
+ * `victim`. */
 static void one(int kind, int form, int n, int victim, int shift, MPI_Comm w)
 {
     MPI_Request request = MPI_REQUEST_NULL;

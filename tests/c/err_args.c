@@ -1,6 +1,7 @@
-/* Bad arguments (datatypes, packing, messages and collectives before they begin, operators, groups, communicators, attributes, error
- * codes, memory, info): each is refused, with its class and, in the error's text, its name and value.
- * Without "strict" any error will do: the standard fixes few of the classes and none of the texts. */
+/* Bad arguments (datatypes, packing, messages and collectives before they begin, operators, groups,
+ * communicators, attributes, error codes, memory, info): each is refused, with its class and, in
+ * the error's text, its name and value. Without "strict" any error will do: the standard fixes few
+ * of the classes and none of the texts. */
 #include "test.h"
 
 static int strict;

@@ -1,4 +1,4 @@
-/* Wrong arguments to collectives and operators. Every rank makes the same mistake, so that nobody
+/* Wrong arguments to collectives and operators. Every rank makes the same mistake, so that none
  * waits for the others. */
 #include "test.h"
 

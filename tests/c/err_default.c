@@ -1,5 +1,6 @@
-/* Which error handler sees an error that belongs to no communicator, or to one without a handler of its own (MPI 5.0, 9.3,
- * and MPICH where that is silent); keys freed through a copy; MPI_DATATYPE_NULL without elements. The argument says what:
+/* Which error handler sees an error that belongs to no communicator, or to one without a handler of
+ * its own (MPI 5.0, 9.3, and MPICH where that is silent); keys freed through a copy;
+ * MPI_DATATYPE_NULL without elements. The argument says what:
  *   world    only MPI_COMM_WORLD has a handler: it sees errors of no object, and those of older communicators
  *   self     only MPI_COMM_SELF has one: it sees errors of no object
  *   both     MPI_COMM_SELF's comes first

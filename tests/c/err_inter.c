@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     BAD(MPI_Intercomm_create(intra, n, MPI_COMM_WORLD, 0, 0, &c), MPI_ERR_RANK);
     BAD(MPI_Intercomm_create(intra, -1, MPI_COMM_WORLD, 0, 0, &c), MPI_ERR_RANK);
     BAD(MPI_Intercomm_create(intra, 0, MPI_COMM_WORLD, 0, -3, &c), MPI_ERR_TAG);
-    if (strict) { /* everybody hears of it */
+    if (strict) { /* every rank gets the error */
         BAD(MPI_Intercomm_create(intra, 0, MPI_COMM_WORLD, test_size, 0, &c), MPI_ERR_RANK);
         BAD(MPI_Intercomm_create(intra, 0, MPI_COMM_WORLD, MPI_PROC_NULL, 0, &c), MPI_ERR_RANK);
         BAD(MPI_Intercomm_create(intra, 0, MPI_COMM_NULL, 0, 0, &c), MPI_ERR_COMM);

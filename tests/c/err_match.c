@@ -1,4 +1,5 @@
-/* Calls that do not match: nobody hangs, nobody writes beyond a buffer, and who is given more than there is room for says so.
+/* Calls that do not match: no rank hangs or writes beyond a buffer, and a rank that gets more than
+ * it has room for says so.
  *   truncate SIZES   one rank has half of the room that Bcast, Scatter or Gather need: MPI_ERR_TRUNCATE there, and
  *                    the communicators of others still work. SIZES is small, or large for those of several cells too
  *   KIND KIND [N]    rank 0 makes the first collective, the others make the second: the job ends with an error. A KIND
@@ -12,7 +13,7 @@
 
 enum { PAST = 256, MARK = 0x3d };
 
-/* A buffer of `bytes`, and bytes behind it that nobody may write. */
+/* A buffer of `bytes`, and bytes behind it that no call may write. */
 static unsigned char *guarded(size_t bytes, unsigned value)
 {
     unsigned char *b = test_alloc(bytes + PAST);
@@ -34,7 +35,7 @@ static int outcome(int code, const char *what, int cut)
     return code;
 }
 
-/* Every rank but the one whose buffer is short may be told of an error or not; it returns. */
+/* Every rank but the one whose buffer is short may get an error or not; it returns. */
 static void truncated(int kind, size_t n, int root, int victim)
 {
     size_t p = (size_t)test_size;

@@ -1,11 +1,12 @@
-/* Wrong arguments to non-blocking and persistent collectives are found by the call itself, which leaves no request behind
- * and takes no part in the collective; what goes wrong under way is found on completion. */
+/* Wrong arguments to non-blocking and persistent collectives are found by the call itself, which
+ * leaves no request behind and takes no part in the collective; what goes wrong under way is found
+ * on completion. */
 #include "test.h"
 
 #define BAD(call, cls) CHECK_CLASS(call, cls, #call)
 
-/* Data that does not fit: the ranks disagree on the amount. The error comes with the completion, where the library
- * notices (Mica promises to), and the communicator goes on. */
+/* Data that does not fit: the ranks disagree on the amount. The error comes with the completion,
+ * where the library notices (Mica promises to), and the communicator goes on. */
 static void truncated(MPI_Comm w)
 {
     int out[4] = {1, 2, 3, 4}, in[4] = {0}, code, done = 0;
@@ -25,7 +26,8 @@ static void truncated(MPI_Comm w)
             do
                 code = MPI_Test(&r, &done, &status);
             while (code == MPI_SUCCESS && !done);
-        /* Rank 0 sends to all of at most 4 ranks itself or through a rank that has the error too. */
+        /* Rank 0 sends to all of at most 4 ranks itself or through a rank that has the error too.
+         */
         if (test_rank == 1 || test_rank == 2)
             BAD(code, MPI_ERR_TRUNCATE);
         CHECK(in[1] == 0 && in[2] == 0, "bytes beyond the buffer of a truncated broadcast were written");

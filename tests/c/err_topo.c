@@ -1,5 +1,6 @@
-/* Wrong arguments of topology calls and neighbourhood collectives: each has its error class, and the communicator lives on.
- * With the argument `strict` also those that MPICH lets pass or gives another class. */
+/* Wrong arguments of topology calls and neighbourhood collectives: each has its error class, and
+ * the communicator lives on. With the argument `strict` also those that MPICH lets pass or gives
+ * another class. */
 #include "test.h"
 
 static int strict;

@@ -1,5 +1,6 @@
-/* MPI_Info_create_env gives the same keys and values before, between and after MPI_Init and MPI_Finalize, whatever the
- * program does to its directory in between, and those of MPI_INFO_ENV (MPI 5.0, 10 and 11.2.1). */
+/* MPI_Info_create_env gives the same keys and values before, between and after MPI_Init and
+ * MPI_Finalize, whatever the program does to its directory in between, and those of MPI_INFO_ENV
+ * (MPI 5.0, 10 and 11.2.1). */
 #include "test.h"
 #include <limits.h>
 #include <unistd.h>
@@ -62,7 +63,8 @@ int main(int argc, char **argv)
     create(0, NULL, now);
     same("without arguments, before MPI_Init", now, first);
 
-    /* The level that MPI_Init_thread is asked for is none that was asked for before the program started. */
+    /* The level that MPI_Init_thread is asked for is none that was asked for before the program
+     * started. */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,5 +1,5 @@
-/* Before MPI_Init, after MPI_Finalize, versions, names, clocks, thread levels (argv[1]: the level asked
- * for, 0 to 3), attributes of MPI_COMM_SELF deleted first at finalization, last one first. */
+/* Before MPI_Init, after MPI_Finalize, versions, names, clocks, thread levels (argv[1]: the level
+ * asked for, 0 to 3), attributes of MPI_COMM_SELF deleted first at finalization, last one first. */
 #include "test.h"
 
 static int order[3], norder, still_usable;

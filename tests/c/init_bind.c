@@ -1,5 +1,5 @@
-/* A rank that has OMP_NUM_THREADS threads may run on as many processors, as far as mpiexec itself may. Argument: how many
- * are wanted at least. */
+/* A rank that has OMP_NUM_THREADS threads may run on as many processors, as far as mpiexec itself
+ * may. Argument: how many are wanted at least. */
 #include "test.h"
 
 #include <sched.h>

@@ -192,7 +192,8 @@ static void vectors(const Side *s, int n)
     free(all);
     free(own);
 
-    /* from rank a of color 0 to rank b of color 1 go length(n, a + b) elements, and back twice that */
+    /* from rank a of color 0 to rank b of color 1 go length(n, a + b) elements, and back twice that
+     */
     int out[64], in[64], out_at[64], in_at[64], to = 0, from = 0;
     MPI_Datatype types[64];
     for (int i = 0; i < s->remote; i++) {

@@ -69,7 +69,7 @@ static void talk(MPI_Comm inter, const int *theirs, int remote, const char *what
         CHECK_INT(status.MPI_SOURCE, probed.MPI_SOURCE, "source after a probe");
         CHECK_INT(value, theirs[status.MPI_SOURCE], "value after a probe");
     }
-    /* nobody is at the next exchange yet, which begins with the other tag */
+    /* no rank is at the next exchange yet, which begins with the other tag */
     MPI_Iprobe(MPI_ANY_SOURCE, 6, inter, &flag, MPI_STATUS_IGNORE);
     CHECK_INT(flag, 0, "a message is left");
     MPI_Send(NULL, 0, MPI_INT, MPI_PROC_NULL, 6, inter);
@@ -214,7 +214,7 @@ static void split(const Sides *s, MPI_Comm inter)
     } else {
         CHECK(part == MPI_COMM_NULL, "a color of one side only");
     }
-    /* a color for each side: nobody gets one */
+    /* a color for each side: no rank gets one */
     MPI_Comm_split(inter, s->color, 0, &part);
     CHECK(part == MPI_COMM_NULL, "colors of one side only");
     MPI_Comm_split(inter, MPI_UNDEFINED, 0, &part);
@@ -255,7 +255,7 @@ static void create(const Sides *s, MPI_Comm inter)
         CHECK(part == MPI_COMM_NULL, "create without this process");
     }
     MPI_Group_free(&group);
-    /* one side brings nobody */
+    /* one side has no ranks */
     MPI_Comm_create(inter, s->color == 0 ? local : MPI_GROUP_EMPTY, &part);
     CHECK(part == MPI_COMM_NULL, "create with an empty side");
     MPI_Group_free(&local);

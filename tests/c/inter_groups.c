@@ -53,7 +53,7 @@ static void halves(MPI_Group all, int bound)
     MPI_Info_free(&used);
     MPI_Info_free(&info);
 
-    /* the last ones lead; who does not lead says nothing of the other group but that there is one */
+    /* the last ones lead; the others need not name the other group, only that there is one */
     int leads = test_rank == first + local - 1;
     MPI_Intercomm_create_from_groups(mine, local - 1, leads ? theirs : mine, leads ? remote - 1 : -9,
                                      "a", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &second);

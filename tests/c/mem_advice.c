@@ -1,6 +1,7 @@
-/* What a program does to its own memory by madvise, mremap and realloc has the same effect whether or not the library has migrated
- * the pages (docs/design/mapped.md): zeros after MADV_DONTNEED, no error from MADV_FREE, wiped memory in children, growth by
- * mremap, contents kept by realloc. Every buffer is used in 40 messages first. */
+/* What a program does to its own memory by madvise, mremap and realloc has the same effect whether
+ * or not the library has migrated the pages (docs/design/mapped.md): zeros after MADV_DONTNEED, no
+ * error from MADV_FREE, wiped memory in children, growth by mremap, contents kept by realloc. Every
+ * buffer is used in 40 messages first. */
 #include "test.h"
 
 #include <errno.h>

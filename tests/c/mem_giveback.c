@@ -1,6 +1,6 @@
-/* Memory that was migrated for messages is given back to the system soon after the program has freed it, whether or not it calls MPI
- * again (docs/design/mapped.md). Measured by the blocks of the job's memfd. Arguments: MiB of the buffer (200), small messages
- * after the free (0). */
+/* Memory that was migrated for messages is given back to the system soon after the program has
+ * freed it, whether or not it calls MPI again (docs/design/mapped.md). Measured by the blocks of
+ * the job's memfd. Arguments: MiB of the buffer (200), small messages after the free (0). */
 #include "test.h"
 
 #include <dirent.h>
@@ -100,8 +100,8 @@ int main(int argc, char **argv)
         free(buffer);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    /* Each rank's malloc keeps at most twice the largest block that was freed, as it does without MPI, and after malloc_trim at most
-     * one such block below something that is in use. */
+    /* Each rank's malloc keeps at most twice the largest block that was freed, as it does without
+     * MPI, and after malloc_trim at most one such block below something that is in use. */
     wait_for(empty + 2 * 45 * mib + slack, "after 60 rounds");
     malloc_trim(0);
     MPI_Barrier(MPI_COMM_WORLD);

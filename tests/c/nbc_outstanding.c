@@ -1,6 +1,7 @@
-/* Non-blocking collectives: every one alone; all of them under way on one communicator, completed in any order by any of
- * the completion calls; a hundred and more in flight; mixed with point to point and with blocking collectives; on several
- * communicators, started in different orders; objects freed while they are in use. */
+/* Non-blocking collectives: every one alone; all of them under way on one communicator, completed
+ * in any order by any of the completion calls; a hundred and more in flight; mixed with point to
+ * point and with blocking collectives; on several communicators, started in different orders;
+ * objects freed while they are in use. */
 #include "collectives.h"
 
 static unsigned here; /* each rank draws its own numbers from it */

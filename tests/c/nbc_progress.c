@@ -1,5 +1,6 @@
-/* Non-blocking collectives advance in any call that makes progress: rank 0 completes each collective and then sends a
- * message to the others, who until it has come make one sort of call only, none of them on the collective's request. */
+/* Non-blocking collectives advance in any call that makes progress: rank 0 completes each
+ * collective and then sends a message to the others, who until it has come make one sort of call
+ * only, none of them on the collective's request. */
 #include "collectives.h"
 
 enum { IPROBE, IMPROBE, TEST_OTHER, RECV, WAIT_OTHER, PROBE, TESTANY_OTHERS, BLOCKING_COLLECTIVE, WAYS };

@@ -1,5 +1,6 @@
-/* A random mix: non-blocking, blocking and persistent collectives and messages on four communicators. What is started is
- * drawn from a seed that all ranks share; when and how each completes is every rank's own. Arguments: steps, seed. */
+/* A random mix: non-blocking, blocking and persistent collectives and messages on four
+ * communicators. What is started is drawn from a seed that all ranks share; when and how each
+ * completes is every rank's own. Arguments: steps, seed. */
 #include "collectives.h"
 
 enum { COMMS = 4, SLOTS = 40, KEPT = 6 };

@@ -1,6 +1,7 @@
-/* Persistent collectives: every one restarted with new data; all of them prepared on one communicator and started
- * together, completed in any order; blocking and non-blocking ones between; inactive requests; objects freed after the
- * initialization. With the argument `orders`: started in different orders by different ranks. */
+/* Persistent collectives: every one restarted with new data; all of them prepared on one
+ * communicator and started together, completed in any order; blocking and non-blocking ones
+ * between; inactive requests; objects freed after the initialization. With the argument `orders`:
+ * started in different orders by different ranks. */
 #include "collectives.h"
 
 enum { ROUNDS = 4 };

@@ -1,6 +1,7 @@
-/* What the random collectives of coll_property.c stand on: memory that is reused, moved or fresh, buffers whose whole
- * image is known beforehand, communicators that come and go, lengths. Ranks draw from generators that they
- * share where they must agree, and from their own where they need not. */
+/* What the random collectives of coll_property.c stand on: memory that is reused, moved or fresh,
+ * buffers whose whole image is known beforehand, communicators that come and go, lengths. Ranks
+ * draw from generators that they share where they must agree, and from their own where they need
+ * not. */
 #ifndef PROPERTY_H
 #define PROPERTY_H
 
@@ -23,8 +24,9 @@ static TEST_UNUSED void sleep_us(long us)
     nanosleep(&time, NULL);
 }
 
-/* Memory: blocks that are used again and again, so that a library may do more for them; blocks from malloc, which come
- * back at the same address with other pages; mappings that are gone afterwards. */
+/* Memory: blocks that are used again and again, so that a library may do more for them; blocks from
+ * malloc, which come back at the same address with other pages; mappings that are gone afterwards.
+ */
 enum { REUSED, FRESH, MAPPED, MEMORIES, REUSED_BLOCKS = 32 };
 
 static struct {
@@ -89,7 +91,7 @@ static TEST_UNUSED void memory_end(void)
 typedef struct {
     Memory memory, want;
     size_t origin;          /* where the address points that MPI is given */
-    size_t from, to;        /* bytes that nobody promises anything about */
+    size_t from, to;        /* bytes whose content is not defined */
 } Buffer;
 
 /* For elements at `low` to `high` bytes from the address. */
@@ -154,7 +156,8 @@ static void comm_drop(int i)
         MPI_Comm_free(&comms[i]);
 }
 
-/* A communicator of some sort; MPI_COMM_NULL on ranks that are left out. Collective over the world. */
+/* A communicator of some sort; MPI_COMM_NULL on ranks that are left out. Collective over the world.
+ */
 static MPI_Comm comm_draw(unsigned seed)
 {
     unsigned all = seed;
@@ -219,7 +222,8 @@ static TEST_UNUSED void comms_free(void)
         comm_drop(i);
 }
 
-/* The lowest rank in the world that is in the communicator: tells apart those that were split at once. */
+/* The lowest rank in the world that is in the communicator: tells apart those that were split at
+ * once. */
 static int comm_first(MPI_Comm comm)
 {
     MPI_Group group, world;
@@ -237,7 +241,8 @@ static int comm_first(MPI_Comm comm)
     return least;
 }
 
-/* How long a block is, in bytes: lengths at which libraries change their ways, and those around them. */
+/* How long a block is, in bytes: lengths at which libraries change their ways, and those around
+ * them. */
 static size_t draw_bytes(unsigned *all, size_t most)
 {
     static const int edges[] = {40, 48, 56, 64, 128, 256, 512, 1024, 2048, 4096};

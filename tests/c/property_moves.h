@@ -1,4 +1,5 @@
-/* A random collective that moves data: blocks of any length between any two ranks, each rank with types of its own. */
+/* A random collective that moves data: blocks of any length between any two ranks, each rank with
+ * types of its own. */
 #ifndef PROPERTY_MOVES_H
 #define PROPERTY_MOVES_H
 
@@ -37,8 +38,8 @@ static void shape_struct(Shape *s, const Element *e)
     MPI_Type_create_struct(s->each, ones, displs, types, &s->type);
 }
 
-/* Draws a type of which `granule` elements are a whole number of items, for a buffer of that many elements in all and
- * `gaps` items between them. */
+/* Draws a type of which `granule` elements are a whole number of items, for a buffer of that many
+ * elements in all and `gaps` items between them. */
 static void shape_draw(Shape *s, const Element *e, int granule, long all, long gaps, unsigned *own)
 {
     static const int sizes[] = {1, 2, 3, 4, 6, 8};
@@ -211,7 +212,8 @@ static void side_drop(Side *s)
 
 enum { PACKED, PLACED, BY_BYTES };
 
-/* Blocks of these many granules: one after the other, anywhere with gaps between, or by bytes and with types of their own. */
+/* Blocks of these many granules: one after the other, anywhere with gaps between, or by bytes and
+ * with types of their own. */
 static void side_make(Side *s, const Move *m, const size_t *lengths, int blocks, int layout, unsigned *own)
 {
     const Element *e = m->element;
@@ -270,7 +272,8 @@ static int move_rooted(const Move *m)
     return m->kind == BCAST || (m->kind >= GATHER && m->kind <= SCATTERV);
 }
 
-/* All ranks of the communicator draw the same case from the seed, and their types and memory from `own`. */
+/* All ranks of the communicator draw the same case from the seed, and their types and memory from
+ * `own`. */
 static TEST_UNUSED void move_make(Move *m, int kind, unsigned seed, MPI_Comm comm, unsigned *own)
 {
     static const int granules[] = {1, 1, 2, 4, 6, 8, 24};
@@ -289,9 +292,10 @@ static TEST_UNUSED void move_make(Move *m, int kind, unsigned seed, MPI_Comm com
     m->how = among(own, MEMORIES);
     int many = kind >= ALLGATHER, several = many || kind != BCAST;
     size_t blocks = several ? (size_t)m->size : 1, most = ((size_t)1 << (many ? 21 : 22)) / blocks;
-    /* many ranks share few cores: the longest would only make them wait for each other more often */
+    /* many ranks share few cores: the longest would only make them wait for each other more often
+     */
     size_t bytes = draw_bytes(&all, m->size > 4 ? most / 4 : most), granule = (size_t)(m->granule * m->element->bytes);
-    if (granule > 1 && bytes > 200000 && m->element->bytes < 4) /* so many small elements take the test's time only */
+    if (granule > 1 && bytes > 200000 && m->element->bytes < 4) /* a large number of small elements only takes time */
         bytes /= 4;
     m->length = (bytes + (size_t)among(&all, 2) * (granule - 1)) / granule;
 

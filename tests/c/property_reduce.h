@@ -1,5 +1,6 @@
-/* A random reduction: predefined operators on types of every size, with values for which any order gives the same bits,
- * and operators of the user's, which must be applied in the order of the ranks. */
+/* A random reduction: predefined operators on types of every size, with values for which any order
+ * gives the same bits, and operators of the user's, which must be applied in the order of the
+ * ranks. */
 #ifndef PROPERTY_REDUCE_H
 #define PROPERTY_REDUCE_H
 
@@ -12,7 +13,8 @@ enum { SUM, PROD, MAX, MIN, LAND, LOR, LXOR, BAND, BOR, BXOR, MAXLOC, MINLOC, US
 enum { ARITHMETIC = 1 << SUM | 1 << PROD, ORDERING = 1 << MAX | 1 << MIN, LOGIC = 1 << LAND | 1 << LOR | 1 << LXOR,
        BITS = 1 << BAND | 1 << BOR | 1 << BXOR, PLACES_OF = 1 << MAXLOC | 1 << MINLOC, USERS = 1 << USER };
 
-/* What is reduced: how to make a value from a hash, to fold the next rank's value into what is there, and to compare. */
+/* What is reduced: how to make a value from a hash, to fold the next rank's value into what is
+ * there, and to compare. */
 typedef struct {
     const char *name;
     MPI_Datatype type;
@@ -154,8 +156,9 @@ static void put_truth(void *at, unsigned h, int op, int rank)
     memcpy(at, &value, sizeof value);
 }
 
-/* The user's: maps x -> ax + b, side by side or with gaps; chains of ranks, which break where two that are no
- * neighbours are joined, in a struct with holes; sums of longs in an operator that is said to commute. */
+/* The user's: maps x -> ax + b, side by side or with gaps; chains of ranks, which break where two
+ * that are no neighbours are joined, in a struct with holes; sums of longs in an operator that is
+ * said to commute. */
 typedef struct {
     char hole;
     int first;
@@ -407,7 +410,8 @@ static TEST_UNUSED void reduce_fill(Reduction *r, unsigned seed)
             r->number->fold(want + i * bytes, next, r->op);
         }
     }
-    /* What is left of the input after a part of it was the result, and rank 0's of an exclusive scan. */
+    /* What is left of the input after a part of it was the result, and rank 0's of an exclusive
+     * scan. */
     r->recv.from = r->recv.origin + (last >= 0 ? n * bytes : 0);
     r->recv.to = r->recv.origin + (from == &r->recv || last < 0 ? r->length : n) * bytes;
 }
@@ -434,7 +438,8 @@ static TEST_UNUSED int reduce_call(const Reduction *c, int form, MPI_Request *re
     }
 }
 
-/* Guards, holes of the user's types and the send buffer by bytes; results by value where types have padding. */
+/* Guards, holes of the user's types and the send buffer by bytes; results by value where types have
+ * padding. */
 static TEST_UNUSED int reduce_check(Reduction *r, char *text, size_t room)
 {
     const Number *number = r->number;

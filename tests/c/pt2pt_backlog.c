@@ -1,6 +1,7 @@
-/* The memory that a rank needs for messages without a receive stays within MICA_UNEXPECTED_MAX and what is on its way, however
- * many come: `pt2pt_backlog HOW BYTES TOTAL` has TOTAL MiB of messages of BYTES bytes sent to rank 0 that it does not ask
- * for, while it receives others and makes progress; then it receives all and checks their order and contents.
+/* The memory that a rank needs for messages without a receive stays within MICA_UNEXPECTED_MAX and
+ * what is on its way, however many come: `pt2pt_backlog HOW BYTES TOTAL` has TOTAL MiB of messages
+ * of BYTES bytes sent to rank 0 that it does not ask for, while it receives others and makes
+ * progress; then it receives all and checks their order and contents.
  *
  *   send       every other rank floods rank 0 with MPI_Send
  *   isend      the same with windows of MPI_Isend
@@ -9,7 +10,8 @@
  *   buffered   as send, with MPI_Bsend from a small buffer that is flushed when full
  *   probed     as send; rank 0 takes all by MPI_Mprobe
  *
- * Afterwards the memory is given back. The limit is taken from the environment; without it nothing is checked but order. */
+ * Afterwards the memory is given back. The limit is taken from the environment; without it nothing
+ * is checked but order. */
 #include "test.h"
 #include <time.h>
 
@@ -123,7 +125,7 @@ static void meet_others(int senders)
     }
     for (double end = now() + 1.5; now() < end;) {
         MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-        CHECK_INT(flag, 0, "a message that nobody sends");
+        CHECK_INT(flag, 0, "a message that no rank sends");
     }
 }
 
@@ -160,7 +162,8 @@ int main(int argc, char **argv)
     long total = argc > 3 ? atol(argv[3]) : 64;
     const char *set = getenv("MICA_UNEXPECTED_MAX");
     long limit = set == NULL ? 0 : atol(set) << 10;
-    /* KiB for what is on its way and what else there is. A network's provider has pools of its own, which only grow. */
+    /* KiB for what is on its way and what else there is. A network's provider has pools of its own,
+     * which only grow. */
     long slack = getenv("MICA_NET") == NULL ? 24 << 10 : 64 << 10;
     int both = strcmp(how, "both") == 0, self = strcmp(how, "self") == 0;
     int senders = both || self ? 1 : test_size - 1;
@@ -189,7 +192,8 @@ int main(int argc, char **argv)
         drain(senders, all != NULL);
     if (all != NULL && receives)
         MPI_Waitall(count, all, MPI_STATUSES_IGNORE);
-    /* What pending sends need is the program's; at most half a KiB each here, and as much at the receiver. */
+    /* What pending sends need is the program's; at most half a KiB each here, and as much at the
+     * receiver. */
     long pending = all != NULL ? count : 0;
     if (receives && limit > 0) {
         long most = status("VmHWM:") - before_all, after = status("RssAnon:");

@@ -1,10 +1,11 @@
-/* Buffered sends: MPI_Bsend returns although nobody receives, detach and flush wait for delivery, a full
- * buffer is MPI_ERR_BUFFER, and a communicator's own buffer is used before the process's. */
+/* Buffered sends: MPI_Bsend returns although no rank receives, detach and flush wait for delivery,
+ * a full buffer is MPI_ERR_BUFFER, and a communicator's own buffer is used before the process's. */
 #include "test.h"
 
 enum { MESSAGES = 24, LARGE = 3000000 };
 
-/* Also that a flush's request waits for delivery, as the standard says and MPICH 5.0 does not do. */
+/* Also that a flush's request waits for delivery, as the standard says and MPICH 5.0 does not do.
+ */
 static int strict;
 
 static size_t length(int i)
@@ -13,7 +14,7 @@ static size_t length(int i)
     return lengths[(size_t)i % (sizeof lengths / sizeof *lengths)];
 }
 
-/* Everyone sends to its neighbour before anybody receives: with standard sends this could hang. */
+/* Every rank sends to its neighbour before any receives: with standard sends this could hang. */
 static void ring(MPI_Comm comm)
 {
     int rank, size, bytes = 0;
@@ -51,7 +52,8 @@ static void ring(MPI_Comm comm)
     free(buffer);
 }
 
-/* After detach the memory is the program's again: what was in it is delivered, though it is overwritten at once. */
+/* After detach the memory is the program's again: what was in it is delivered, though it is
+ * overwritten at once. */
 static void detach_delivers(void)
 {
     unsigned char *b = test_alloc(LARGE);
@@ -74,7 +76,8 @@ static void detach_delivers(void)
     free(b);
 }
 
-/* Large messages that nobody receives yet fill the buffer; after they are received it is free again. */
+/* Large messages that are not received yet fill the buffer; after they are received it is free
+ * again. */
 static void full_buffer(void)
 {
     unsigned char *b = test_alloc(LARGE);

@@ -1,8 +1,8 @@
-/* A flood from one sender must not starve another: rank 0 waits for one message of rank 2, blocking or
- * testing, while rank 1 sends it messages that nobody has asked for, without an end until rank 0 says
- * that it has what it waited for. Rank 2 sends only when the flood is under way. If rank 2's message
- * were looked for only when nothing else comes, this would hang. The roles of 1 and 2 change places,
- * as they may talk to rank 0 by different channels (MICA_SHM=mixed). */
+/* A flood from one sender must not starve another: rank 0 waits for one message of rank 2, blocking
+ * or testing, while rank 1 sends it messages without a receive, without an end until rank 0 says
+ * that it has what it waited for. Rank 2 sends only when the flood is under way. If rank 2's
+ * message were looked for only when nothing else comes, this would hang. The roles of 1 and 2
+ * change places, as they may talk to rank 0 by different channels (MICA_SHM=mixed). */
 #include "test.h"
 
 enum { FLOOD, WANTED, STOP, GO };

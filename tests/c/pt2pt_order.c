@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     test_needs(2);
     MPI_Status st;
 
-    /* 1. everybody floods rank 0, which receives with wildcards, in several forms */
+    /* 1. all ranks flood rank 0, which receives with wildcards, in several forms */
     for (int form = 0; form < 3; form++) {
         if (test_rank) {
             MPI_Request *r = test_alloc(N * sizeof *r);

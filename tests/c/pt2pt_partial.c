@@ -1,5 +1,6 @@
-/* Messages that are no whole number of the receive's elements: what arrived is in the buffer and nothing else is written,
- * MPI_Get_count and MPI_Get_elements say MPI_UNDEFINED, and only a message that is too long is an error. */
+/* Messages that are no whole number of the receive's elements: what arrived is in the buffer and
+ * nothing else is written, MPI_Get_count and MPI_Get_elements say MPI_UNDEFINED, and only a message
+ * that is too long is an error. */
 #include "test.h"
 
 enum { CHARS = 9 };

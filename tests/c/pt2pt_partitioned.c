@@ -1,5 +1,5 @@
-/* Partitioned communication: partitions ready in any order, arrival one by one, different divisions at
- * both ends, matching in order of initialization, several threads' worth of requests at once. */
+/* Partitioned communication: partitions ready in any order, arrival one by one, different divisions
+ * at both ends, matching in order of initialization, several threads' worth of requests at once. */
 #include "test.h"
 
 static uint64_t seed_of(int rank, int round)
@@ -7,7 +7,8 @@ static uint64_t seed_of(int rank, int round)
     return (uint64_t)(rank * 1000 + round);
 }
 
-/* Ring; `sends` partitions at the sender, `receives` at the receiver, `unit` bytes in a piece that divides both. */
+/* Ring; `sends` partitions at the sender, `receives` at the receiver, `unit` bytes in a piece that
+ * divides both. */
 static void ring(int sends, int receives, int unit, int rounds)
 {
     int to = (test_rank + 1) % test_size, from = (test_rank + test_size - 1) % test_size;
@@ -88,8 +89,8 @@ static void order(void)
     }
 }
 
-/* The receiver waits for something else, which the sender sends only after its partitioned send is complete: the
- * library has to go on with the receive by itself. */
+/* The receiver waits for something else, which the sender sends only after its partitioned send is
+ * complete: the library has to go on with the receive by itself. */
 static void progress(void)
 {
     enum { P = 4, EACH = 1 << 20 };
@@ -141,7 +142,8 @@ static void layouts(int sends, int receives)
     MPI_Request_free(&r);
 }
 
-/* One partition arrives although the others are not ready: ours does that, the standard leaves it open. */
+/* One partition arrives although the others are not ready: ours does that, the standard leaves it
+ * open. */
 static void early(void)
 {
     enum { P = 3, EACH = 20000 };
@@ -218,7 +220,7 @@ static void errors(void)
 }
 
 /* To and from MPI_PROC_NULL; no bytes. */
-static void nobody(void)
+static void null_process(void)
 {
     int b[2], flag = 0;
     MPI_Request s, r;
@@ -257,7 +259,7 @@ int main(int argc, char **argv)
     if (test_size > 1)
         progress();
     if (argc > 1) { /* beyond what the standard demands */
-        nobody();
+        null_process();
         early();
         errors();
     }

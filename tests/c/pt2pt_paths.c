@@ -1,6 +1,7 @@
-/* The fast path of a message against its slow path: the same random messages, right and wrong ones, with a predefined
- * datatype (which alone may take the fast path) and with its duplicate (which never does), at either side, by the blocking
- * and the non-blocking calls. Error class, status and bytes must be the same. argv: rounds, seed. */
+/* The fast path of a message against its slow path: the same random messages, right and wrong ones,
+ * with a predefined datatype (which alone may take the fast path) and with its duplicate (which
+ * never does), at either side, by the blocking and the non-blocking calls. Error class, status and
+ * bytes must be the same. argv: rounds, seed. */
 #include "test.h"
 
 enum { FORMS = 8, ROOM = 1 << 18 }; /* bits of a form: duplicate at the sender, at the receiver; non-blocking */

@@ -1,11 +1,11 @@
-/* Persistent requests: started again and again, inactive between; the wait and test families leave their
- * handles alone and ignore inactive ones. */
+/* Persistent requests: started again and again, inactive between; the wait and test families leave
+ * their handles alone and ignore inactive ones. */
 #include "test.h"
 
 enum { ROUNDS = 20 };
 
-/* Also what MPICH 5.0 does otherwise (statuses of MPI_Isendrecv and of persistent receives from nobody), and errors that
- * the standard lets a library overlook. */
+/* Also what MPICH 5.0 does otherwise (statuses of MPI_Isendrecv and of persistent receives from
+ * MPI_PROC_NULL), and errors that the standard lets a library overlook. */
 static int strict;
 
 static void check_empty(const MPI_Status *s, const char *what)

@@ -1,7 +1,7 @@
-/* Programs that poll, also with more ranks than cores: every call that tests or probes completes what a
- * peer sends meanwhile, with and without computation between two polls. And how often polling gives the
- * core away: seldom if the program computes, but it does if the program only polls. Counted, not timed:
- * the library's sched_yield is this program's. */
+/* Programs that poll, also with more ranks than cores: every call that tests or probes completes
+ * what a peer sends meanwhile, with and without computation between two polls. And how often
+ * polling gives the core away: seldom if the program computes, but it does if the program only
+ * polls. Counted, not timed: the library's sched_yield is this program's. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall */
 #endif
@@ -74,7 +74,7 @@ static int poll(int kind, MPI_Request *r, int from, int *token)
     return flag;
 }
 
-/* A token goes round; who waits for it polls. */
+/* A token goes round; a rank that waits for it polls. */
 static void ring(int kind, int computes, int laps)
 {
     int next = (test_rank + 1) % test_size, last = (test_rank + test_size - 1) % test_size;
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
         CHECK(computing <= n / 5,
               "%ld of %ld calls of MPI_%s gave the core away, with computation between them", computing, n,
               names[kind]);
-        /* Some at least, if anybody else may need the core. */
+        /* Some at least, if another rank may need the core. */
         CHECK(polling > 0 || test_size <= cores, "none of %ld calls of MPI_%s gave the core away", n,
               names[kind]);
     }

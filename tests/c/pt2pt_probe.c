@@ -24,9 +24,9 @@ int main(int argc, char **argv)
     MPI_Status ps, rs;
     int flag = -1;
 
-    /* nothing was sent on this tag by anybody */
+    /* no rank has sent with this tag */
     MPI_Iprobe(MPI_ANY_SOURCE, 999, MPI_COMM_WORLD, &flag, &ps);
-    CHECK_INT(flag, 0, "Iprobe of a tag nobody sent");
+    CHECK_INT(flag, 0, "Iprobe of a tag that was not sent");
     MPI_Barrier(MPI_COMM_WORLD);
 
     if (test_rank != 0) {

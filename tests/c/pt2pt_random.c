@@ -1,7 +1,7 @@
-/* Random sequences of sends, receives, probes, matched probes and cancels with wildcards, against MPI's
- * matching rules: a receive that got message q of a sender proves that every earlier message of that
- * sender which also fits it was taken by a receive posted earlier (MPI 5.0, 3.5). All messages arrive
- * once and whole; what nothing is left for is cancelled.
+/* Random sequences of sends, receives, probes, matched probes and cancels with wildcards, against
+ * MPI's matching rules: a receive that got message q of a sender proves that every earlier message
+ * of that sender which also fits it was taken by a receive posted earlier (MPI 5.0, 3.5). All
+ * messages arrive once and whole; what nothing is left for is cancelled.
  *
  * argv: rounds, seed, threads (each with a communicator and random numbers of its own). */
 #include "test.h"
@@ -61,7 +61,8 @@ static void note(Run *run, uint64_t round, int me, Receive *r, const unsigned ch
     r->from = st->MPI_SOURCE;
     if (r->source != MPI_ANY_SOURCE && r->source != r->from)
         FAIL("round %d: asked for rank %d, got %d", (int)round, r->source, r->from);
-    /* A message without bytes is the first one of its sender and tag that is not taken yet and has none. */
+    /* A message without bytes is the first one of its sender and tag that is not taken yet and has
+     * none. */
     if (count > 0)
         q = bytes[0];
     else
@@ -71,7 +72,7 @@ static void note(Run *run, uint64_t round, int me, Receive *r, const unsigned ch
                 break;
         }
     if (q >= MESSAGES) {
-        FAIL("round %d: a message nobody sent from %d", (int)round, r->from);
+        FAIL("round %d: a message that was not sent, from %d", (int)round, r->from);
         q = 0;
     }
     r->q = q;
@@ -104,7 +105,7 @@ static void one_round(Run *run, uint64_t round)
     int *sent = calloc((size_t)n, sizeof *sent), nsent = 0;
     while (nsent < all || arrived < all) {
         int what = below(&run->random, 8);
-        if (nsent < all && what < 4) { /* send the next message to somebody */
+        if (nsent < all && what < 4) { /* send the next message to some rank */
             int d = below(&run->random, n);
             while (sent[d] == MESSAGES)
                 d = (d + 1) % n;
@@ -144,7 +145,8 @@ static void one_round(Run *run, uint64_t round)
                 arrived++;
             }
         }
-        /* See what has come; in order of posting, so that messages without bytes are told apart. */
+        /* See what has come; in order of posting, so that messages without bytes are distinguished.
+         */
         for (int i = 0; i < posted; i++) {
             int done = 0;
             if (in[i] == MPI_REQUEST_NULL)
@@ -166,7 +168,7 @@ static void one_round(Run *run, uint64_t round)
             if (!cancelled)
                 FAIL("round %d: a receive got a message too many", (int)round);
         }
-    /* The rule. Messages without bytes cannot be told from their like and are left out. */
+    /* The rule. Messages without bytes cannot be distinguished and are left out. */
     for (int i = 0; i < logged; i++) {
         if (log[i].from < 0 || message(round, log[i].from, me, log[i].q).size == 0)
             continue;

@@ -47,7 +47,7 @@ static void proc_null(void)
     CHECK_INT(st.MPI_SOURCE, MPI_PROC_NULL, "source of Probe(MPI_PROC_NULL)");
     MPI_Iprobe(MPI_PROC_NULL, 9, MPI_COMM_WORLD, &flag, &st);
     CHECK(flag, "Iprobe(MPI_PROC_NULL) says there is nothing");
-    /* an open chain: the ends talk to nobody */
+    /* an open chain: the ends have MPI_PROC_NULL for a neighbour */
     int left = test_rank ? test_rank - 1 : MPI_PROC_NULL;
     int right = test_rank + 1 < test_size ? test_rank + 1 : MPI_PROC_NULL;
     int got = -1, token = test_rank;

@@ -1,4 +1,5 @@
-/* What a kernel, a container or a security policy may refuse to one process and not to its neighbour. */
+/* What a kernel, a container or a security policy may refuse to one process and not to its
+ * neighbour. */
 #ifndef REFUSALS_H
 #define REFUSALS_H
 

@@ -1,5 +1,5 @@
-/* Generalized requests: the callbacks are called when the standard says, once each where it says once, and their
- * statuses and errors reach the caller of wait and test. */
+/* Generalized requests: the callbacks are called when the standard says, once each where it says
+ * once, and their statuses and errors reach the caller of wait and test. */
 #include "test.h"
 #include <pthread.h>
 

@@ -1,6 +1,7 @@
-/* MPI_ERROR of a status (MPI 5.0, 3.2.5): a call that completes one operation leaves it alone, whatever kind of
- * operation it is; Waitall, Testall, Waitsome and Testsome set it if and only if they return MPI_ERR_IN_STATUS.
- * The empty status of a null or inactive request has MPI_SUCCESS there (3.7.3), as with MPICH. */
+/* MPI_ERROR of a status (MPI 5.0, 3.2.5): a call that completes one operation leaves it alone,
+ * whatever kind of operation it is; Waitall, Testall, Waitsome and Testsome set it if and only if
+ * they return MPI_ERR_IN_STATUS. The empty status of a null or inactive request has MPI_SUCCESS
+ * there (3.7.3), as with MPICH. */
 #include "test.h"
 
 /* The first forms of blocking() receive a message that is under way. */
@@ -25,7 +26,8 @@ static void untouched(const MPI_Status *st, int n, const char *call)
         CHECK(st[i].MPI_ERROR == UNTOUCHED, "%s set MPI_ERROR of status %d to %d", call, i, st[i].MPI_ERROR);
 }
 
-/* A message of `words` integers from the peer must arrive by each blocking call, with a right status. */
+/* A message of `words` integers from the peer must arrive by each blocking call, with a right
+ * status. */
 static void blocking(int words)
 {
     MPI_Request r;

@@ -99,7 +99,7 @@ static void counters(RmaKind kind, int total)
 
 enum { ARRAY = 40 };
 
-/* One rank in an exclusive epoch writes the whole array, in two puts; whoever holds a shared lock
+/* One rank in an exclusive epoch writes the whole array, in two puts; a rank with a shared lock
  * sees all of it equal. */
 static void readers_and_writers(RmaKind kind, int times, uint64_t *random)
 {

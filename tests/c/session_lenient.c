@@ -1,5 +1,5 @@
-/* MPI_COMM_WORLD and MPI_COMM_SELF in a program that opens sessions and never calls MPI_Init: MPI leaves them out there, and
- * Intel MPI lets them pass. MPI_Init may follow. */
+/* MPI_COMM_WORLD and MPI_COMM_SELF in a program that opens sessions and never calls MPI_Init: MPI
+ * leaves them out there, and Intel MPI lets them pass. MPI_Init may follow. */
 #include "test.h"
 
 int main(int argc, char **argv)

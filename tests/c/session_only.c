@@ -107,8 +107,8 @@ static void subgroups(MPI_Session session)
     MPI_Comm_rank(comm, &rank);
     CHECK_INT(rank, test_size - 1 - test_rank, "rank in the reversed group");
     sum(comm, 1, test_size, "size of the reversed group");
-    MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "nobody", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
-    CHECK(comm == MPI_COMM_NULL, "a communicator of nobody");
+    MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "empty", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
+    CHECK(comm == MPI_COMM_NULL, "a communicator without ranks");
     MPI_Group_free(&reversed);
     MPI_Group_free(&half);
     MPI_Group_free(&all);

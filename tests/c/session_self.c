@@ -1,5 +1,5 @@
-/* A session that uses mpi://SELF only, and lives for a while: it waits for no other rank, not even for one that never calls
- * MPI_Init. */
+/* A session that uses mpi://SELF only, and lives for a while: it waits for no other rank, not even
+ * for one that never calls MPI_Init. */
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Four threads, each with its own sessions and string tag, open, talk and finalize at the same time,
- * while the main thread uses the world model. */
+/* Four threads, each with its own sessions and string tag, open, talk and finalize at the same
+ * time, while the main thread uses the world model. */
 #include "test.h"
 
 #include <pthread.h>

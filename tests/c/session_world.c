@@ -1,5 +1,5 @@
-/* Sessions before, during and after the world model: groups are the same, communicators do not
- * mix, MPI_Finalize leaves sessions alone, and a session can be opened after it. "strict" adds what the
+/* Sessions before, during and after the world model: groups are the same, communicators do not mix,
+ * MPI_Finalize leaves sessions alone, and a session can be opened after it. "strict" adds what the
  * standard asks and MPICH does not do. */
 #include "test.h"
 

@@ -1,5 +1,5 @@
-/* Blocking collectives by several threads at once, each on communicators of its own, which it makes and frees as it goes;
- * one thread more exchanges messages all the while. */
+/* Blocking collectives by several threads at once, each on communicators of its own, which it makes
+ * and frees as it goes; one thread more exchanges messages all the while. */
 #include "collectives.h"
 #include <pthread.h>
 

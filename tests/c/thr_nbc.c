@@ -1,5 +1,5 @@
-/* Non-blocking and persistent collectives by several threads at once, each on a communicator of its own: one completes what
- * another's call has advanced. */
+/* Non-blocking and persistent collectives by several threads at once, each on a communicator of its
+ * own: one completes what another's call has advanced. */
 #include "collectives.h"
 #include <pthread.h>
 

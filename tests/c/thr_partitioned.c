@@ -1,5 +1,5 @@
-/* Threads mark the partitions of one send as ready, while the main thread waits for it and the receiver's
- * threads ask for arrival (MPI 5.0, 4.2.1). */
+/* Threads mark the partitions of one send as ready, while the main thread waits for it and the
+ * receiver's threads ask for arrival (MPI 5.0, 4.2.1). */
 #include "test.h"
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
-/* MPI_THREAD_MULTIPLE: four threads of each rank exchange at once, each on a communicator of its own,
- * then all on one communicator with a tag of their own, all sizes; and collectives on the
+/* MPI_THREAD_MULTIPLE: four threads of each rank exchange at once, each on a communicator of its
+ * own, then all on one communicator with a tag of their own, all sizes; and collectives on the
  * threads' own communicators. argv[1]: rounds. */
 #include "test.h"
 

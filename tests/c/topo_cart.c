@@ -1,4 +1,5 @@
-/* Cartesian topologies and MPI_Dims_create: grids of every shape that the ranks fill, slices, shifts, reordering. */
+/* Cartesian topologies and MPI_Dims_create: grids of every shape that the ranks fill, slices,
+ * shifts, reordering. */
 #include "test.h"
 
 enum { MAXDIMS = 4 };

@@ -1,5 +1,5 @@
-/* MPI_Cart_create with a dimension of length 0: the grid has no processes, and all get MPI_COMM_NULL, as with MPICH and Intel
- * MPI. A negative length is an error. */
+/* MPI_Cart_create with a dimension of length 0: the grid has no processes, and all get
+ * MPI_COMM_NULL, as with MPICH and Intel MPI. A negative length is an error. */
 #include "test.h"
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
-/* Graph and distributed graph topologies: what was given comes back, in order, with weights, reordered or not.
- * With the argument `strict`, also the first edges only, for which MPICH wants room for all. */
+/* Graph and distributed graph topologies: what was given comes back, in order, with weights,
+ * reordered or not. With the argument `strict`, also the first edges only, for which MPICH wants
+ * room for all. */
 #include "test.h"
 
 static int strict;

@@ -1,8 +1,9 @@
-/* Neighbourhood collectives, blocking, non-blocking, persistent and large-count: grids with short rings and ends, graphs with
- * repeated edges and edges to oneself, blocks of different sizes (some empty) and layouts.
+/* Neighbourhood collectives, blocking, non-blocking, persistent and large-count: grids with short
+ * rings and ends, graphs with repeated edges and edges to oneself, blocks of different sizes (some
+ * empty) and layouts.
  *
- * A block that leaves a grid's cell on one side arrives at the neighbour on the other side; edges of a graph between
- * two processes match in order (MPI 5.0, 8.6). */
+ * A block that leaves a grid's cell on one side arrives at the neighbour on the other side; edges
+ * of a graph between two processes match in order (MPI 5.0, 8.6). */
 #include "layouts.h"
 
 enum { BLOCKING, NONBLOCKING, PERSISTENT, LARGE, FORMS };
@@ -179,7 +180,8 @@ static void own_size(int form, const Layout *ls, const Layout *lr)
     free(rd);
 }
 
-/* Each block has a layout of its own: block k sent has layout k, block i received has layout i + 1, and so on in turn. */
+/* Each block has a layout of its own: block k sent has layout k, block i received has layout i + 1,
+ * and so on in turn. */
 static void own_type(int form)
 {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -243,7 +245,8 @@ static void own_type(int form)
     free(rt);
 }
 
-/* All calls with the lists in `sources` and `dests`; `grid`: opposite sides match, otherwise the order of edges. */
+/* All calls with the lists in `sources` and `dests`; `grid`: opposite sides match, otherwise the
+ * order of edges. */
 static void check_all(int grid)
 {
     int widest, *all, *mine;

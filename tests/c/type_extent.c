@@ -106,8 +106,9 @@ int main(int argc, char **argv)
     MPI_Type_create_hvector(3, 1, 10, MPI_CHAR, &t);
     gone(t, "hvector(3, 1, 10, char)", 3, 0, 21, 0, 21);
 
-    /* Nested, at displacements that do not fit the alignment: each part ends at its own upper bound. MPICH leaves the
-     * epsilon out where there is no structure; both agree that a datatype is no shorter than its parts laid end to end. */
+    /* Nested, at displacements that do not fit the alignment: each part ends at its own upper
+     * bound. MPICH leaves the epsilon out where there is no structure; both agree that a datatype
+     * is no shorter than its parts laid end to end. */
     MPI_Datatype inner;
     MPI_Type_create_hvector(3, 4, 25, MPI_INT, &inner);
     is(inner, "hvector(3, 4, 25, int)", 48, 0, 68, 0, 66);

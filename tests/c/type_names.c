@@ -1,5 +1,6 @@
-/* The names of all predefined datatypes (MPI 5.0, 7.8): each has the name of its constant; where the standard lists two
- * constants for a type, both have the name of the one that is not called a synonym. Also the names of other objects. */
+/* The names of all predefined datatypes (MPI 5.0, 7.8): each has the name of its constant; where
+ * the standard lists two constants for a type, both have the name of the one that is not called a
+ * synonym. Also the names of other objects. */
 #include "test.h"
 
 typedef struct {

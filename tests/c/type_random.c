@@ -1,5 +1,5 @@
-/* Random nested datatypes against a naive type map kept here: pack order, unpack, transfer to itself
- * and to a neighbour, size and bounds. argv[1]: rounds, argv[2]: seed. Fixed seed: a failure
+/* Random nested datatypes against a naive type map kept here: pack order, unpack, transfer to
+ * itself and to a neighbour, size and bounds. argv[1]: rounds, argv[2]: seed. Fixed seed: a failure
  * repeats, and names the round. */
 #include "test.h"
 
@@ -178,8 +178,8 @@ static void check(const Map *m, int round)
     MPI_Pack(src - low, count, t, packed, (int)bytes + 64, &pos, MPI_COMM_WORLD);
     CHECK(pos == (int)bytes, "round %d: Pack moved to %d, expected %zu", round, pos, bytes);
     CHECK(memcmp(packed, want, bytes) == 0, "round %d: Pack: wrong bytes", round);
-    /* Another layout of as many bytes, with gaps of its own: what travels is the same, where it lies is not.
-     * (Bytes stand for any type here; no library checks signatures.) */
+    /* Another layout of as many bytes, with gaps of its own: what travels is the same, where it
+     * lies is not. (Bytes stand for any type here; no library checks signatures.) */
     int *len = test_alloc(bytes * sizeof *len);
     MPI_Aint *at = test_alloc(bytes * sizeof *at), end = 0;
     int blocks = 0;

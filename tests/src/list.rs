@@ -1,7 +1,8 @@
 //! The test list: one line for each test, in the style of MPICH's.
 //!
 //! ```text
-//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no] [nodes=no] [KEY=VALUE ...] [-- ARGS ...]
+//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no] [nodes=no]
+//! [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::PathBuf;

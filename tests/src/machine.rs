@@ -102,7 +102,8 @@ impl Machine {
         let said = first.stdout.as_mut().expect("piped").read_exact(&mut up);
         assert!(
             said.is_ok() && up == *b"up\n",
-            "a machine of namespaces cannot be made: that takes root, unshare and ip (util-linux, iproute2)"
+            "a machine of namespaces cannot be made: that takes root, unshare and ip (util-linux, \
+            iproute2)"
         );
         let children = format!("/proc/{0}/task/{0}/children", first.id());
         let children = fs::read_to_string(children).expect("unshare has a child");

@@ -95,10 +95,11 @@ const MESSAGES: [&str; 8] = [
     "a message from rank 2 (rank 1 of the communicator), tag 115, up to 4 bytes, \
      on \"halo ?ring\" (3 ranks: 0,2,4)",
     "and 4 more",
-    "rank 1 (pid #): polls with MPI_Iprobe for a message from any rank, tag 33, on MPI_COMM_WORLD (6 ranks: 0-5), \
-     for # s (# failed polls); 0 unexpected messages queued",
-    "rank 2 (pid #): waits in MPI_Recv for a message from rank 4 (rank 2 of the communicator), any tag, \
-     up to 80 bytes, on \"halo ?ring\" (3 ranks: 0,2,4), for # s; 0 unexpected messages queued",
+    "rank 1 (pid #): polls with MPI_Iprobe for a message from any rank, tag 33, on MPI_COMM_WORLD \
+     (6 ranks: 0-5), for # s (# failed polls); 0 unexpected messages queued",
+    "rank 2 (pid #): waits in MPI_Recv for a message from rank 4 (rank 2 of the communicator), \
+     any tag, up to 80 bytes, on \"halo ?ring\" (3 ranks: 0,2,4), for # s; 0 unexpected messages \
+     queued",
     "rank 4 (pid #): is not waiting in MPI",
     "rank 5 (pid #): waits in MPI_Ssend for its message to rank 4 to be taken, tag 77, 12 bytes, \
      on MPI_COMM_WORLD (6 ranks: 0-5), for # s; 0 unexpected messages queued",
@@ -108,9 +109,11 @@ const MESSAGES: [&str; 8] = [
 fn hang_report_names_what_waiting_and_polling_ranks_need() {
     let polled = [
         "polls with MPI_Test for a message from rank 0, tag 5, up to 8 bytes, \
-         on a communicator without a name (6 ranks: 0-5), for # s (# failed polls); 0 unexpected messages queued",
+         on a communicator without a name (6 ranks: 0-5), for # s (# failed polls); 0 unexpected \
+         messages queued",
         "polls with MPI_Test for a message from rank 1, tag 6, up to 8 bytes, \
-         on a communicator without a name (6 ranks: 0-5), for # s (# failed polls); 0 unexpected messages queued",
+         on a communicator without a name (6 ranks: 0-5), for # s (# failed polls); 0 unexpected \
+         messages queued",
     ];
     let lines: Vec<&str> = MESSAGES.iter().chain(&polled).copied().collect();
     expect(6, "messages", &[], &lines);
@@ -124,11 +127,12 @@ fn agents_pass_reports_on() {
 #[test]
 fn collectives_have_the_name_that_they_were_called_by() {
     let lines = [
-        "rank 0 (pid #): waits in MPI_Wait for MPI_Iallreduce, on a communicator without a name (3 ranks: 0-2), \
-         for # s; 0 unexpected messages queued",
-        "rank 1 (pid #): waits in MPI_Allreduce for other ranks, on MPI_COMM_WORLD (4 ranks: 0-3), for # s; \
-         0 unexpected messages queued",
-        "rank 2 (pid #): waits in MPI_Waitany for 2 requests, for # s; 0 unexpected messages queued",
+        "rank 0 (pid #): waits in MPI_Wait for MPI_Iallreduce, on a communicator without a name \
+         (3 ranks: 0-2), for # s; 0 unexpected messages queued",
+        "rank 1 (pid #): waits in MPI_Allreduce for other ranks, on MPI_COMM_WORLD (4 ranks: \
+         0-3), for # s; 0 unexpected messages queued",
+        "rank 2 (pid #): waits in MPI_Waitany for 2 requests, for # s; 0 unexpected messages \
+        queued",
         "MPI_Ibarrier, on a communicator without a name (4 ranks: 0-3)",
         "a message from any rank, tag 9, up to 4 bytes, on MPI_COMM_WORLD (4 ranks: 0-3)",
         "rank 3 (pid #): is not waiting in MPI",

@@ -202,6 +202,7 @@ on_two_nodes! {
     persistent_collectives_on_two_nodes "pers";
     sessions_on_two_nodes "session";
     topologies_on_two_nodes "topo";
+    one_sided_on_two_nodes "rma";
 }
 
 macro_rules! on_two_hosts {

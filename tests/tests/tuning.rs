@@ -189,9 +189,9 @@ fn names_a_missing_installation() {
         .env("XDG_CONFIG_HOME", text(&folder))
         .run()
         .expect_failure();
-    let told = ["/no/such/place/bin/mpiexec", "two cores"];
+    let reasons = ["/no/such/place/bin/mpiexec", "two cores"];
     assert!(
-        told.iter().any(|words| out.stderr.contains(words)),
+        reasons.iter().any(|words| out.stderr.contains(words)),
         "{}",
         out.report()
     );

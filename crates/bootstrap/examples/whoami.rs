@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!(
-        "rank {rank} of {size} on node {} ({}), members {:?}, {} cores, place {:?}, by {} {}, appnum {}, universe {:?}, one machine: {}",
+        "rank {rank} of {size} on node {} ({}), members {:?}, {} cores, place {:?}, by {} {}, \
+        appnum {}, universe {:?}, one machine: {}",
         nodes.of[rank as usize],
         nodes.names[nodes.of[rank as usize] as usize],
         segment.members(),

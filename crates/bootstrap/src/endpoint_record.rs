@@ -138,7 +138,8 @@ impl EndpointRecord {
         let [version, width] = rest.array().ok_or_else(broken)?;
         if version != VERSION {
             return Err(bad_record(format!(
-                "runs another version of Mica (its introduction has format {version}, ours {VERSION})"
+                "runs another version of Mica (its introduction has format {version}, ours \
+                {VERSION})"
             )));
         }
         let order: [u8; 2] = rest.array().ok_or_else(broken)?;

@@ -31,6 +31,7 @@ pub(crate) fn required<T: std::str::FromStr>(variable: &'static str) -> Result<T
     number(variable)?.ok_or_else(|| BootstrapError::BadEnvironment {
         variable,
         value: String::new(),
-        reason: "is not set, but the launcher's other variables, or MICA_PMI, say that it should be",
+        reason: "is not set, but the launcher's other variables, or MICA_PMI, say that it should \
+            be",
     })
 }

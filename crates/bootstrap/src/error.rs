@@ -11,7 +11,8 @@ use mica_node::tunables::BadValue;
 pub enum BootstrapError {
     /// It was started by a launcher that Mica does not speak.
     #[error(
-        "this program runs on Mica but was started by {launcher} ({variable} is set), which {why}; start it with Mica's mpiexec"
+        "this program runs on Mica but was started by {launcher} ({variable} is set), which \
+        {why}; start it with Mica's mpiexec"
     )]
     ForeignLauncher {
         /// Whose launcher.
@@ -36,7 +37,8 @@ pub enum BootstrapError {
     BadTunable(#[from] BadValue),
     /// The connection that the launcher promised is not there.
     #[error(
-        "{variable}={value} names no connection to a launcher ({source}); was this program started from inside an MPI program?"
+        "{variable}={value} names no connection to a launcher ({source}); was this program \
+        started from inside an MPI program?"
     )]
     NoConnection {
         /// The variable that names it.
@@ -48,7 +50,10 @@ pub enum BootstrapError {
     },
     /// What the launcher gave this process did not reach it.
     #[error(
-        "{lost}, as if this program was started through something that closes descriptors, and mpiexec does not give it again: {answer}; let descriptors through (Python: subprocess with close_fds=False), or start it as a job of its own: env -u MICA_SEGMENT_FD -u PMI_FD -u PMI_RANK -u PMI_SIZE PROGRAM"
+        "{lost}, as if this program was started through something that closes descriptors, and \
+        mpiexec does not give it again: {answer}; let descriptors through (Python: subprocess \
+        with close_fds=False), or start it as a job of its own: env -u MICA_SEGMENT_FD -u PMI_FD \
+        -u PMI_RANK -u PMI_SIZE PROGRAM"
     )]
     NotInherited {
         /// What was lost.
@@ -94,7 +99,8 @@ pub enum BootstrapError {
     },
     /// No PMIx library was found.
     #[error(
-        "this process was started by a PMIx launcher, but no PMIx library can be loaded ({tried}); install libpmix2 (Debian) or pmix, or name libpmix.so.2 in MICA_PMIX_LIBRARY"
+        "this process was started by a PMIx launcher, but no PMIx library can be loaded \
+        ({tried}); install libpmix2 (Debian) or pmix, or name libpmix.so.2 in MICA_PMIX_LIBRARY"
     )]
     NoPmix {
         /// What was tried, with the loader's answers.

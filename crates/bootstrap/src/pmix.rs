@@ -81,7 +81,8 @@ fn claim() -> Result<RankClaim, BootstrapError> {
         ClaimError::Taken => BootstrapError::BadEnvironment {
             variable: "PMIX_RANK",
             value: rank,
-            reason: "another process is this rank already; was this program started from inside an MPI program?",
+            reason: "another process is this rank already; was this program started from inside \
+                an MPI program?",
         },
         ClaimError::Failed(source) => BootstrapError::System {
             call: "bind",

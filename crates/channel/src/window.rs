@@ -10,9 +10,10 @@
 //! of a region, or under the target's accumulate lock.
 
 use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::memory::{Block, Region};
+use crate::memory::{Block, Region, fill};
 use mica_node::segment::{JobSegment, SegmentError};
 use mica_node::window::{WindowControl, WindowMemory};
 
@@ -86,9 +87,18 @@ impl SharedWindow {
 #[derive(Debug)]
 pub struct WindowLocks {
     control: WindowControl,
-    /// Keeps the memory mapped.
-    window: SharedWindow,
+    memory: LockMemory,
 }
+
+/// What keeps the memory of the locks.
+#[derive(Debug)]
+enum LockMemory {
+    Shared(SharedWindow),
+    Private(#[expect(dead_code, reason = "kept alive")] Region),
+}
+
+/// Alignment of a [`WindowControl`].
+const CONTROL_ALIGN: usize = 128;
 
 impl WindowLocks {
     /// Allocates the locks of a window of `ranks` ranks, as rank `me` of the job, one of them, for
@@ -103,6 +113,27 @@ impl WindowLocks {
     ) -> Result<WindowLocks, SegmentError> {
         let window = SharedWindow::allocate(segment, me, bytes(ranks)?)?;
         Ok(WindowLocks::new(window, ranks))
+    }
+
+    /// Locks in this process's own memory, for a rank that shares none.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn private(ranks: u32) -> Result<WindowLocks, SegmentError> {
+        let bytes = bytes(ranks)?;
+        let failed = |_| SegmentError::NoFileSpace { bytes };
+        let memory = Block::allocate(bytes + CONTROL_ALIGN).map_err(failed)?;
+        fill(&memory, 0, bytes + CONTROL_ALIGN);
+        let start = memory.address().next_multiple_of(CONTROL_ALIGN);
+        let base = std::ptr::with_exposed_provenance_mut(start);
+        let base = NonNull::new(base).expect("memory is not at address 0");
+        // SAFETY: 1. the block has the control's bytes after the alignment, and lives as long as
+        // the region; 2. it was just zeroed, and nothing else uses it.
+        let control = unsafe { WindowControl::new(base, ranks) };
+        Ok(WindowLocks {
+            control,
+            memory: LockMemory::Private(memory),
+        })
     }
 
     /// Maps the locks that rank `owner` has allocated for `ranks` ranks at `offset`.
@@ -127,12 +158,16 @@ impl WindowLocks {
         // `window`; 2. it was zero when its owner allocated it, and only the locks of this window
         // for this number of ranks are made on it.
         let control = unsafe { WindowControl::new(window.memory.base(), ranks) };
-        WindowLocks { control, window }
+        let memory = LockMemory::Shared(window);
+        WindowLocks { control, memory }
     }
 
-    /// Where they lie in the owner's zone, for [`open`](Self::open).
+    /// Where they lie in the owner's zone, for [`open`](Self::open); 0 for private ones.
     pub fn offset(&self) -> u64 {
-        self.window.offset()
+        match &self.memory {
+            LockMemory::Shared(window) => window.offset(),
+            LockMemory::Private(_) => 0,
+        }
     }
 }
 
@@ -218,8 +253,8 @@ mod tests {
         let here = WindowLocks::allocate(&mine, 0, 3).expect("memory");
         let there = WindowLocks::open(&theirs, 0, here.offset(), 3).expect("maps");
         for design in [LockDesign::Mcs, LockDesign::TestAndSet] {
-            let held = here.lock(design, 2).begin(0, LockMode::Exclusive, |_| ());
-            let mut waits = there.lock(design, 2).begin(1, LockMode::Exclusive, |_| ());
+            let held = here.lock(design, 2).begin(0, LockMode::Exclusive);
+            let mut waits = there.lock(design, 2).begin(1, LockMode::Exclusive);
             assert!(!there.lock(design, 2).poll(&mut waits));
             let holders: Vec<_> = there.lock(design, 2).holders().collect();
             assert_eq!(holders, [(0, LockMode::Exclusive)]);

@@ -26,7 +26,10 @@ pub enum LaunchError {
     Tool(#[from] crate::tool::ToolError),
     /// A program is linked to another MPI library, which this launcher does not support.
     #[error(
-        "{program} is linked to Open MPI ({library}), whose ranks need a PMIx launcher: under Mica's mpiexec each of the {ranks} would take itself for rank 0 of 1; start it with Open MPI's mpirun, or build it with Mica's mpicc (MICA_FOREIGN_MPI=start starts {ranks} jobs of one all the same)"
+        "{program} is linked to Open MPI ({library}), whose ranks need a PMIx launcher: under \
+        Mica's mpiexec each of the {ranks} would take itself for rank 0 of 1; start it with Open \
+        MPI's mpirun, or build it with Mica's mpicc (MICA_FOREIGN_MPI=start starts {ranks} jobs \
+        of one all the same)"
     )]
     ForeignProgram {
         /// The program.

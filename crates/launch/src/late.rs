@@ -22,9 +22,9 @@ const LATEST: usize = 3;
 /// The counts of several ranks, added up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateArrivals {
-    /// Ranks that were asked, and those of them that have left a table (`told`).
+    /// Ranks that were asked, and the number that have left a table (`answered`).
     asked: u32,
-    told: u32,
+    answered: u32,
     calls_left_out: u64,
     sites: BTreeMap<SiteKey, SiteSum>,
 }
@@ -56,7 +56,7 @@ impl LateArrivals {
     pub fn add(&mut self, table: Option<LateRecord>) {
         self.asked += 1;
         let Some(table) = table else { return };
-        self.told += 1;
+        self.answered += 1;
         add(&mut self.calls_left_out, table.calls_left_out);
         for site in table.sites {
             let CallSite {
@@ -84,7 +84,7 @@ impl LateArrivals {
     /// Adds the counts of other ranks.
     pub fn merge(&mut self, other: LateArrivals) {
         self.asked += other.asked;
-        self.told += other.told;
+        self.answered += other.answered;
         add(&mut self.calls_left_out, other.calls_left_out);
         for (key, theirs) in other.sites {
             let sum = self.sites.entry(key).or_default();
@@ -99,8 +99,9 @@ impl LateArrivals {
         let mut sites: Vec<(&SiteKey, &SiteSum)> = self.sites.iter().collect();
         sites.sort_by_key(|(key, sum)| (Reverse((sum.wait_ns, sum.inside_ns)), *key));
         let mut text = format!(
-            "mpiexec: late arrivals at collectives ({} of {} ranks have reported; counts and times are those of all ranks together)\n",
-            self.told, self.asked
+            "mpiexec: late arrivals at collectives ({} of {} ranks have reported; counts and \
+            times are those of all ranks together)\n",
+            self.answered, self.asked
         );
         if !sites.is_empty() {
             let _ = writeln!(
@@ -285,7 +286,7 @@ mod tests {
         }
     }
 
-    fn told(sites: Vec<Site>) -> Option<LateRecord> {
+    fn table_of(sites: Vec<Site>) -> Option<LateRecord> {
         Some(LateRecord {
             sites,
             calls_left_out: 0,
@@ -301,10 +302,10 @@ mod tests {
         let mut first = LateArrivals::default();
         let barrier = site(0x100, "barrier", counts(2, 10, 3_000_000));
         let scan = site(0x200, "scan", counts(1, 5, 2_000));
-        first.add(told(vec![scan, barrier.clone()]));
+        first.add(table_of(vec![scan, barrier.clone()]));
         let mut second = LateArrivals::default();
         let other = site(0x100, "barrier", counts(3, 5, 1_000_000));
-        second.add(told(vec![other]));
+        second.add(table_of(vec![other]));
         second.add(None);
         first.merge(second);
         let text = first.table();
@@ -335,7 +336,7 @@ mod tests {
         };
         let mut unexported = site(0x300, "bcast", alone);
         unexported.place.symbol.clear();
-        late.add(told(vec![nameless, unexported]));
+        late.add(table_of(vec![nameless, unexported]));
         let text = late.table();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
@@ -343,8 +344,8 @@ mod tests {
             words("mpiexec: ? 4 7 0 0 ns 0 ns 0 ns 900 ns - 0x1234")
         );
         assert!(lines[3].ends_with("  program+0x300"), "{text}");
-        let nobody = LateArrivals::default().table();
-        assert_eq!(nobody.lines().count(), 1, "{nobody}");
+        let empty = LateArrivals::default().table();
+        assert_eq!(empty.lines().count(), 1, "{empty}");
     }
 
     #[test]
@@ -365,7 +366,11 @@ mod tests {
     fn absurd_counts_are_no_panic() {
         let mut late = LateArrivals::default();
         for _ in 0..2 {
-            late.add(told(vec![site(1, "scan", counts(0, u64::MAX, u64::MAX))]));
+            late.add(table_of(vec![site(
+                1,
+                "scan",
+                counts(0, u64::MAX, u64::MAX),
+            )]));
         }
         assert!(late.table().contains("scan"));
     }

@@ -47,7 +47,8 @@ pub enum PlacementError {
     Virtual(String),
     /// The launcher is Slurm's, and there is no allocation.
     #[error(
-        "--launcher srun: this is no Slurm allocation (SLURM_JOB_NODELIST is not set) and no hosts are given"
+        "--launcher srun: this is no Slurm allocation (SLURM_JOB_NODELIST is not set) and no \
+        hosts are given"
     )]
     NoAllocation,
     /// An option names a rank that the job does not have.
@@ -62,7 +63,8 @@ pub enum PlacementError {
     },
     /// One file for ranks on several nodes.
     #[error(
-        "-outfile-pattern or -errfile-pattern names one file for ranks on {0} nodes: put %r (rank) or %h (host) into its name"
+        "-outfile-pattern or -errfile-pattern names one file for ranks on {0} nodes: put %r \
+        (rank) or %h (host) into its name"
     )]
     SharedFile(usize),
     /// There is no such interface.

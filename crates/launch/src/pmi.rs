@@ -26,7 +26,7 @@ use crate::messages::Puts;
 /// buffers for these.
 const KEY_MAX: usize = 64;
 const VALUE_MAX: usize = 1024;
-/// The limits that ranks are told.
+/// The limits that are announced to ranks.
 const MAXES: [(&str, usize); 3] = [
     ("kvsname_max", 256),
     ("keylen_max", KEY_MAX),
@@ -502,7 +502,7 @@ mod tests {
         server.serve(1);
         let mut puts = server.arrived().unwrap();
         assert_eq!(puts, [("a".to_owned(), "x=y".to_owned())]);
-        assert_eq!(server.arrived(), None, "told once");
+        assert_eq!(server.arrived(), None, "announced once");
         puts.push(("b".into(), "elsewhere".into()));
         server.complete(puts);
         for (index, rank) in ranks.iter_mut().enumerate() {
@@ -511,7 +511,7 @@ mod tests {
             assert_eq!(value, "cmd=get_result rc=0 msg=success value=x=y");
             assert!(ask(&mut server, rank, index, "cmd=get key=b").ends_with("value=elsewhere"));
         }
-        assert_eq!(server.arrived(), None, "nobody is in the next barrier");
+        assert_eq!(server.arrived(), None, "no rank is in the next barrier");
     }
 
     #[test]

@@ -97,7 +97,7 @@ mod tests {
             .map(|_| HandoverConnection::connect(&name, deadline).unwrap())
             .collect();
         for _ in 0..2 {
-            let mut give = |_| -> Result<OwnedFd, String> { panic!("nobody asked") };
+            let mut give = |_| -> Result<OwnedFd, String> { panic!("not requested") };
             requests.serve(&mut give).unwrap();
         }
         assert_eq!(requests.callers.len(), CALLERS_MAX + 3);

@@ -29,8 +29,9 @@ pub struct Tool {
 pub enum ToolError {
     /// Several debuggers, and no display for them.
     #[error(
-        "--debug of {0} ranks opens a window for each, and there is no display (DISPLAY is not set): name one rank, \
-         or set MICA_TERMINAL to a command that runs its arguments in a new terminal"
+        "--debug of {0} ranks opens a window for each, and there is no display (DISPLAY is not \
+         set): name one rank, or set MICA_TERMINAL to a command that runs its arguments in a new \
+         terminal"
     )]
     NoDisplay(usize),
     /// A variable cannot be read as a command.

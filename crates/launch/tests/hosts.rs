@@ -97,8 +97,8 @@ fn stderr_of(child: &mut Child) -> String {
 
 #[test]
 fn ranks_of_two_nodes_make_one_job() {
-    let script = "echo $MICA_RANK/$MICA_SIZE $MPI_LOCALRANKID/$MPI_LOCALNRANKS $PMI_RANK/$PMI_SIZE; \
-                  test -e /proc/self/fd/$MICA_SEGMENT_FD && test -e /proc/self/fd/$PMI_FD";
+    let script = "echo $MICA_RANK/$MICA_SIZE $MPI_LOCALRANKID/$MPI_LOCALNRANKS \
+                  $PMI_RANK/$PMI_SIZE; test -e /proc/self/fd/$MICA_SEGMENT_FD && test -e /proc/self/fd/$PMI_FD";
     let output = run(&["-n", "5"], script);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(
@@ -353,7 +353,7 @@ fn output_keeps_its_order_and_lines_their_label() {
     }
 }
 
-/// More output than fits anywhere, while nobody reads for longer than a silent host is given.
+/// More output than fits anywhere, which is not read for longer than a silent host is given.
 #[test]
 fn a_reader_that_waits_costs_no_host() {
     let script = "head -c 4000000 /dev/zero";
@@ -764,8 +764,8 @@ fn ssh_is_given_a_line_for_a_shell() {
     assert_eq!(text(&output.stderr), "");
 }
 
-/// A stand-in for srun: one command for all, each told its host; numbered in another order than
-/// asked for.
+/// A stand-in for srun: one command for all, each with its host in its environment; numbered in
+/// another order than asked for.
 #[test]
 fn slurm_starts_an_agent_on_each_host() {
     let srun = remote_shell(

@@ -301,12 +301,13 @@ fn standard_input_goes_to_the_ranks_that_are_named() {
     assert!(text(&output.stderr).contains("-s: there is no rank 5"));
 }
 
-/// A rank that does not read before another has read all: nobody waits for it.
+/// A rank that does not read before another has read all: the other does not wait for it.
 #[test]
 fn a_rank_that_reads_late_keeps_no_other_from_reading() {
     let mark = folder("late-reader").join("read");
     let script = format!(
-        "if [ $MICA_RANK = 0 ]; then wc -c; : >{0}; else until [ -e {0} ]; do sleep 0.05; done; wc -c; fi",
+        "if [ $MICA_RANK = 0 ]; then wc -c; : >{0}; else until [ -e {0} ]; do sleep 0.05; done; \
+        wc -c; fi",
         mark.display()
     );
     let command = mpiexec(&["-n", "2", "-s", "all", "sh", "-c", &script]);
@@ -410,7 +411,7 @@ fn hosts_and_ports_of_the_environment_count() {
     assert_eq!(sorted_lines(&output.stdout), ["3", "3", "3"]);
 
     // Ports that cannot be had are an error that says so; a range that can is used for
-    // connections, and told to ranks.
+    // connections, and announced to ranks.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let arguments = [

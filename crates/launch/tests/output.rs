@@ -66,8 +66,8 @@ fn read_some(mut from: impl Read + Send + 'static, bytes: usize) -> Vec<u8> {
 }
 
 /// awk's output goes through a buffer of the C library, which cuts lines anywhere.
-const LONG_LINES: &str = "awk -v r=$MICA_RANK 'BEGIN { s = sprintf(\"%04999d\", 0); gsub(/0/, r, s); \
-     for (i = 0; i < 300; i++) print s }'";
+const LONG_LINES: &str = "awk -v r=$MICA_RANK 'BEGIN { s = sprintf(\"%04999d\", 0); gsub(/0/, r, \
+     s); for (i = 0; i < 300; i++) print s }'";
 
 fn assert_whole(output: &str, ranks: usize) {
     let mut count = BTreeMap::new();
@@ -191,7 +191,7 @@ fn dots_are_passed_on_while_they_come() {
     let script = "test $MICA_RANK = 0 && while :; do printf .; sleep 0.02; done; sleep 1000";
     let mut child = mpiexec(&["-n", "2"], script).spawn().unwrap();
     assert_eq!(read_some(child.stdout.take().unwrap(), 50), [b'.'; 50]);
-    assert_eq!(code(&mut child), 128 + 13, "then nobody reads them");
+    assert_eq!(code(&mut child), 128 + 13, "then their reader is gone");
 }
 
 /// A reader that does not read holds up neither signals nor deadlines nor the news of a dead rank.
@@ -219,8 +219,8 @@ fn a_stuck_reader_does_not_stop_the_launcher() {
         let _unread = child.stdout.take().unwrap();
         assert_eq!(code(&mut child), 124);
         // A death: it is reported while the reader is stuck, and all is there when it reads again.
-        let script = "test $MICA_RANK = 0 && { head -c 2000000 /dev/zero | tr '\\0' x; sleep 1000; }; \
-                      sleep 0.5; exit 7";
+        let script = "test $MICA_RANK = 0 && { head -c 2000000 /dev/zero | tr '\\0' x; sleep \
+                      1000; }; sleep 0.5; exit 7";
         let mut child = mpiexec(&[label, &["-n", "2"]].concat(), script)
             .spawn()
             .unwrap();
@@ -293,9 +293,9 @@ impl<T: std::os::fd::AsFd> CloneForTest for T {
     }
 }
 
-/// As without a launcher: who writes finds that nobody reads.
+/// As without a launcher: a writer finds that its reader is gone.
 #[test]
-fn ranks_find_out_that_nobody_reads() {
+fn ranks_notice_that_their_reader_is_gone() {
     let nodes = ["--launcher", "fork", "-hosts", "a,b", "-n", "2"];
     for options in [&["-n", "2"][..], &["-n", "2", "-l"], &nodes] {
         let mut child = mpiexec(options, "exec yes").spawn().unwrap();

@@ -25,7 +25,7 @@ impl Daemon {
         }
         let uid = Command::new("id").arg("-u").output().unwrap().stdout;
         if uid != b"0\n" {
-            println!("skipped: an sshd that lets in whoever runs the tests needs root");
+            println!("skipped: an sshd that accepts the user of these tests needs root");
             return None;
         }
         let folder =
@@ -86,7 +86,8 @@ impl Daemon {
     fn run(&self, key: &str, arguments: &[&str]) -> Output {
         let path = |name: &str| self.folder.join(name).display().to_string();
         let shell = format!(
-            "ssh -x -F none -o BatchMode=yes -o StrictHostKeyChecking=no -p {} -i {} -o UserKnownHostsFile={}",
+            "ssh -x -F none -o BatchMode=yes -o StrictHostKeyChecking=no -p {} -i {} -o \
+            UserKnownHostsFile={}",
             self.port,
             path(key),
             path("known")

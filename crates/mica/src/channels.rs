@@ -51,7 +51,8 @@ fn shared_memory_design(shape: SegmentShape) -> String {
             mixed: true,
             ..
         } => format!(
-            "mixed: a FIFO of {} for each pair of ranks of the same parity, rings and cells for the others ({}=mixed); {}",
+            "mixed: a FIFO of {} for each pair of ranks of the same parity, rings and cells for \
+            the others ({}=mixed); {}",
             readable_bytes(u64::from(bytes)),
             tunables::SHM.env,
             polling()

@@ -18,7 +18,7 @@ use mica_node::{process, tunables};
 use mica_policy::collective::Collective;
 use mica_policy::costs::{level_from_name, level_name};
 use mica_policy::select::{Goal, PathExclusion, PathVerdict};
-use mica_policy::tuning::{self, Source};
+use mica_policy::tuning::{self, TuningSource};
 use mica_policy::{
     EagerLimits, MessagePath, MessagePaths, OutgoingMessage, PathCosts, PathDecision, Situation,
     Thresholds, select,
@@ -344,7 +344,7 @@ fn render(
     message: &OutgoingMessage,
     situation: &Situation,
     costs: &PathCosts,
-    source: &Source,
+    source: &TuningSource,
     thresholds: &Thresholds,
     mapped: &Mapped,
 ) -> String {
@@ -381,7 +381,8 @@ fn render(
         let path = select(message, &later, costs).path;
         let _ = writeln!(
             text,
-            "From use {} of the same buffers on, which then lie in shared memory: {} (--mapped shows the numbers)\n",
+            "From use {} of the same buffers on, which then lie in shared memory: {} (--mapped \
+            shows the numbers)\n",
             uses + 1,
             path.name()
         );

@@ -169,12 +169,16 @@ impl Network {
             name: "net",
             purpose: "messages to other nodes, over libfabric",
             design: self.chosen().map(|chosen| {
-                format!("{} on {} {}", chosen.provider, chosen.interface, chosen.address)
+                format!(
+                    "{} on {} {}",
+                    chosen.provider, chosen.interface, chosen.address
+                )
             }),
             usable: reason.is_none(),
             remedy: reason.as_ref().map(|_| match &self.library {
                 None => format!(
-                    "install libfabric 1.x or 2.x (libfabric1), or name its file by {}; jobs on one node need none",
+                    "install libfabric 1.x or 2.x (libfabric1), or name its file by {}; jobs on \
+                    one node need none",
                     tunables::NET_LIBRARY.env
                 ),
                 Some(_) => format!(
@@ -276,20 +280,29 @@ pub fn launchers() -> Vec<ChannelInfo> {
     let library = mica_bootstrap::pmix::find_library();
     let refusal = library.as_ref().err().cloned();
     vec![
-        spoken("mpiexec", "Mica's own, on one node or by ssh or srun on several"),
+        spoken(
+            "mpiexec",
+            "Mica's own, on one node or by ssh or srun on several",
+        ),
         spoken("PMI-1", "mpiexec of MPICH and of Intel MPI (Hydra)"),
         spoken("PMI-2", "Slurm: srun --mpi=pmi2"),
         ChannelInfo {
-            design: library.ok().map(|library| {
-                format!("{} ({})", library.version(), library.path().display())
-            }),
+            design: library
+                .ok()
+                .map(|library| format!("{} ({})", library.version(), library.path().display())),
             usable: refusal.is_none(),
             remedy: refusal.as_ref().map(|_| {
                 let variable = tunables::PMIX_LIBRARY.env;
-                format!("install OpenPMIx (libpmix2), or name its file by {variable}; other launchers need none")
+                format!(
+                    "install OpenPMIx (libpmix2), or name its file by {variable}; other \
+                    launchers need none"
+                )
             }),
             reason: refusal,
-            ..spoken("PMIx", "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix")
+            ..spoken(
+                "PMIx",
+                "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix",
+            )
         },
     ]
 }

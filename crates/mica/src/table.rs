@@ -164,7 +164,7 @@ mod tests {
     fn the_text_has_every_part() {
         let mut info = MachineReport::gather(true).unwrap();
         info.channels[1].usable = false;
-        info.channels[1].reason = Some("somebody said no".to_owned());
+        info.channels[1].reason = Some("the kernel refused".to_owned());
         info.channels[1].remedy = Some("ask again".to_owned());
         info.complaints = vec!["MICA_SPIN=x: expected a number".to_owned()];
         let text = render(&info, false);
@@ -180,7 +180,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(text.contains("because: somebody said no") && text.contains("change: ask again"));
+        assert!(text.contains("because: the kernel refused") && text.contains("change: ask again"));
         assert!(text.contains("MICA_SPIN=x: expected a number"));
         assert!(info.tunables.iter().all(|t| text.contains(t.environment)));
     }

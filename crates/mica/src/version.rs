@@ -44,7 +44,8 @@ pub fn text(json: bool) -> String {
         None => "not beside this command (is it installed?)".to_owned(),
     };
     format!(
-        "Mica {}\n  standard  {}\n  ABI       {}\n  library   {place}\n  build     {}, {}, {}\n  commit    {}\n",
+        "Mica {}\n  standard  {}\n  ABI       {}\n  library   {place}\n  build     {}, {}, {}\n  \
+        commit    {}\n",
         version.version,
         version.standard,
         version.abi,

@@ -150,7 +150,8 @@ fn full(needed: u64, free: u64, size: i64) -> Error {
     Error::other(
         c::ERR_BUFFER,
         format!(
-            "the attached buffer is full: the message needs {needed} bytes (with MPI_BSEND_OVERHEAD), {free} of {size} are free"
+            "the attached buffer is full: the message needs {needed} bytes (with \
+            MPI_BSEND_OVERHEAD), {free} of {size} are free"
         ),
     )
 }

@@ -27,7 +27,8 @@ pub enum Error {
     },
     /// A message was longer than the buffer that received it.
     #[error(
-        "message of {sent} bytes from rank {source_rank} with tag {tag} does not fit the {capacity} bytes of the receive buffer"
+        "message of {sent} bytes from rank {source_rank} with tag {tag} does not fit the \
+        {capacity} bytes of the receive buffer"
     )]
     Truncated {
         /// Bytes the sender sent.
@@ -86,8 +87,8 @@ pub enum Error {
 fn instead_of(call: &str) -> &'static str {
     match call {
         "MPI_Comm_spawn" | "MPI_Comm_spawn_multiple" => {
-            ": start all processes by mpiexec, several programs as in `mpiexec -n 1 A : -n 3 B` (mpi4py.futures: \
-             `mpiexec -n 4 python -m mpi4py.futures SCRIPT`)"
+            ": start all processes by mpiexec, several programs as in `mpiexec -n 1 A : -n 3 B` \
+             (mpi4py.futures: `mpiexec -n 4 python -m mpi4py.futures SCRIPT`)"
         }
         _ => "",
     }

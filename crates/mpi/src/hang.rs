@@ -54,6 +54,7 @@ fn operation(pending: &Pending) -> String {
         (Some(name), _) => name.clone().into_owned(),
         (None, WaitKind::Collective) => "other ranks".to_owned(),
         (None, WaitKind::Requests) => "a request".to_owned(),
+        (None, WaitKind::Window) => "a peer of a window".to_owned(),
         (None, WaitKind::Send) => {
             let to = peer(pending, comm).unwrap_or_else(|| "another rank".to_owned());
             format!("its message to {to} to be taken{}", details(pending, ""))

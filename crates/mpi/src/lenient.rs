@@ -17,14 +17,14 @@ pub(crate) struct Lenience {
 
 /// A predefined communicator in a program that only opens sessions.
 pub(crate) static WORLD_OF_SESSIONS: Lenience = Lenience::new(
-    "MPI_COMM_WORLD or MPI_COMM_SELF is used, but MPI_Init has not been called, only MPI_Session_init; \
-     make a communicator of the process set mpi://WORLD",
+    "MPI_COMM_WORLD or MPI_COMM_SELF is used, but MPI_Init has not been called, only \
+     MPI_Session_init; make a communicator of the process set mpi://WORLD",
 );
 
 /// A grid without processes.
 pub(crate) static EMPTY_GRID: Lenience = Lenience::new(
-    "MPI_Cart_create got a dimension of length 0: the grid has no processes, and all get MPI_COMM_NULL; \
-     MPI asks for positive lengths (MPI_Dims_create finds some)",
+    "MPI_Cart_create got a dimension of length 0: the grid has no processes, and all get \
+     MPI_COMM_NULL; MPI asks for positive lengths (MPI_Dims_create finds some)",
 );
 
 impl Lenience {

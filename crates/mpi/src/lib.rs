@@ -33,6 +33,7 @@ pub mod session;
 pub mod status;
 mod sync;
 pub mod topology;
+pub mod window;
 pub mod world;
 
 pub use error::{Error, Result};

@@ -18,6 +18,7 @@ use crate::handle::HandleKind;
 use crate::info;
 use crate::process;
 use crate::session::Session;
+use crate::window::Window;
 use crate::world;
 
 /// The object on which an error is raised, by its handle.
@@ -112,7 +113,10 @@ fn handler_of(on: ErrorTarget) -> (Errhandler, ErrorTarget) {
         ErrorTarget::Session(handle) => Session::resolve(handle)
             .ok()
             .map(|session| session.errhandler()),
-        ErrorTarget::Win(_) | ErrorTarget::Default => None,
+        ErrorTarget::Win(handle) => Window::resolve(handle)
+            .ok()
+            .map(|window| window.errhandler()),
+        ErrorTarget::Default => None,
     };
     let own = own.map(|handler| (handler, on));
     own.or_else(|| stand_in(c::COMM_SELF))
@@ -234,9 +238,10 @@ impl fmt::Display for ErrorTarget {
                 Ok(comm) => write!(f, " on {comm}"),
                 Err(_) => Ok(()),
             },
-            ErrorTarget::Win(handle) if HandleKind::Win.owns(handle) => {
-                write!(f, " on window {handle:#x}")
-            }
+            ErrorTarget::Win(handle) => match Window::resolve(handle) {
+                Ok(window) => write!(f, " on {window}"),
+                Err(_) => Ok(()),
+            },
             ErrorTarget::File(handle) if HandleKind::File.owns(handle) => {
                 write!(f, " on file {handle:#x}")
             }

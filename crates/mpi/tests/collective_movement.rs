@@ -38,8 +38,8 @@ fn barrier_waits_for_everybody() {
             .collect();
         simulate(&schedules, Delivery::Eager, false);
         simulate(&schedules, Delivery::Rendezvous, true);
-        // News spreads along the messages, round by round: in the end everybody has heard of
-        // everybody.
+        // News spreads along the messages, round by round: in the end each rank has heard of
+        // all others.
         let mut heard: Vec<u64> = (0..size).map(|rank| 1 << rank).collect();
         for round in 0..schedules[0].rounds.len() {
             let before = heard.clone();

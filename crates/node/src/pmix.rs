@@ -25,8 +25,6 @@ const PROC_RANK: u16 = 40;
 const ERR_UNREACH: i32 = -25;
 /// The connection to the launcher's server was lost.
 const ERR_LOST_CONNECTION: i32 = -61;
-/// The value does not exist.
-const ERR_NOT_FOUND: i32 = -46;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -77,11 +75,6 @@ impl PmixFailure {
     /// Whether the launcher is no longer reachable.
     pub fn is_lost(&self) -> bool {
         [ERR_UNREACH, ERR_LOST_CONNECTION].contains(&self.status)
-    }
-
-    /// Whether the value does not exist.
-    pub fn is_not_found(&self) -> bool {
-        self.status == ERR_NOT_FOUND
     }
 }
 

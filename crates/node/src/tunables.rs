@@ -116,6 +116,10 @@ tunables! {
         "The path of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
     TUNING: "tuning", "MICA_TUNING", "auto", TunableKind::Path(&["auto", "off"]),
         "The costs that paths are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
+    WINDOW_ACCESS: "window_access", "MICA_WINDOW_ACCESS", "auto", TunableKind::Choice(&["auto", "messages"]), Alike,
+        "How one-sided operations reach targets of this node: by loads and stores where they can (auto), or by messages that the target carries out when it makes progress; the same for all ranks.";
+    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs", TunableKind::Choice(&["mcs", "test_and_set"]), Alike,
+        "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), or by attempts with pauses that double (test_and_set); the same for all ranks.";
     SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),
         "auto: a receiver that lags behind notifies its senders, who then do not wait for it with medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,
@@ -235,8 +239,11 @@ impl Tunable {
     /// When the environment holds something that is not a number.
     pub fn number(&self) -> Result<u64, BadValue> {
         let value = self.text();
-        parse_number(&value, self.kind == TunableKind::Bytes)
-            .ok_or_else(|| self.bad(value, "a number".to_owned()))
+        let number = match self.kind {
+            TunableKind::Bytes => parse_bytes(&value),
+            _ => parse_count(&value),
+        };
+        number.ok_or_else(|| self.bad(value, "a number".to_owned()))
     }
 
     /// The value in force of a `Threshold`, in bytes; `None` for `auto`.
@@ -287,17 +294,17 @@ impl Tunable {
 
     /// The code of a value that fits.
     fn code_of(&self, value: &str) -> u32 {
-        let number = |suffix| match parse_number(value, suffix) {
-            Some(number) => u32::try_from(number).unwrap_or(u32::MAX),
-            None => u32::MAX,
+        let code = |number: Option<u64>| {
+            let code = number.and_then(|number| u32::try_from(number).ok());
+            code.unwrap_or(u32::MAX)
         };
         match self.kind {
             TunableKind::Choice(words) => {
                 let place = words.iter().position(|word| *word == value);
                 place.map_or(u32::MAX, |place| place as u32)
             }
-            TunableKind::Count => number(false),
-            TunableKind::Bytes | TunableKind::Threshold => number(true),
+            TunableKind::Count => code(parse_count(value)),
+            TunableKind::Bytes | TunableKind::Threshold => code(parse_bytes(value)),
             TunableKind::Path(_) => {
                 unreachable!("{} is not compared: files differ within", self.name)
             }
@@ -345,18 +352,19 @@ impl Tunable {
 
 /// Parses a number of bytes as users write it: `65536`, `64K`, `2G`. `None` if it is not one.
 pub fn parse_bytes(text: &str) -> Option<u64> {
-    parse_number(text, true)
-}
-
-fn parse_number(text: &str, suffix: bool) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.char_indices().last()? {
-        (at, 'k' | 'K') if suffix => (&text[..at], 10),
-        (at, 'm' | 'M') if suffix => (&text[..at], 20),
-        (at, 'g' | 'G') if suffix => (&text[..at], 30),
+        (at, 'k' | 'K') => (&text[..at], 10),
+        (at, 'm' | 'M') => (&text[..at], 20),
+        (at, 'g' | 'G') => (&text[..at], 30),
         _ => (text, 0),
     };
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Parses a number without a unit.
+fn parse_count(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
 }
 
 /// The tunables that determine the shape of a job segment.
@@ -415,10 +423,10 @@ mod tests {
                     assert!(words.contains(&t.default), "{}", t.name)
                 }
                 TunableKind::Bytes => {
-                    assert!(parse_number(t.default, true).is_some(), "{}", t.name)
+                    assert!(parse_bytes(t.default).is_some(), "{}", t.name)
                 }
                 TunableKind::Count => {
-                    assert!(parse_number(t.default, false).is_some(), "{}", t.name)
+                    assert!(parse_count(t.default).is_some(), "{}", t.name)
                 }
             }
             assert!(
@@ -444,10 +452,10 @@ mod tests {
 
     #[test]
     fn numbers_take_suffixes() {
-        assert_eq!(parse_number("64K", true), Some(65536));
-        assert_eq!(parse_number(" 2g ", true), Some(2 << 30));
-        assert_eq!(parse_number("2g", false), None);
-        assert_eq!(parse_number("many", true), None);
-        assert_eq!(parse_number("", true), None);
+        assert_eq!(parse_bytes("64K"), Some(65536));
+        assert_eq!(parse_bytes(" 2g "), Some(2 << 30));
+        assert_eq!(parse_count("2g"), None);
+        assert_eq!(parse_bytes("many"), None);
+        assert_eq!(parse_bytes(""), None);
     }
 }

@@ -80,7 +80,8 @@ pub enum TuningError {
     },
     /// It was measured on another machine.
     #[error(
-        "tuning file {} is of another machine: its {part} is {theirs:?}, here it is {ours:?}; run `mica tune` here",
+        "tuning file {} is of another machine: its {part} is {theirs:?}, here it is {ours:?}; run \
+        `mica tune` here",
         file.display()
     )]
     OtherMachine {
@@ -224,18 +225,18 @@ pub fn folders(variable: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path
 
 /// The source of the costs in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum TuningSource {
     /// The shipped figures.
     Shipped,
     /// This file.
     File(PathBuf),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for TuningSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Shipped => write!(f, "shipped defaults"),
-            Source::File(file) => write!(f, "{}", file.display()),
+            TuningSource::Shipped => write!(f, "shipped defaults"),
+            TuningSource::File(file) => write!(f, "{}", file.display()),
         }
     }
 }
@@ -246,7 +247,7 @@ impl fmt::Display for Source {
 ///
 /// # Errors
 /// If the file cannot be read, is malformed, or was measured on another machine.
-pub fn in_force(prefix: Option<&Path>) -> Result<(PathCosts, Source), TuningError> {
+pub fn in_force(prefix: Option<&Path>) -> Result<(PathCosts, TuningSource), TuningError> {
     let (tuning, source) = file_in_force(prefix)?;
     Ok((tuning.applied(), source))
 }
@@ -257,13 +258,13 @@ pub fn in_force(prefix: Option<&Path>) -> Result<(PathCosts, Source), TuningErro
 /// Those of [`in_force`].
 pub fn collective_in_force(
     prefix: Option<&Path>,
-) -> Result<(CollectiveCosts, Source), TuningError> {
+) -> Result<(CollectiveCosts, TuningSource), TuningError> {
     let (tuning, source) = file_in_force(prefix)?;
     Ok((tuning.applied_to_collectives(), source))
 }
 
 /// The content of the file in force; empty if there is none.
-fn file_in_force(prefix: Option<&Path>) -> Result<(Tuning, Source), TuningError> {
+fn file_in_force(prefix: Option<&Path>) -> Result<(Tuning, TuningSource), TuningError> {
     let text = tunables::TUNING.text();
     let file = match text.as_str() {
         "off" => None,
@@ -281,11 +282,11 @@ fn file_in_force(prefix: Option<&Path>) -> Result<(Tuning, Source), TuningError>
         file => Some(PathBuf::from(file)),
     };
     let Some(file) = file else {
-        return Ok((Tuning::default(), Source::Shipped));
+        return Ok((Tuning::default(), TuningSource::Shipped));
     };
     let tuning = Tuning::read(&file)?;
     tuning.check(&Identity::read(), &file)?;
-    Ok((tuning, Source::File(file)))
+    Ok((tuning, TuningSource::File(file)))
 }
 
 impl fmt::Display for Tuning {

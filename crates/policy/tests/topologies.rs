@@ -118,7 +118,8 @@ fn same_message_takes_different_paths_by_level() {
     );
 }
 
-/// With skew, the threshold is that of shared memory on every pair, close or distant (chai-2009, 6.3.2).
+/// With skew, the threshold is that of shared memory on every pair, close or distant (chai-2009,
+/// 6.3.2).
 #[test]
 fn skew_raises_the_threshold_of_every_level() {
     for level in [Level::SharedCache, Level::Package, Level::Node] {

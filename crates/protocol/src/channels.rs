@@ -1,10 +1,12 @@
 //! The channels that deliver messages, combined: selects the one that reaches a peer.
 //!
-//! A peer on the same node is reached through shared memory, all others over the network, which a
-//! job has only if it spans nodes or if that was requested. The shared-memory channel is checked
-//! first: it knows which peers it does not reach, so a job on one node does not pay for the check.
+//! A peer on the same node is reached through the job segment, all others by a [`Transport`]: over
+//! the network, which a job has only if it spans nodes or if that was requested, or through a
+//! segment that was added while the job runs ([`crate::add_segment`]). The shared-memory channel is
+//! checked first: it knows which peers it does not reach, so a job on one node does not pay for the
+//! check. What follows calls all peers of a transport remote.
 //!
-//! The network has packets like the rings, with longer payloads, but no cells: long messages that
+//! A transport has packets like the rings, with longer payloads, but no cells: long messages that
 //! cannot be read from their sender's memory are sent in chunks, as through the FIFOs of the basic
 //! design.
 
@@ -12,18 +14,21 @@ use crate::packet;
 use mica_channel::ChannelError;
 use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm, inline_packet};
-use mica_channel::transport::Transport;
+use mica_channel::transport::{LostPeer, Transport, TransportCompletion};
 use mica_node::counters::TrafficClass;
+use mica_node::peer_table::PeerTable;
 
 #[derive(Debug)]
 pub(crate) struct Channels {
     pub shm: Shm,
-    pub net: Option<Box<dyn Transport>>,
-    /// By rank, if there is a network: the state of the peers that are reached over it.
-    remote: Vec<RemotePeer>,
+    /// The network, if there is one, and then the segments that were added. No two of them reach
+    /// the same peer.
+    pub transports: Vec<Box<dyn Transport>>,
+    /// The state of the peers that are reached by transports.
+    remote: PeerTable<RemotePeer>,
 }
 
-/// The state of a peer that is reached over the network.
+/// The state of a peer that is reached by a transport.
 #[derive(Debug, Clone, Copy, Default)]
 struct RemotePeer {
     /// It holds this rank's messages back.
@@ -66,41 +71,46 @@ const UNPOLLED_SENDS: u64 = 32;
 const WAITING_MAX: usize = 32;
 
 impl Channels {
-    pub fn new(shm: Shm, net: Option<Box<dyn Transport>>, ranks: u32) -> Channels {
-        let remote = match &net {
-            None => Vec::new(),
-            Some(_) => vec![RemotePeer::default(); ranks as usize],
-        };
-        Channels { shm, net, remote }
+    pub fn new(shm: Shm, net: Option<Box<dyn Transport>>) -> Channels {
+        Channels {
+            shm,
+            transports: net.into_iter().collect(),
+            remote: PeerTable::default(),
+        }
+    }
+
+    /// Forgets the state of remote peer `peer`, which is not reached any more.
+    pub fn forget(&mut self, peer: u32) {
+        self.remote.remove(peer);
     }
 
     /// Whether `peer` is known to hold this rank's messages back: then only an RTS may be sent for
     /// each.
     pub fn is_held(&mut self, peer: u32) -> bool {
         match self.is_remote(peer) {
-            true => self.remote[peer as usize].held,
+            true => self.remote.get(peer).is_some_and(|remote| remote.held),
             false => self.shm.is_held(peer),
         }
     }
 
-    /// Handles a packet of flow control from `peer`, which is reached over the network.
+    /// Handles a packet of flow control from the remote peer `peer`.
     pub fn note_flow_control(&mut self, peer: u32, packet: &Packet) {
-        if let Some(remote) = self.remote.get_mut(peer as usize) {
-            remote.note_flow_control(packet);
+        if self.is_remote(peer) {
+            self.remote.entry(peer).note_flow_control(packet);
         }
     }
 
-    /// Whether messages to `peer`, which is reached over the network, must wait until it has
+    /// Whether messages to the remote peer `peer` must wait until it has
     /// received earlier ones.
     pub fn lacks_credit(&self, peer: u32) -> bool {
-        let remote = self.remote.get(peer as usize);
+        let remote = self.remote.get(peer);
         remote.is_some_and(|remote| !remote.has_credit())
     }
 
-    /// Counts a message of `source` that was received over the network. Returns the packet that
+    /// Counts a message of the remote peer `source` that was received. Returns the packet that
     /// reports it to `source`, if one is due.
     pub fn count_received(&mut self, source: u32) -> Option<Packet> {
-        let remote = self.remote.get_mut(source as usize)?;
+        let remote = self.remote.entry(source);
         remote.received += 1;
         (remote.received - remote.reported >= WINDOW / 4).then(|| {
             remote.reported = remote.received;
@@ -108,19 +118,18 @@ impl Channels {
         })
     }
 
-    /// Whether a message may be sent to `peer` over the network now. A sender that always finds
+    /// Whether a message may be sent to the remote peer `peer` now. A sender that always finds
     /// room would receive nothing, so it polls from time to time; what it finds is handled later,
     /// in order.
     fn has_remote_credit(&mut self, peer: u32) -> bool {
-        let (Some(remote), Some(net)) =
-            (self.remote.get_mut(peer as usize), self.net.as_deref_mut())
-        else {
+        let remote = self.remote.entry(peer);
+        let Some(transport) = self.transports.iter_mut().find(|t| t.reaches(peer)) else {
             return true;
         };
         if !remote.has_credit() || remote.sent.is_multiple_of(UNPOLLED_SENDS) {
-            net.poll();
-            net.for_each_waiting(peer, &mut |packet| remote.note_flow_control(packet));
-            if net.waiting() >= WAITING_MAX {
+            transport.poll();
+            transport.for_each_waiting(peer, &mut |packet| remote.note_flow_control(packet));
+            if transport.waiting() >= WAITING_MAX {
                 // Flow control of `peer` may be queued behind these packets: they are handled
                 // first.
                 return false;
@@ -129,38 +138,58 @@ impl Channels {
         !remote.held && remote.has_credit()
     }
 
-    /// Counts a message to `peer` over the network, if it was `sent`.
-    fn count_sent(&mut self, peer: u32, sent: bool) {
-        if let (true, Some(remote)) = (sent, self.remote.get_mut(peer as usize)) {
-            remote.sent += 1;
-        }
-    }
-
-    /// Whether `peer` is reached over the network.
+    /// Whether `peer` is reached by a transport.
     #[inline]
     pub fn is_remote(&self, peer: u32) -> bool {
-        match &self.net {
-            None => false,
-            Some(net) => net.reaches(peer),
+        self.position_of(peer).is_some()
+    }
+
+    /// The transport that reaches `peer`, if there is one.
+    #[inline]
+    pub fn transport_to(&mut self, peer: u32) -> Option<&mut (dyn Transport + 'static)> {
+        match self.position_of(peer) {
+            None => None,
+            Some(at) => Some(&mut *self.transports[at]),
         }
     }
 
-    /// The network, if `peer` is reached over it.
     #[inline]
-    pub fn net_to(&mut self, peer: u32) -> Option<&mut (dyn Transport + 'static)> {
-        self.net.as_deref_mut().filter(|net| net.reaches(peer))
+    fn transport_from(&self, source: u32) -> Option<&(dyn Transport + 'static)> {
+        match self.position_of(source) {
+            None => None,
+            Some(at) => Some(&*self.transports[at]),
+        }
     }
 
-    fn net_from(&self, source: u32) -> Option<&(dyn Transport + 'static)> {
-        self.net.as_deref().filter(|net| net.reaches(source))
+    /// Where the transport that reaches `peer` is among all.
+    #[inline]
+    fn position_of(&self, peer: u32) -> Option<usize> {
+        match self.transports.is_empty() {
+            true => None,
+            false => self.find_transport(peer),
+        }
+    }
+
+    #[cold]
+    fn find_transport(&self, peer: u32) -> Option<usize> {
+        self.transports.iter().position(|t| t.reaches(peer))
+    }
+
+    /// The next operation that a transport has completed.
+    pub fn next_completion(&mut self) -> Option<TransportCompletion> {
+        self.transports.iter_mut().find_map(|t| t.next_completion())
+    }
+
+    /// The next peer that a transport has found to be lost.
+    pub fn take_loss(&mut self) -> Option<LostPeer> {
+        self.transports.iter_mut().find_map(|t| t.take_loss())
     }
 
     /// The traffic class of a message that is sent to `peer` in one packet of its own.
     pub fn eager_class(&self, peer: u32) -> TrafficClass {
-        if self.is_remote(peer) {
-            TrafficClass::Net
-        } else {
-            TrafficClass::Ring
+        match self.transport_from(peer) {
+            Some(transport) => transport.traffic_class(),
+            None => TrafficClass::Ring,
         }
     }
 
@@ -200,8 +229,10 @@ impl Channels {
         }
         let packet = inline_packet(kind, context, tag, view);
         let sent = self.send_remote(peer, &packet, None, 0)?;
-        self.count_sent(peer, sent);
-        Ok(sent.then_some(TrafficClass::Net))
+        if sent {
+            self.remote.entry(peer).sent += 1;
+        }
+        Ok(sent.then(|| self.eager_class(peer)))
     }
 
     /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there
@@ -234,7 +265,9 @@ impl Channels {
             return Ok(false);
         }
         let sent = self.send_remote(peer, packet, view, 0)?;
-        self.count_sent(peer, sent && is_message);
+        if sent && is_message {
+            self.remote.entry(peer).sent += 1;
+        }
         Ok(sent)
     }
 
@@ -246,24 +279,24 @@ impl Channels {
         view: Option<&View>,
         position: usize,
     ) -> Result<bool, ChannelError> {
-        let net = self.net.as_deref_mut();
-        net.expect("a peer that is not on the node is reached over the network")
+        self.transport_to(peer)
+            .expect("a peer that is not in the job segment is reached by a transport")
             .send(peer, packet, view, position)
     }
 
-    /// Largest payload of a packet to `peer` if all data goes in packets: through a FIFO or over
-    /// the network. `None` if there are cells.
+    /// Largest payload of a packet to `peer` if all data goes in packets: through a FIFO or by a
+    /// transport. `None` if there are cells.
     pub fn packet_payload_max(&self, peer: u32) -> Option<usize> {
-        match self.net_from(peer) {
-            Some(net) => Some(net.payload_max()),
+        match self.transport_from(peer) {
+            Some(transport) => Some(transport.payload_max()),
             None => self.shm.fifo_payload_max(peer),
         }
     }
 
     /// Bytes of a long message that go into one packet to `peer`; `None` if they go through cells.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
-        match self.net_from(peer) {
-            Some(net) => Some(net.payload_max()),
+        match self.transport_from(peer) {
+            Some(transport) => Some(transport.payload_max()),
             None => self.shm.chunk_bytes(peer),
         }
     }
@@ -289,8 +322,8 @@ impl Channels {
 
     /// True when a packet with `payload` bytes beside its header can be sent to `peer` now.
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
-        match self.net_to(peer) {
-            Some(net) => net.has_room(peer, payload),
+        match self.transport_to(peer) {
+            Some(transport) => transport.has_room(peer, payload),
             None => self.shm.has_room(peer, payload),
         }
     }
@@ -310,28 +343,33 @@ impl Channels {
         view: &View,
         position: usize,
     ) -> usize {
-        match self.net_from(source) {
+        match self.transport_from(source) {
             None => self.shm.read_payload(source, packet, view, position),
-            Some(net) => net.read_payload(source, packet, view, position),
+            Some(transport) => transport.read_payload(source, packet, view, position),
         }
     }
 
     /// Removes `packet`, the one just peeked from `source`.
     #[inline]
     pub fn consume(&mut self, source: u32, packet: &Packet) {
-        match self.net_to(source) {
+        match self.transport_to(source) {
             None => self.shm.consume(source, packet),
-            Some(net) => net.consume(source, packet),
+            Some(transport) => transport.consume(source, packet),
         }
     }
 
     /// True when any channel has something. For the last check before parking.
     pub fn has_arrivals(&mut self) -> bool {
-        self.shm.has_arrivals() || self.net.as_mut().is_some_and(|net| net.has_arrivals())
+        self.shm.has_arrivals() || self.transports.iter_mut().any(|t| t.has_arrivals())
     }
 
-    /// True when all that was sent over the network has left.
+    /// True when all that was sent by transports has left.
     pub fn is_drained(&mut self) -> bool {
-        self.net.as_mut().is_none_or(|net| net.is_drained())
+        let mut drained = true;
+        for transport in &mut self.transports {
+            // Each of them is asked, because that polls it.
+            drained &= transport.is_drained();
+        }
+        drained
     }
 }

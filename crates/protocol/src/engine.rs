@@ -10,7 +10,7 @@ use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
 use crate::traffic::CollectiveTraffic;
 use crate::wait_policy::{WaitPolicy, yield_core};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
@@ -37,8 +37,10 @@ pub struct Engine {
     /// The launcher's services for the job's processes; `None` for a job on one node that was
     /// started by Mica's own launcher, and after `finish`.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
-    /// Wakes this rank also while it waits for the network; `None` without a network.
-    pub(crate) wake_socket: Option<WakeSocket>,
+    /// Wakes this rank also while it waits for transports; empty as long as it has none.
+    pub(crate) wake_socket: OnceLock<WakeSocket>,
+    /// Some ranks of the job are reached over a network.
+    pub(crate) has_network: bool,
     /// A peer may be lost without the job ending: a rank that waits for long checks that its peers
     /// exist.
     pub(crate) is_watchful: bool,
@@ -355,8 +357,8 @@ impl Engine {
             state.matching.unexpected.entered(),
         );
         self.collectives.traffic.add_to(&mut counters);
-        if let Some(net) = &state.channels.net {
-            counters.merge(&net.counters());
+        for transport in &state.channels.transports {
+            counters.merge(&transport.counters());
         }
         counters
     }
@@ -431,7 +433,7 @@ impl Engine {
     /// # Errors
     /// When pending packets cannot be sent, or the launcher is gone.
     pub fn final_fence(&self) -> Result<(), Fault> {
-        if self.wake_socket.is_none() {
+        if !self.has_network {
             return Ok(());
         }
         self.flush()?;

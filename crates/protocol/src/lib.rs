@@ -14,6 +14,8 @@
 //! | longer | `Rendezvous`: RTS; receiver, sender or both copy directly, or through cells |
 #![forbid(unsafe_code)]
 
+mod add_segment;
+mod added_segments;
 mod channels;
 mod cooperative;
 mod engine;
@@ -46,7 +48,9 @@ mod tests;
 mod traffic;
 mod wait;
 mod wait_policy;
+mod windows;
 
+pub use add_segment::RemoveError;
 pub use engine::Engine;
 pub use fault::Fault;
 pub use matching::{MatchEnvelope, MatchPattern};

@@ -10,7 +10,8 @@ const RINGS: usize = 0;
 pub(crate) enum PacketChannel {
     Rings,
     Fifos,
-    Net,
+    /// All of them.
+    Transports,
 }
 
 /// The channels that are polled besides the rings, and when.
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     fn polling(policy: PollPolicy) -> Polling {
-        Polling::new(vec![PacketChannel::Net], true, policy).expect("a further channel")
+        Polling::new(vec![PacketChannel::Transports], true, policy).expect("a further channel")
     }
 
     /// Iterations until the network is due, with `taken` packets through the rings in each.
@@ -102,7 +103,7 @@ mod tests {
     fn polls_all_channels_without_rings() {
         let policy = PollPolicy::Static { ratio: 50 };
         let mut polling = Polling::new(
-            vec![PacketChannel::Fifos, PacketChannel::Net],
+            vec![PacketChannel::Fifos, PacketChannel::Transports],
             false,
             policy,
         )

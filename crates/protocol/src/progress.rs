@@ -1,6 +1,6 @@
 //! Progress: handles the packets that have arrived, and sends what is queued.
 //!
-//! The rings are polled in every progress iteration. FIFOs and the network, if there are any, are
+//! The rings are polled in every progress iteration. FIFOs and transports, if there are any, are
 //! further channels, and `mica_policy`'s schedule determines in which iterations each of them is
 //! polled (chai-2009, 7.1). There, every packet counts as a message, since each has to be
 //! discovered. If no peer has a ring, the others are polled in every iteration.
@@ -61,8 +61,8 @@ impl EngineState {
             if let Some(polling) = &mut self.polling {
                 polling.note(at + 1, taken);
             }
-            if channel == PacketChannel::Net {
-                arrived |= self.handle_network()?;
+            if channel == PacketChannel::Transports {
+                arrived |= self.handle_transports()?;
             }
         }
         self.finish_iteration(arrived)
@@ -75,25 +75,41 @@ impl EngineState {
             let found = match channel {
                 PacketChannel::Rings => self.channels.shm.peek(),
                 PacketChannel::Fifos => self.channels.shm.fifos().and_then(PacketSource::peek),
-                // Polling the network is expensive: once per iteration.
-                PacketChannel::Net if taken == 0 => {
-                    self.channels.net.as_mut().and_then(|net| net.peek())
-                }
-                PacketChannel::Net => self.channels.net.as_ref().and_then(|net| net.peek_found()),
+                PacketChannel::Transports => return self.handle_packets_of_transports(),
             };
             let Some((source, packet)) = found else {
                 return Ok(taken);
             };
             self.handle_packet(source, &packet)?;
-            let is_message = matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC);
-            if channel == PacketChannel::Net
-                && is_message
-                && let Some(credit) = self.channels.count_received(source)
-            {
-                self.send_control(source, credit)?;
-            }
         }
         Ok(MAX_PACKETS)
+    }
+
+    /// Handles the packets of all transports, at most `MAX_PACKETS` of each. Returns how many there
+    /// were.
+    fn handle_packets_of_transports(&mut self) -> Result<usize, Fault> {
+        let mut handled = 0;
+        for at in 0..self.channels.transports.len() {
+            for taken in 0..MAX_PACKETS {
+                let transport = &mut self.channels.transports[at];
+                // Polling a network is expensive: once per iteration.
+                let found = match taken {
+                    0 => transport.peek(),
+                    _ => transport.peek_found(),
+                };
+                let Some((source, packet)) = found else {
+                    break;
+                };
+                handled += 1;
+                self.handle_packet(source, &packet)?;
+                if matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC)
+                    && let Some(credit) = self.channels.count_received(source)
+                {
+                    self.send_control(source, credit)?;
+                }
+            }
+        }
+        Ok(handled)
     }
 
     /// The rest of an iteration: what does not depend on packets. `arrived`: whether something has
@@ -106,7 +122,8 @@ impl EngineState {
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }
-        if (self.threads.completed || self.schedules.with_tasks > 0)
+        let is_polled = self.schedules.with_tasks + self.polled_reactions > 0;
+        if (self.threads.completed || is_polled)
             && !(self.schedules.active.is_empty() && self.reactions.is_empty())
         {
             self.run_reactions();

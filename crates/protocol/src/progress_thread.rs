@@ -60,7 +60,7 @@ impl Engine {
     }
 
     fn park_progress_thread(&self) {
-        self.sleep_unless(|state| {
+        self.sleep_unless(None, |state| {
             state.threads.in_progress_thread = true;
             let ready = state.has_work() || !state.has_long_messages();
             state.threads.in_progress_thread = false;

@@ -103,11 +103,6 @@ impl EngineState {
         )
     }
 
-    /// What a receive asks for.
-    pub fn receive_pattern(&self, id: RecvId) -> MatchPattern {
-        self.operations.recvs[id.0 as usize].pattern
-    }
-
     /// Cancels a receive if it is not matched yet; it then completes as cancelled (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
         let op = &self.operations.recvs[id.0 as usize];

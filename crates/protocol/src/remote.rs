@@ -31,7 +31,7 @@ impl EngineState {
         let op = &mut self.operations.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
         let is_held = self.channels.is_held(peer);
-        let Some(net) = self.channels.net_to(peer) else {
+        let Some(net) = self.channels.transport_to(peer) else {
             return Ok(false);
         };
         if op.rts_state.registered.is_none()
@@ -70,7 +70,10 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let can_read = self.channels.net_to(peer).is_some_and(|net| net.can_read());
+        let can_read = self
+            .channels
+            .transport_to(peer)
+            .is_some_and(|net| net.can_read());
         let limits = NetworkLimits {
             // The message was announced by RTS, so it is not eager.
             eager_max: 0,
@@ -100,7 +103,7 @@ impl EngineState {
         while let Some(&at) = self.remote_reads.waiting.front() {
             let read = self.remote_reads.all[at];
             let view = &self.operations.recvs[read.recv.0 as usize].view;
-            let Some(net) = self.channels.net_to(read.peer) else {
+            let Some(net) = self.channels.transport_to(read.peer) else {
                 return Ok(());
             };
             if !net.start_read(read.peer, read.region, view, read.len, at as u64)? {
@@ -111,18 +114,13 @@ impl EngineState {
         Ok(())
     }
 
-    /// Handles what the network has completed. True when there was anything.
-    pub(crate) fn handle_network(&mut self) -> Result<bool, Fault> {
-        let mut ended = false;
-        while let Some(end) = self
-            .channels
-            .net
-            .as_deref_mut()
-            .and_then(|net| net.next_completion())
-        {
-            ended = true;
-            let read = self.remote_reads.all.remove(end.token as usize);
-            if end.result.is_ok() {
+    /// Handles what the transports have completed. True when there was anything.
+    pub(crate) fn handle_transports(&mut self) -> Result<bool, Fault> {
+        let mut completed = false;
+        while let Some(completion) = self.channels.next_completion() {
+            completed = true;
+            let read = self.remote_reads.all.remove(completion.token as usize);
+            if completion.result.is_ok() {
                 self.finish_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
             } else if self.lost.is_none() {
                 // The read was refused, or aborted by a loss, which is then reported as well.
@@ -132,11 +130,7 @@ impl EngineState {
         if !self.remote_reads.waiting.is_empty() {
             self.start_reads()?;
         }
-        if let Some(loss) = self
-            .channels
-            .net
-            .as_deref_mut()
-            .and_then(|net| net.take_loss())
+        if let Some(loss) = self.channels.take_loss()
             && self.lost.is_none()
         {
             self.lost = Some(Fault::Lost {
@@ -144,32 +138,36 @@ impl EngineState {
                 detail: loss.detail,
             });
         }
-        Ok(ended)
+        Ok(completed)
     }
 
-    /// How to wait for the network; `None` when it has something to do, or the job has none.
+    /// How to wait for the transports; `None` when one has something to do.
     pub(crate) fn watch(&mut self) -> Option<WakeEvents> {
-        let net = self.channels.net.as_deref_mut()?;
-        match net.prepare_to_wait() {
-            WaitMode::Ready => {
-                self.poll_all_next();
-                None
-            }
-            WaitMode::Descriptor(descriptor) => Some(WakeEvents {
-                descriptor: Some(descriptor),
-                limit: Some(
-                    net.wait_at_most()
-                        .map_or(LIVENESS_INTERVAL, |limit| limit.min(LIVENESS_INTERVAL)),
-                ),
-            }),
-            WaitMode::Poll => {
-                self.poll_all_next();
-                Some(WakeEvents {
-                    descriptor: None,
-                    limit: Some(POLL_SLEEP),
-                })
+        let (mut descriptor, mut limit) = (None, LIVENESS_INTERVAL);
+        let mut has_to_poll = false;
+        for transport in &mut self.channels.transports {
+            match transport.prepare_to_wait() {
+                WaitMode::Ready => {
+                    self.poll_all_next();
+                    return None;
+                }
+                WaitMode::Descriptor(own) if descriptor.is_none() => {
+                    descriptor = Some(own);
+                    limit = limit.min(transport.wait_at_most().unwrap_or(limit));
+                }
+                // A wait watches one descriptor.
+                WaitMode::Poll | WaitMode::Descriptor(_) => has_to_poll = true,
+                WaitMode::WakeUp => {}
             }
         }
+        if has_to_poll {
+            self.poll_all_next();
+            limit = limit.min(POLL_SLEEP);
+        }
+        Some(WakeEvents {
+            descriptor,
+            limit: Some(limit),
+        })
     }
 
     /// Checks whether the rank that this one has long waited for still exists, or, if it may be any
@@ -180,7 +178,7 @@ impl EngineState {
         match u32::try_from(peer) {
             Ok(peer) if self.channels.is_remote(peer) => {
                 // What it finds is reported as a loss.
-                let _ = self.channels.net_to(peer).map(|net| net.probe(peer));
+                let _ = self.channels.transport_to(peer).map(|net| net.probe(peer));
             }
             Ok(peer) => lost = segment.is_gone(peer).then_some(peer),
             Err(_) => {

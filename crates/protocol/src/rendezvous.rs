@@ -496,8 +496,12 @@ impl EngineState {
         if rts_state.long {
             self.end_long_message();
         }
-        if let (Some(exposed), Some(net)) = (rts_state.registered, &mut self.channels.net) {
-            net.conceal(exposed);
+        if let Some(exposed) = rts_state.registered {
+            let peer = self.operations.sends[id as usize].peer;
+            let transport = self.channels.transport_to(peer);
+            transport
+                .expect("the transport that registered it")
+                .conceal(exposed);
         }
     }
 }

@@ -61,13 +61,17 @@ impl EngineState {
         }
     }
 
-    /// Advances the schedules that poll shared memory, before this rank parks. True when something
-    /// has completed.
+    /// Advances the schedules and reactions that poll shared memory, before this rank parks. True
+    /// when something has completed.
     pub(crate) fn advance_tasks(&mut self) -> bool {
-        self.schedules.with_tasks > 0 && {
+        if self.polled_reactions > 0 {
+            self.run_reactions();
+        } else if self.schedules.with_tasks > 0 {
             self.advance_schedules();
-            self.threads.completed
+        } else {
+            return false;
         }
+        self.threads.completed
     }
 
     /// True when no abandoned schedule is in progress.

@@ -51,12 +51,19 @@ pub struct Selection {
     oversubscribed: bool,
     /// `MICA_DIRECT_MIN`, if it is set: it overrides the costs.
     direct_min: Option<usize>,
-    /// The selections for peers of equal level and limits, two for each: for peers that keep up
-    /// and for those that lag behind.
+    /// The kinds of peers so far. There are as many as levels, and twice as many with FIFOs.
+    kinds: Vec<PeerKind>,
+    /// The selections for peers of each kind, two for each: for peers that keep up and for those
+    /// that lag behind.
     classes: Vec<PeerSelection>,
-    /// By rank.
+    /// By peer; a byte each, since every message asks.
     class_of: Vec<PeerClass>,
 }
+
+/// What the thresholds of a peer depend on: its level and, if all data goes in packets (in the
+/// basic design of shared memory, chai-2009, 3.1.1, and by a transport), the largest payload of a
+/// packet. A message up to this length is eager, unless `MICA_EAGER_MAX` is less.
+pub(crate) type PeerKind = (Level, Option<usize>);
 
 /// What the receiver of an RTS knows about the two buffers.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,15 +85,13 @@ pub(crate) struct BufferFacts {
 }
 
 impl Selection {
-    /// For a rank with these peers: the level of each and, if all data goes in packets (in the
-    /// basic design of shared memory, chai-2009, 3.1.1, and over the network), the largest payload
-    /// of a packet: a message up to this length is eager, unless `MICA_EAGER_MAX` is less.
+    /// For a rank with peers of these kinds.
     ///
     /// # Errors
     /// When a tunable's value is invalid.
     pub fn new(
         costs: PathCosts,
-        peers: impl Iterator<Item = (Level, Option<usize>)>,
+        peers: impl Iterator<Item = PeerKind>,
         oversubscribed: bool,
     ) -> Result<Selection, BadValue> {
         let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
@@ -95,6 +100,46 @@ impl Selection {
             ring: PAYLOAD_MAX,
             ..EagerLimits::default()
         };
+        let mut selection = Selection {
+            costs,
+            allowed,
+            limits,
+            oversubscribed,
+            direct_min: tunables::DIRECT_MIN.threshold()?,
+            kinds: Vec::new(),
+            classes: Vec::new(),
+            class_of: Vec::new(),
+        };
+        for (peer, kind) in (0..).zip(peers) {
+            selection.set_kind(peer, kind)?;
+        }
+        Ok(selection)
+    }
+
+    /// Sets the kind of `peer`, which may be new.
+    ///
+    /// # Errors
+    /// When a tunable's value is invalid.
+    pub(crate) fn set_kind(&mut self, peer: u32, kind: PeerKind) -> Result<(), BadValue> {
+        let class = match self.kinds.iter().position(|&known| known == kind) {
+            Some(known) => known,
+            None => self.add_kind(kind)?,
+        };
+        let peers = self.class_of.len().max(peer as usize + 1);
+        self.class_of.resize(peers, 0);
+        self.class_of[peer as usize] = 2 * class as PeerClass;
+        Ok(())
+    }
+
+    /// Forgets all peers from `first` on.
+    pub(crate) fn forget_from(&mut self, first: u32) {
+        self.class_of.truncate(first as usize);
+        self.class_of.shrink_to_fit();
+    }
+
+    /// Adds a kind, and returns its index.
+    fn add_kind(&mut self, kind: PeerKind) -> Result<usize, BadValue> {
+        let (level, packet_payload_max) = kind;
         let kernel = MessagePaths::NONE
             .with(MessagePath::Pull)
             .with(MessagePath::Cooperate);
@@ -103,61 +148,42 @@ impl Selection {
             .with(MessagePath::MappedCooperate);
         // Shorter buffers are not migrated.
         let movable = tunables::MAPPED_MIN.number()? as usize;
-        let derive = |level, paths: MessagePaths| {
-            let available = MessagePaths::SHARED_MEMORY
-                .union(paths)
-                .intersection(allowed);
-            let situation = Situation {
-                limits,
-                oversubscribed,
-                ..Situation::waiting(level, available)
-            };
-            Thresholds::derive(&costs, &situation).in_force(PAYLOAD_MAX)
-        };
-        let mut kinds: Vec<(Level, Option<usize>)> = Vec::new();
-        let mut classes = Vec::new();
-        let mut class_of = Vec::new();
-        for (level, packet_payload_max) in peers {
-            let kind = (level, packet_payload_max);
-            if let Some(known) = kinds.iter().position(|&k| k == kind) {
-                class_of.push(2 * known as PeerClass);
-                continue;
-            }
-            let mut thresholds = derive(level, kernel)?;
-            if let Some(fits) = packet_payload_max {
-                all_in_packets(&mut thresholds, fits)?;
-            }
-            let even = PeerSelection {
-                thresholds,
-                mapped_min: match level {
-                    Level::Network => usize::MAX,
-                    _ => derive(level, mapped)?
-                        .eager_max
-                        .saturating_add(1)
-                        .max(movable),
-                },
-                level,
-                skewed: false,
-            };
-            // There are as many kinds as levels, and twice as many with FIFOs.
-            class_of.push(classes.len() as PeerClass);
-            kinds.push(kind);
-            classes.push(even);
-            classes.push(PeerSelection {
-                skewed: true,
-                ..even
-            });
+        let mut thresholds = self.derive(level, kernel)?;
+        if let Some(fits) = packet_payload_max {
+            all_in_packets(&mut thresholds, fits)?;
         }
-        let direct_min = tunables::DIRECT_MIN.threshold()?;
-        Ok(Selection {
-            costs,
-            allowed,
-            limits,
-            oversubscribed,
-            direct_min,
-            classes,
-            class_of,
-        })
+        let mapped_min = match level {
+            Level::Network => usize::MAX,
+            _ => (self.derive(level, mapped)?.eager_max)
+                .saturating_add(1)
+                .max(movable),
+        };
+        let even = PeerSelection {
+            thresholds,
+            mapped_min,
+            level,
+            skewed: false,
+        };
+        let skewed = PeerSelection {
+            skewed: true,
+            ..even
+        };
+        self.kinds.push(kind);
+        self.classes.extend([even, skewed]);
+        Ok(self.kinds.len() - 1)
+    }
+
+    /// The thresholds for peers at `level` that shared memory and `paths` reach.
+    fn derive(&self, level: Level, paths: MessagePaths) -> Result<Thresholds, BadValue> {
+        let available = MessagePaths::SHARED_MEMORY
+            .union(paths)
+            .intersection(self.allowed);
+        let situation = Situation {
+            limits: self.limits,
+            oversubscribed: self.oversubscribed,
+            ..Situation::waiting(level, available)
+        };
+        Thresholds::derive(&self.costs, &situation).in_force(PAYLOAD_MAX)
     }
 
     /// How a message of `len` bytes is sent to `peer`; `sync` if its sender must know that it is
@@ -381,6 +407,21 @@ mod tests {
         b = readable(1 << 20);
         b.can_cooperate = true;
         assert_eq!(s.choose(OTHER_NODE, &b), MessagePath::Cooperate);
+    }
+
+    #[test]
+    fn peers_that_join_later_are_forgotten_when_they_leave() {
+        let mut s = selection();
+        let classes = s.classes.len();
+        s.set_kind(5, (Level::SharedCache, None)).expect("fits");
+        assert_eq!(s.plan(5, 32 << 10, false), SendPlan::Cells);
+        assert_eq!(s.classes.len(), classes, "a kind that was known");
+        s.set_kind(6, (Level::Network, Some(9000))).expect("fits");
+        assert_eq!(s.plan(6, 9000, false), SendPlan::Ring);
+        assert_eq!(s.classes.len(), classes + 2);
+        s.forget_from(2);
+        assert_eq!(s.class_of.len(), 2);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::state::{EngineState, Holds, Offload};
 use crate::wait_policy::WaitPolicy;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
@@ -66,7 +66,8 @@ pub enum StartError {
     /// The ranks of a job on one node have no launcher service to exchange network addresses
     /// through.
     #[error(
-        "MICA_NET=loopback: the launcher of this job offers no exchange of addresses; set it for mpiexec, too"
+        "MICA_NET=loopback: the launcher of this job offers no exchange of addresses; set it for \
+        mpiexec, too"
     )]
     NoExchange,
 }
@@ -125,10 +126,7 @@ impl Engine {
         let segment = Arc::new(segment);
         let settings = Settings::in_force()?;
         segment.agree_on_settings(rank, &settings)?;
-        let fencing = segment.fencing();
-        // A sender that is not reached by the others' membarriers fences itself.
-        let registered = fencing == Fencing::Sender || park::membarrier_register();
-        let wake_fencing = if registered { fencing } else { Fencing::Sender };
+        let wake_fencing = wake_fencing(&segment);
         let loopback = tunables::NET.choice()? == "loopback";
         let net = open_net(
             &segment,
@@ -189,7 +187,7 @@ impl Engine {
             collective_costs,
             policies,
         } = parts;
-        let channels = Channels::new(shm, net, segment.job_size());
+        let channels = Channels::new(shm, net);
         let costs = collective_costs.messages.clone();
         let here = segment.place(rank);
         let peers = (0..segment.job_size()).map(|peer| {
@@ -204,10 +202,12 @@ impl Engine {
         let polling = polling(&segment, &channels, loopback, policies.poll);
         // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
         // arrive through several channels of the node.
-        let wait = WaitPolicy::from_environment(oversubscribed, !channels.shm.is_mixed())?;
-        let wake_socket = match channels.net {
-            None => None,
-            Some(_) => Some(open_wake_socket(&segment, rank)?),
+        let direct_polls = !channels.shm.is_mixed();
+        let wait = WaitPolicy::from_environment(oversubscribed, direct_polls, policies.poll)?;
+        let has_network = !channels.transports.is_empty();
+        let wake_socket = match has_network {
+            false => OnceLock::new(),
+            true => open_wake_socket(&segment, rank)?.into(),
         };
         let access = direct.reach();
         let abilities = access.abilities(collective_costs.fingerprint());
@@ -236,6 +236,7 @@ impl Engine {
             is_watchful: manager.is_some(),
             manager: Mutex::new(manager),
             wake_socket,
+            has_network,
             wait,
             waiters: AtomicU32::new(0),
             reporter: HangReporter::default(),
@@ -304,15 +305,25 @@ fn open_net(
     Ok(Some(Box::new(net)))
 }
 
-/// The socket by which peers wake this rank while it waits for the network.
-fn open_wake_socket(segment: &JobSegment, rank: u32) -> Result<WakeSocket, StartError> {
+/// How this process orders its stores before it wakes ranks of `segment`.
+pub(crate) fn wake_fencing(segment: &JobSegment) -> Fencing {
+    let fencing = segment.fencing();
+    // A sender that is not reached by the others' membarriers fences itself.
+    match fencing == Fencing::Sender || park::membarrier_register() {
+        true => fencing,
+        false => Fencing::Sender,
+    }
+}
+
+/// The socket by which peers wake this rank while it waits for transports.
+pub(crate) fn open_wake_socket(segment: &JobSegment, rank: u32) -> Result<WakeSocket, StartError> {
     let wake_socket = WakeSocket::new().map_err(StartError::WakeSocket)?;
     segment.block(rank).parking.0.set_wake_socket(&wake_socket);
     Ok(wake_socket)
 }
 
 /// The channels to poll besides the rings, and when.
-fn polling(
+pub(crate) fn polling(
     segment: &JobSegment,
     channels: &Channels,
     loopback: bool,
@@ -322,11 +333,12 @@ fn polling(
     if channels.shm.has_fifos() {
         further.push(PacketChannel::Fifos);
     }
-    if channels.net.is_some() {
-        further.push(PacketChannel::Net);
+    let has_transports = !channels.transports.is_empty();
+    if has_transports {
+        further.push(PacketChannel::Transports);
     }
     let has_rings = !channels.shm.has_fifos() || channels.shm.is_mixed();
-    let rings_deliver = has_rings && segment.ranks() > 1 && !(loopback && channels.net.is_some());
+    let rings_deliver = has_rings && segment.ranks() > 1 && !(loopback && has_transports);
     Polling::new(further, rings_deliver, policy).map(Box::new)
 }
 

@@ -1,5 +1,6 @@
 //! The whole state of a rank's engine, behind its lock.
 
+use crate::added_segments::AddedSegments;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
 use crate::fault::Fault;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 pub struct EngineState {
     pub(crate) me: u32,
     pub(crate) channels: Channels,
+    pub(crate) added: AddedSegments,
     pub(crate) direct: Direct,
     pub(crate) cooperative_copies: CooperativeCopies,
     pub(crate) selection: Selection,
@@ -45,6 +47,9 @@ pub struct EngineState {
     pub(crate) schedules: Schedules,
     /// Called after completions.
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
+    /// How many of them wait for what a peer writes to shared memory: while there are any, all are
+    /// called in every progress iteration.
+    pub(crate) polled_reactions: usize,
     pub(crate) threads: ThreadActivity,
     pub(crate) offload: Option<Offload>,
     /// When to poll the FIFOs, where there are rings as well.
@@ -254,6 +259,7 @@ impl EngineState {
         EngineState {
             me,
             channels,
+            added: AddedSegments::default(),
             direct,
             cooperative_copies,
             selection,
@@ -266,6 +272,7 @@ impl EngineState {
             remote_reads: RemoteReads::default(),
             schedules: Schedules::default(),
             reactions: Vec::new(),
+            polled_reactions: 0,
             threads: ThreadActivity::default(),
             offload: None,
             polling: None,
@@ -322,6 +329,28 @@ impl EngineState {
     /// Calls `reaction` after completions until it is done.
     pub fn add_reaction(&mut self, reaction: Arc<dyn Reaction>) {
         self.reactions.push(reaction);
+    }
+
+    /// To be called when a reaction begins to wait for what a peer writes to shared memory (and
+    /// wakes this rank).
+    pub fn begin_polling(&mut self) {
+        self.polled_reactions += 1;
+    }
+
+    /// To be called when such a wait has ended.
+    pub fn end_polling(&mut self) {
+        self.polled_reactions -= 1;
+    }
+
+    /// To be called when a reaction begins to serve peers: the progress thread, if there is one,
+    /// makes progress from now on.
+    pub fn begin_service(&mut self) {
+        self.begin_long_message();
+    }
+
+    /// To be called when it has ended.
+    pub fn end_service(&mut self) {
+        self.end_long_message();
     }
 
     /// Lets a send continue; its completion is never asked for.

@@ -6,8 +6,10 @@ use crate::pending::{WaitList, WaitSpell};
 use crate::state::EngineState;
 use crate::wait_policy::{LIVENESS_INTERVAL, WaitLimits, yield_core};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use mica_node::counters::Counter;
+use mica_node::park::{self, ParkingSpot};
 
 /// Polls between two yields of the core, even if every rank appears to have a core of its own.
 const YIELD_EVERY: u32 = 512;
@@ -93,7 +95,7 @@ impl Engine {
                 return Ok(r);
             }
             if self.pause(&mut idle) {
-                if let Some(r) = self.park(&waiting, &mut spell, &mut f) {
+                if let Some(r) = self.park(&waiting, &mut spell, None, &mut f) {
                     return Ok(r);
                 }
                 self.check_loss()?;
@@ -114,7 +116,17 @@ impl Engine {
     pub fn watch<R>(
         &self,
         waiting: impl Fn(&EngineState, &mut WaitList),
+        poll: impl FnMut() -> Option<R>,
+    ) -> Result<R, Fault> {
+        self.watch_for(waiting, poll, None)
+    }
+
+    /// As [`watch`](Self::watch); sleeps for `limit` at most between two polls, if there is one.
+    pub(crate) fn watch_for<R>(
+        &self,
+        waiting: impl Fn(&EngineState, &mut WaitList),
         mut poll: impl FnMut() -> Option<R>,
+        limit: Option<Duration>,
     ) -> Result<R, Fault> {
         for _ in 0..self.wait.direct_polls {
             if let Some(r) = poll() {
@@ -137,8 +149,8 @@ impl Engine {
             if self.enter(EngineState::progress)? {
                 idle = Idle::default();
             } else if self.pause(&mut idle) {
-                if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut EngineState| poll())
-                {
+                let mut ready = |_: &mut EngineState| poll();
+                if let Some(r) = self.park(&waiting, &mut spell, limit, &mut ready) {
                     return Ok(r);
                 }
                 self.check_loss()?;
@@ -166,7 +178,7 @@ impl Engine {
             // be among it.
             std::thread::yield_now();
         } else if idle.polls - polls < yields && !idle.lost_core {
-            if self.wake_socket.is_some() {
+            if self.wake_socket.get().is_some() {
                 // Iterations are rarer now than the polling schedule of the network assumes.
                 self.enter(EngineState::poll_all_next);
             }
@@ -194,13 +206,14 @@ impl Engine {
         &self,
         waiting: &impl Fn(&EngineState, &mut WaitList),
         spell: &mut WaitSpell,
+        limit: Option<Duration>,
         f: &mut impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Option<R> {
         let block = self.segment.block(self.rank);
         let pending = self.first_pending(waiting);
         block.set_waiting(Some((&pending, spell.since())));
         let mut result = None;
-        self.sleep_unless(|state| {
+        self.sleep_unless(limit, |state| {
             result = f(state);
             let stays_awake = result.is_some() || state.has_work();
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
@@ -213,18 +226,49 @@ impl Engine {
         result
     }
 
-    /// Sleeps until a peer wakes this rank, or the network has something, unless `ready` finds that
-    /// there is already something to do. May return early.
-    pub(crate) fn sleep_unless(&self, ready: impl FnOnce(&mut EngineState) -> bool) {
-        let spot = &self.segment.block(self.rank).parking.0;
-        match &self.wake_socket {
-            None => {
-                let limit = self.is_watchful.then_some(LIVENESS_INTERVAL);
-                spot.park(self.fencing, limit, || self.enter(ready));
-            }
-            Some(wake_socket) => spot.listen(self.fencing, wake_socket, || {
-                self.enter(|state| if ready(state) { None } else { state.watch() })
-            }),
+    /// [`sleep_unless`](Self::sleep_unless) for a rank without transports, which `own` belongs to.
+    fn sleep_in_futex(
+        &self,
+        own: &ParkingSpot,
+        limit: Option<Duration>,
+        ready: impl FnOnce(&mut EngineState) -> bool,
+    ) {
+        let alive = self.is_watchful.then_some(LIVENESS_INTERVAL);
+        let limit = limit.into_iter().chain(alive).min();
+        let mut listens = None;
+        own.park(self.fencing, limit, || {
+            self.enter(|state| {
+                listens = self.wake_socket.get();
+                listens.is_some() || ready(state)
+            })
+        });
+        if let Some(wake_socket) = listens {
+            // Another thread has added a segment just now. It, or a third one, may listen already,
+            // and wakers have seen a sleeper announced here instead.
+            wake_socket.interrupt();
         }
+    }
+
+    /// Sleeps until a peer wakes this rank, or a transport has something, or `limit` has passed,
+    /// unless `ready` finds that there is already something to do. May return early.
+    pub(crate) fn sleep_unless(
+        &self,
+        limit: Option<Duration>,
+        ready: impl FnOnce(&mut EngineState) -> bool,
+    ) {
+        let own = &self.segment.block(self.rank).parking.0;
+        let Some(wake_socket) = self.wake_socket.get() else {
+            return self.sleep_in_futex(own, limit, ready);
+        };
+        let added = self.enter(|state| state.added.spots());
+        let spots = added.iter().map(|added| (&*added.spot, added.fencing));
+        let spots = std::iter::once((own, self.fencing)).chain(spots);
+        park::listen_at_all(spots, wake_socket, || {
+            let events = self.enter(|state| {
+                let stays_awake = !state.added.has_spots(&added) || ready(state);
+                if stays_awake { None } else { state.watch() }
+            });
+            events.map(|events| events.shorter(limit))
+        });
     }
 }

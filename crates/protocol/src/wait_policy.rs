@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mica_node::ticks;
 use mica_node::tunables::{self, BadValue, Tunable};
+use mica_policy::PollPolicy;
 
 /// Nanoseconds. A yield that takes longer has given the core to a thread that computes, for at
 /// least one time slice of the scheduler; ranks that poll pass the core on within microseconds. It
@@ -34,6 +35,8 @@ pub(crate) struct WaitPolicy {
     pub alone: WaitLimits,
     /// While several threads wait: they share this rank's core.
     pub crowded: WaitLimits,
+    /// In which iterations the channels besides the rings are polled.
+    pub channels: PollPolicy,
 }
 
 /// How long a thread waits awake.
@@ -47,11 +50,16 @@ pub(crate) struct WaitLimits {
 
 impl WaitPolicy {
     /// The policy from the environment, for a rank that shares its core with others if
-    /// `shares_core`, and whose receives may poll one peer alone if `direct`.
+    /// `shares_core`, and whose receives may poll one peer alone if `direct`. It polls `channels`
+    /// besides the rings by that policy.
     ///
     /// # Errors
     /// When a tunable's value is wrong.
-    pub fn from_environment(shares_core: bool, direct: bool) -> Result<WaitPolicy, BadValue> {
+    pub fn from_environment(
+        shares_core: bool,
+        direct: bool,
+        channels: PollPolicy,
+    ) -> Result<WaitPolicy, BadValue> {
         let crowded = WaitLimits::new(&tunables::SPIN_SHARED, &tunables::YIELDS_SHARED)?;
         let alone = match shares_core {
             true => crowded,
@@ -67,6 +75,7 @@ impl WaitPolicy {
             shares_core,
             alone,
             crowded,
+            channels,
         })
     }
 }

@@ -1,4 +1,5 @@
-/* Exits 0 if process_vm_readv works on itself, 1 with the error's name if not: shows that nocma works. */
+/* Exits 0 if process_vm_readv works on itself, 1 with the error's name if not: shows that nocma
+ * works. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* deny CALLS PROGRAM ARGS...: runs a program in which these system calls (names with commas between) fail with EPERM, as in
- * a container whose seccomp profile forbids them. Needs no privilege. */
+/* deny CALLS PROGRAM ARGS...: runs a program in which these system calls (names with commas
+ * between) fail with EPERM, as in a container whose seccomp profile forbids them. Needs no
+ * privilege. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

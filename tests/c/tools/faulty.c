@@ -1,5 +1,6 @@
-/* Faults that a sanitizer must find, in the library's code: argv[1] says which. "thread": a receive into a buffer that
- * another thread writes; "address": a receive of more bytes than the buffer has. */
+/* Faults that a sanitizer must find, in the library's code: argv[1] says which. "thread": a receive
+ * into a buffer that another thread writes; "address": a receive of more bytes than the buffer has.
+ */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>

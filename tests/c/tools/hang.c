@@ -1,4 +1,5 @@
-/* hang SCENE: every rank comes to where it stays, for the tests of the hang report. Rank 0 prints "ready" before.
+/* hang SCENE: every rank comes to where it stays, for the tests of the hang report. Rank 0 prints
+ * "ready" before.
  *
  *   messages     6 ranks: a Waitall of 20, an Iprobe loop, a Recv, a loop of Tests, one that computes, an Ssend
  *   collectives  4 ranks: a Wait for an Iallreduce, an Allreduce, a Waitany, one that computes

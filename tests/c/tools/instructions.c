@@ -9,7 +9,7 @@
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
  * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32
- * times a receive that nobody has sent to yet. Each rank prints "RANK PID", by which its profile is
+ * times a receive without a message yet. Each rank prints "RANK PID", by which its profile is
  * found. */
 #include <fcntl.h>
 #include <mpi.h>
@@ -87,7 +87,7 @@ static void test(_Atomic uint64_t *turn, uint64_t batches, int rank)
     MPI_Irecv(&value, 8, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
     for (uint64_t i = 0; i < batches * BATCH; i++)
         if (counted_test(&request))
-            quit("a receive is complete that nobody has sent to", "MPI_Test");
+            quit("a receive is complete without a message", "MPI_Test");
     /* SYNC turn: as in exchange. */
     atomic_store_explicit(turn, 1, memory_order_release);
     MPI_Wait(&request, MPI_STATUS_IGNORE);

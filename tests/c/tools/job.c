@@ -13,7 +13,8 @@
  *   silent                 exchanges and prints nothing at all
  *   run PROGRAM ARGS...    every rank starts this program inside MPI and leaves with its exit code
  *   pids                   every rank prints its process id, then as spin
- *   collectives BYTES      every rank prints its process id; "ready" on rank 0; then collectives of all sorts for ever */
+ *   collectives BYTES      every rank prints its process id; "ready" on rank 0; then collectives of all sorts for ever
+ */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -116,7 +117,8 @@ int main(int argc, char **argv)
         for (int c; (c = getchar()) != EOF; bytes++)
             if (rank == 0)
                 putchar(c);
-        /* One stream for all: rank 0's text comes in blocks that end anywhere, so the others wait for it. */
+        /* One stream for all: rank 0's text comes in blocks that end anywhere, so the others wait
+         * for it. */
         fflush(stdout);
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank)

@@ -1,4 +1,5 @@
-/* Rank 0 leaves with status 0 and without MPI_Finalize; the others do as the argument says, then leave likewise.
+/* Rank 0 leaves with status 0 and without MPI_Finalize; the others do as the argument says, then
+ * leave likewise.
  *   all       nothing
  *   slow      rank 1 works for two seconds, without MPI
  *   talk      the others send each other messages, after a pause

@@ -1,5 +1,5 @@
-/* refuse WHAT PROGRAM ARGS...: runs a program from which WHAT (see refusals.h) is taken away. Exits with 77 where this process
- * may not do that. */
+/* refuse WHAT PROGRAM ARGS...: runs a program from which WHAT (see refusals.h) is taken away. Exits
+ * with 77 where this process may not do that. */
 #include "../refusals.h"
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* unkillable: what a program that changes its user (sudo, su) is to the user who started it. Installed setuid root, it becomes
- * root altogether, says "up", and stays. */
+/* unkillable: what a program that changes its user (sudo, su) is to the user who started it.
+ * Installed setuid root, it becomes root altogether, says "up", and stays. */
 #include <stdio.h>
 #include <unistd.h>
 

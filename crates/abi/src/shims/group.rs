@@ -127,6 +127,22 @@ unsafe fn combine(
     Ok(())
 }
 
+/// Stores the group that `derive` makes of `group`.
+///
+/// # Safety
+/// `newgroup` is null or writable.
+unsafe fn derive(
+    group: MPI_Group,
+    newgroup: *mut MPI_Group,
+    derive: impl FnOnce(&Group) -> Result<Group>,
+) -> Result<()> {
+    // SAFETY: by the contract above.
+    let newgroup = unsafe { Out::new(newgroup, "newgroup")? };
+    let group = derive(&Group::resolve(group.raw())?)?;
+    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
+    Ok(())
+}
+
 /// MPI_Group_incl.
 ///
 /// # Safety
@@ -138,15 +154,9 @@ pub unsafe fn mpi_group_incl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranks, newgroup) = unsafe {
-        (
-            slice(ranks, n, "ranks", "n")?,
-            Out::new(newgroup, "newgroup")?,
-        )
-    };
-    let group = Group::resolve(group.raw())?.incl(ranks)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
-    Ok(())
+    let list = unsafe { slice(ranks, n, "ranks", "n")? };
+    // SAFETY: as the caller promises.
+    unsafe { derive(group, newgroup, |group| group.incl(list)) }
 }
 
 /// MPI_Group_excl.
@@ -160,15 +170,9 @@ pub unsafe fn mpi_group_excl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranks, newgroup) = unsafe {
-        (
-            slice(ranks, n, "ranks", "n")?,
-            Out::new(newgroup, "newgroup")?,
-        )
-    };
-    let group = Group::resolve(group.raw())?.excl(ranks)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
-    Ok(())
+    let list = unsafe { slice(ranks, n, "ranks", "n")? };
+    // SAFETY: as the caller promises.
+    unsafe { derive(group, newgroup, |group| group.excl(list)) }
 }
 
 /// MPI_Group_range_incl.
@@ -182,15 +186,9 @@ pub unsafe fn mpi_group_range_incl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranges, newgroup) = unsafe {
-        (
-            slice(ranges, n, "ranges", "n")?,
-            Out::new(newgroup, "newgroup")?,
-        )
-    };
-    let group = Group::resolve(group.raw())?.range_incl(ranges)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
-    Ok(())
+    let list = unsafe { slice(ranges, n, "ranges", "n")? };
+    // SAFETY: as the caller promises.
+    unsafe { derive(group, newgroup, |group| group.range_incl(list)) }
 }
 
 /// MPI_Group_range_excl.
@@ -204,15 +202,9 @@ pub unsafe fn mpi_group_range_excl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranges, newgroup) = unsafe {
-        (
-            slice(ranges, n, "ranges", "n")?,
-            Out::new(newgroup, "newgroup")?,
-        )
-    };
-    let group = Group::resolve(group.raw())?.range_excl(ranges)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
-    Ok(())
+    let list = unsafe { slice(ranges, n, "ranges", "n")? };
+    // SAFETY: as the caller promises.
+    unsafe { derive(group, newgroup, |group| group.range_excl(list)) }
 }
 
 /// MPI_Group_free.

@@ -35,7 +35,7 @@ pub unsafe fn mpi_op_create(
             "no function",
         ));
     }
-    let function: Arc<op::Function> = if wide {
+    let function: Arc<op::OperatorFunction> = if wide {
         // SAFETY: by the contract above it is a function of this type.
         let function = unsafe { std::mem::transmute::<usize, Large>(user_fn) };
         Arc::new(

@@ -106,6 +106,15 @@ impl Exposure {
     }
 }
 
+/// How often peers will reach a buffer that is exposed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExpectedUse {
+    /// In one operation; it may or may not be exposed again.
+    Once,
+    /// In many operations: moving its pages pays.
+    Often,
+}
+
 /// A buffer of this rank that peers may reach. As long as it lives, a transfer counts as in
 /// progress, and the buffer's pages stay where they are: keep it until the peer has announced that
 /// it is done, then drop it.

@@ -41,6 +41,7 @@ use mica_node::peer_table::PeerTable;
 use mica_node::segment::{JobSegment, Limit, Means};
 
 pub use cma::RemoteRun;
+pub(crate) use exposure::ExpectedUse;
 pub use exposure::{Backend, Exposed, Exposure};
 pub use mapped::{HelperThread, SkipReason, Unavailable, Usage};
 pub use options::DirectOptions;
@@ -312,7 +313,7 @@ impl Direct {
     /// Blocks while pages are migrated, which happens once; otherwise costs at most one short
     /// system call.
     pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
-        self.reach.exposed(address, len)
+        self.reach.exposed(address, len, ExpectedUse::Once)
     }
 
     /// As [`expose`](Self::expose) for a buffer that was exposed before, without asking the kernel

@@ -38,7 +38,9 @@ use std::time::Duration;
 
 use super::mapped::{PeerSlots, Registry};
 use super::xpmem::Xpmem;
-use super::{Backend, CopyRefusal, DirectOptions, Exposed, Exposure, Window, check_range, cma};
+use super::{
+    Backend, CopyRefusal, DirectOptions, ExpectedUse, Exposed, Exposure, Window, check_range, cma,
+};
 use crate::memory::{Region, View};
 use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
 
@@ -203,7 +205,19 @@ impl PeerAccess {
     /// Costs nothing with XPMEM or CMA alone. With `mapped`, asks the kernel where the buffer lies
     /// (0.35 us), and blocks while its pages are migrated, which happens once.
     pub fn expose(&self, address: usize, len: usize) -> PublishedBuffer {
-        let exposed = (len > 0).then(|| self.exposed(address, len)).flatten();
+        self.expose_as(address, len, ExpectedUse::Once)
+    }
+
+    /// As [`expose`](Self::expose), for memory that peers will reach again and again: its pages are
+    /// migrated at once where they may be, however short it is.
+    pub fn expose_for_long(&self, address: usize, len: usize) -> PublishedBuffer {
+        self.expose_as(address, len, ExpectedUse::Often)
+    }
+
+    fn expose_as(&self, address: usize, len: usize, expected: ExpectedUse) -> PublishedBuffer {
+        let exposed = (len > 0)
+            .then(|| self.exposed(address, len, expected))
+            .flatten();
         self.publish(address, len, exposed)
     }
 
@@ -222,7 +236,7 @@ impl PeerAccess {
     /// that is not known.
     pub fn recall(&self, address: usize, len: usize) -> Option<PublishedBuffer> {
         let exposed = if self.shared.xpmem.is_ok() {
-            self.exposed(address, len)?
+            self.exposed(address, len, ExpectedUse::Once)?
         } else {
             self.recalled(address, len)?
         };
@@ -275,6 +289,12 @@ impl PeerAccess {
         Some(reached)
     }
 
+    /// Whether any memory of `peer` can be opened, wherever it lies, as long as `peer` exposes it.
+    pub fn reaches_all_of(&self, peer: u32) -> bool {
+        let is_here = self.shared.segment.is_member(peer);
+        is_here && (self.shared.xpmem.is_ok() || self.cma_works(peer))
+    }
+
     fn publish(&self, address: usize, len: usize, exposed: Option<Exposed>) -> PublishedBuffer {
         let words = exposed.as_ref().map_or([0, 0], |exposed| {
             let words = to_words(&exposed.exposure, address);
@@ -286,7 +306,12 @@ impl PeerAccess {
     }
 
     /// See [`Direct::expose`](super::Direct::expose).
-    pub(super) fn exposed(&self, address: usize, len: usize) -> Option<Exposed> {
+    pub(super) fn exposed(
+        &self,
+        address: usize,
+        len: usize,
+        expected: ExpectedUse,
+    ) -> Option<Exposed> {
         let by_address = |backend| Exposed {
             exposure: Exposure::by_address(backend, address),
             _pins: [None, None],
@@ -295,7 +320,7 @@ impl PeerAccess {
             return Some(by_address(Backend::Xpmem));
         }
         if let Ok(mapped) = &self.shared.mapped {
-            return Some(mapped.expose(address, len));
+            return Some(mapped.expose(address, len, expected));
         }
         self.allows_cma().then(|| by_address(Backend::Cma))
     }

@@ -55,6 +55,19 @@ impl Shape {
         self.len() == 0
     }
 
+    /// Where the byte at `position` lies, relative to the address, and how many bytes of the message
+    /// lie side by side from there on; `None` at the message's end. Adjacent runs are not merged.
+    pub fn seek(&self, position: usize) -> Option<(isize, usize)> {
+        let left = self.len().checked_sub(position).filter(|&left| left > 0)?;
+        Some(match self {
+            Shape::Contiguous { .. } => (position as isize, left),
+            Shape::Typed { layout, .. } => {
+                let (at, len) = layout.seek(position as u64);
+                (at as isize, left.min(len as usize))
+            }
+        })
+    }
+
     /// Where the lowest byte lies, relative to the address, and how many bytes there are from it to
     /// the highest, gaps included.
     #[inline(always)]
@@ -402,20 +415,9 @@ impl ByteRuns<'_> {
     }
 
     fn seek(&self) -> Option<ByteRun> {
-        let left = self
-            .view
-            .len
-            .checked_sub(self.position)
-            .filter(|&left| left > 0)?;
-        let (at, len) = match &self.view.shape {
-            Shape::Contiguous { .. } => (self.position as i64, left),
-            Shape::Typed { layout, .. } => {
-                let (at, len) = layout.seek(self.position as u64);
-                (at, left.min(len as usize))
-            }
-        };
+        let (at, len) = self.view.shape.seek(self.position)?;
         Some(ByteRun {
-            address: self.view.address.wrapping_add_signed(at as isize),
+            address: self.view.address.wrapping_add_signed(at),
             len,
         })
     }

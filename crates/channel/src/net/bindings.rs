@@ -1,4 +1,4 @@
-//! The part of libfabric's ABI that the net channel uses, as of 1.17. Made by bindings/fabric.sh:
+//! The part of libfabric's ABI that the net channel uses, in version 1.17. Made by bindings/fabric.sh:
 //! do not edit.
 
 #![allow(

@@ -18,12 +18,14 @@
 mod advanced;
 mod basic;
 mod inline;
+mod transport;
 
 #[cfg(test)]
 mod tests;
 
 pub use inline::inline_packet;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
+pub use transport::SegmentTransport;
 
 use crate::memory::View;
 use crate::{Capabilities, Channel, ChannelError, PacketSource};
@@ -203,6 +205,28 @@ impl Shm {
         }
         self.advanced.open_outlet(peer)?;
         self.advanced.send(peer, packet, view).map(Some)
+    }
+
+    /// [`send`](Self::send) of the bytes of `view` from `position` on, without regard to whether
+    /// `peer` holds messages back. `peer` must be [reached](Shm::reaches).
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    #[cold]
+    fn send_from(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+        position: usize,
+    ) -> Result<bool, ChannelError> {
+        if let Some(basic) = self.fifo_to(peer) {
+            return Ok(basic.send(peer, packet, view, position));
+        }
+        if !self.advanced.has_outlet(peer) {
+            self.advanced.open_outlet(peer)?;
+        }
+        self.advanced.send_from(peer, packet, view, position)
     }
 
     /// Sends `packet` with `payload` bytes of `view` from `position` on, through the FIFO to

@@ -8,7 +8,8 @@ use crate::memory::OutOfMemory;
 pub enum NetError {
     /// The library cannot be loaded.
     #[error(
-        "cannot load {file}: {why}; install libfabric (Debian: libfabric1), or name its file in MICA_NET_LIBRARY"
+        "cannot load {file}: {why}; install libfabric (Debian: libfabric1), or name its file in \
+        MICA_NET_LIBRARY"
     )]
     Library {
         /// The requested file.

@@ -1,4 +1,4 @@
-//! The network as the protocol layer sees it: packets between ranks, reads of a peer's memory, and
+//! A network as the protocol layer sees it: packets between ranks, reads of a peer's memory, and
 //! how to wait for both.
 //!
 //! `mica_protocol` uses only these operations of a network, so any implementation of [`Transport`]
@@ -23,7 +23,9 @@
 //!   error. What it sent before may still arrive.
 //!
 //! The calls are dynamic: a packet over a network costs microseconds, a call through a table a
-//! nanosecond. The shared-memory channel is not a `Transport`; it is called directly.
+//! nanosecond. The shared memory of the job's own segment is not a `Transport`; it is called
+//! directly. That of a segment which was added later is one
+//! ([`SegmentTransport`](crate::shm::SegmentTransport)).
 //!
 //! A transport does not match: envelopes are bytes of a packet. An adapter that does the matching
 //! needs further operations (post a receive, cancel it, report what it matched), which belong in a
@@ -38,9 +40,9 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use crate::memory::View;
-use crate::shm::Packet;
 use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
-use mica_node::counters::Counters;
+use mica_node::counters::{Counters, TrafficClass};
+use mica_node::ring::Packet;
 
 /// How a rank may wait for a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub enum WaitMode {
     Descriptor(RawFd),
     /// There is nothing to wait on, but work will be due soon: poll again after a short time.
     Poll,
+    /// There is nothing to wait on: peers wake this rank at its parking spot.
+    WakeUp,
 }
 
 /// The completion of an operation that was started with a token.
@@ -109,6 +113,11 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
 
     /// Largest payload of a packet in bytes, the same for all peers.
     fn payload_max(&self) -> usize;
+
+    /// How messages that it carries in packets are counted.
+    fn traffic_class(&self) -> TrafficClass {
+        TrafficClass::Net
+    }
 
     /// Whether peers' memory can be read: then long messages need no copies.
     fn can_read(&self) -> bool {

@@ -221,7 +221,7 @@ fn conforms(rank: &mut Rank) {
     }
 }
 
-/// Everybody's buffers, two at a time, in use by everybody.
+/// The buffers of all ranks, two at a time, in use by all ranks.
 fn many(rank: &mut Rank) {
     let len = 40 * PAGE + 3;
     let [input, output] = [0, 2 * MIB].map(|from| rank.memory.part(from + 5, len));

@@ -46,7 +46,7 @@ fn packet_makes_the_descriptor_readable() {
                 dog.check("the packet");
                 match receiver.prepare_to_wait() {
                     WaitMode::Ready => {}
-                    WaitMode::Poll => std::thread::yield_now(),
+                    WaitMode::Poll | WaitMode::WakeUp => std::thread::yield_now(),
                     WaitMode::Descriptor(descriptor) => {
                         assert!(
                             sleep(descriptor, 20_000),

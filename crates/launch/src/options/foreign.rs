@@ -8,16 +8,18 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &[
             "mca", "gmca", "omca", "pmixmca", "prtemca", "am", "tune", "ssi",
         ],
-        "Open MPI's parameters mean nothing here: leave it out. Mica's own are variables (`mica info` lists them), set by -x NAME=VALUE",
+        "Open MPI's parameters mean nothing here: leave it out. Mica's own are variables (`mica \
+        info` lists them), set by -x NAME=VALUE",
     ),
     (
         &["rf", "rankfile", "rankmap", "rank-by"],
-        "ranks go to hosts in blocks: name the hosts in the order of the ranks, as in -hosts a:2,b:2; -bind-to user:SET,SET,... says which \
-         processors each rank has",
+        "ranks go to hosts in blocks: name the hosts in the order of the ranks, as in -hosts \
+         a:2,b:2; -bind-to user:SET,SET,... says which processors each rank has",
     ),
     (
         &["cpu-set", "cpu-list"],
-        "use `taskset -c LIST mpiexec ...` for all ranks together, or -bind-to user:SET,SET,... for each",
+        "use `taskset -c LIST mpiexec ...` for all ranks together, or -bind-to user:SET,SET,... \
+        for each",
     ),
     (
         &["npersocket", "npernuma"],
@@ -33,15 +35,18 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (
         &["membind"],
-        "ranks have their memory from the NUMA node that they run on: bind them (-bind-to numa), or use --tool \"numactl --interleave=all:all\"",
+        "ranks have their memory from the NUMA node that they run on: bind them (-bind-to numa), \
+        or use --tool \"numactl --interleave=all:all\"",
     ),
     (
         &["gpus-per-proc", "gpu-subdevs-per-proc", "g", "gpu-support"],
-        "start the program by a script that sets CUDA_VISIBLE_DEVICES (or the like) from MPI_LOCALRANKID",
+        "start the program by a script that sets CUDA_VISIBLE_DEVICES (or the like) from \
+        MPI_LOCALRANKID",
     ),
     (
         &["rmk"],
-        "Slurm's allocations are found without it; for other systems give the hosts by -hosts or -f",
+        "Slurm's allocations are found without it; for other systems give the hosts by -hosts or \
+        -f",
     ),
     (
         &["enable-x"],
@@ -136,7 +141,8 @@ const FOREIGN: &[(&[&str], &str)] = &[
     ),
     (
         &["report-state-on-timeout", "get-stack-traces"],
-        "--timeout prints what every rank waits for before it ends the job, --hang-report does without ending it",
+        "--timeout prints what every rank waits for before it ends the job, --hang-report does \
+        without ending it",
     ),
     (
         &[
@@ -150,7 +156,8 @@ const FOREIGN: &[(&[&str], &str)] = &[
             "show-progress",
             "print-rank-map",
         ],
-        "use -v, which says what is started where, and --report-bindings; `mica info --topology` draws the machine",
+        "use -v, which says what is started where, and --report-bindings; `mica info --topology` \
+        draws the machine",
     ),
     (
         &["do-not-launch", "do-not-resolve", "dry-run"],

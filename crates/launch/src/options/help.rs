@@ -38,7 +38,8 @@ pub fn help() -> String {
         }
     }
     text.push_str(
-        "\nThe exit status is that of the first rank that failed: its own, or 128 + N for signal N.\n",
+        "\nThe exit status is that of the first rank that failed: its own, or 128 + N for signal \
+        N.\n",
     );
     text
 }

@@ -250,24 +250,24 @@ fn the_manual_has_these_tables() {
 /// MPI: each exists, or the error says what to use instead.
 #[test]
 fn options_of_others_are_done_or_answered() {
-    let hydra = "genv genvlist genvnone genvall f hosts rankmap wdir configfile env envlist envnone envall n np launcher \
-                 launcher-exec enable-x disable-x rmk topolib bind-to map-by membind demux disable-auto-cleanup \
-                 disable-hostname-propagation errfile-pattern gpus-per-proc hybrid-hosts iface info localhost nameserver \
-                 order-nodes outfile-pattern pmi-port ppn prepend-pattern prepend-rank print-all-exitcodes profile \
-                 skip-launch-node usize verbose help h hostfile machinefile host hostlist output-from l outfile errfile \
-                 bootstrap bootstrap-exec binding debug enable-auto-cleanup enable-hostname-propagation g \
-                 gpu-subdevs-per-proc v version";
-    let open_mpi = "c np N npernode pernode npersocket H host hostfile machinefile x wdir wd path bind-to bind-to-core \
-                    bind-to-socket bind-to-none map-by bynode byslot bycore bysocket rank-by report-bindings cpus-per-proc \
-                    cpus-per-rank cpu-set cpu-list rf rankfile mca gmca am tune oversubscribe nooversubscribe \
-                    use-hwthread-cpus output-filename tag-output timestamp-output merge-stderr-to-stdout xml q quiet v V \
-                    version h help stdin timeout get-stack-traces report-state-on-timeout preload-binary preload-files \
-                    prefix app allow-run-as-root do-not-launch display-map display-allocation display-topo max-restarts \
-                    ompi-server enable-recovery continuous index-argv-by-rank leave-session-attached nolocal tv debug \
-                    debugger xterm report-pid report-uri show-progress personality ppr display output with-ft tmpdir \
-                    runtime-options";
-    let intel = "perhost grr rr ppn machine s gtool gdb configfile trace check_mpi umask ilp64 silent-abort print-rank-map \
-                 localhost part branch-count";
+    let hydra = "genv genvlist genvnone genvall f hosts rankmap wdir configfile env envlist \
+                 envnone envall n np launcher launcher-exec enable-x disable-x rmk topolib \
+                 bind-to map-by membind demux disable-auto-cleanup disable-hostname-propagation \
+                 errfile-pattern gpus-per-proc hybrid-hosts iface info localhost nameserver \
+                 order-nodes outfile-pattern pmi-port ppn prepend-pattern prepend-rank \
+                 print-all-exitcodes profile skip-launch-node usize verbose help h hostfile \
+                 machinefile host hostlist output-from l outfile errfile bootstrap bootstrap-exec binding debug enable-auto-cleanup enable-hostname-propagation g gpu-subdevs-per-proc v version";
+    let open_mpi = "c np N npernode pernode npersocket H host hostfile machinefile x wdir wd path \
+                    bind-to bind-to-core bind-to-socket bind-to-none map-by bynode byslot bycore \
+                    bysocket rank-by report-bindings cpus-per-proc cpus-per-rank cpu-set cpu-list \
+                    rf rankfile mca gmca am tune oversubscribe nooversubscribe use-hwthread-cpus \
+                    output-filename tag-output timestamp-output merge-stderr-to-stdout xml q \
+                    quiet v V version h help stdin timeout get-stack-traces \
+                    report-state-on-timeout preload-binary preload-files prefix app \
+                    allow-run-as-root do-not-launch display-map display-allocation display-topo \
+                    max-restarts ompi-server enable-recovery continuous index-argv-by-rank leave-session-attached nolocal tv debug debugger xterm report-pid report-uri show-progress personality ppr display output with-ft tmpdir runtime-options";
+    let intel = "perhost grr rr ppn machine s gtool gdb configfile trace check_mpi umask ilp64 \
+                 silent-abort print-rank-map localhost part branch-count";
     let words = [hydra, open_mpi, intel].map(str::split_whitespace);
     for word in words.into_iter().flatten() {
         let known = options().any(|spec| spec.has_name(word));

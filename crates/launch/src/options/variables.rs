@@ -46,7 +46,8 @@ const VARIABLES: &[Variable] = &[
     },
     Variable {
         names: &["MPIEXEC_PREFIX_STDOUT"],
-        help: "lines of standard output begin with this text, in which `%d` is the rank and `%w` the number of MPI_COMM_WORLD (0)",
+        help: "lines of standard output begin with this text, in which `%d` is the rank and `%w` \
+            the number of MPI_COMM_WORLD (0)",
         apply: |parser, name, value| {
             parser.options.output.out.label = Some(pattern(name, value)?);
             Ok(())

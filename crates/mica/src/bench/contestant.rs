@@ -252,7 +252,8 @@ impl Contestant {
                 .map(|(name, value)| (name.to_string(), filled(value)))
                 .collect(),
             binding: format!(
-                "two hosts ({}), the ranks of the first on processors {}, those of the second on {}",
+                "two hosts ({}), the ranks of the first on processors {}, those of the second on \
+                {}",
                 list.join(", "),
                 cpus[0],
                 cpus[1]
@@ -502,8 +503,8 @@ mod tests {
         let mica = launch(&KNOWN[0]);
         assert_eq!(
             mica.command.join(" "),
-            "ip netns exec 10.0.0.5 taskset -c 0 /p/bin/mpiexec --bind-to none --launcher ssh --launcher-exec /sh \
-             -hosts 10.0.0.5:2,10.0.0.6:1 -n 3 x"
+            "ip netns exec 10.0.0.5 taskset -c 0 /p/bin/mpiexec --bind-to none --launcher ssh \
+             --launcher-exec /sh -hosts 10.0.0.5:2,10.0.0.6:1 -n 3 x"
         );
         let impi = launch(&KNOWN[3]);
         assert!(

@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn figures_are_found_between_garbage() {
         let output = "warning: something\n{not ours}\n\
-            {\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.07, \"min\": 0.06, \"max\": 1, \
-             \"unit\": \"us\", \"iterations\": 10}\n\nbye\n  \
+            {\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.07, \"min\": 0.06, \
+             \"max\": 1, \"unit\": \"us\", \"iterations\": 10}\n\nbye\n  \
             {\"measure\": \"depth\", \"ranks\": 2, \"value\": 3, \"unit\": \"us\", \"peers\": 4}\n";
         let figures = parse(output).unwrap();
         assert_eq!(figures.len(), 2);

@@ -25,8 +25,8 @@ pub fn page(report: &BenchReport) -> String {
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n<p>{1}.<br><code>{2}</code>, {3} interleaved \
-         rounds.</p>\n",
+         <title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n<p>{1}.<br><code>{2}</code>, \
+         {3} interleaved rounds.</p>\n",
         escape(&report.title),
         escape(&report.host.line()),
         escape(&report.command),
@@ -46,8 +46,8 @@ pub fn page(report: &BenchReport) -> String {
         table(&mut html, cells);
     }
     if !report.plots.is_empty() {
-        html += "<h2>Plots</h2>\n<p class=\"note\">Lines join the medians of the rounds; bands hold the middle half. \
-                 Point at a mark for its numbers.</p>\n<div class=\"plots\">\n";
+        html += "<h2>Plots</h2>\n<p class=\"note\">Lines join the medians of the rounds; bands \
+                 hold the middle half. Point at a mark for its numbers.</p>\n<div class=\"plots\">\n";
         for plot in &report.plots {
             html += &plot.svg();
         }

@@ -241,8 +241,8 @@ impl Plot {
             to: TOP,
         };
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
-             height=\"{HEIGHT}\" font-family=\"system-ui, Helvetica, Arial, sans-serif\" font-size=\"12\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"system-ui, Helvetica, Arial, sans-serif\" font-size=\"12\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
              <text x=\"{LEFT}\" y=\"26\" font-size=\"16\" font-weight=\"600\" fill=\"#111\">{}</text>\n\
              <text x=\"{LEFT}\" y=\"46\" fill=\"#555\">{}</text>\n",
@@ -283,7 +283,8 @@ impl Plot {
             let at = x.at(value);
             let _ = writeln!(
                 svg,
-                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{:.1}\" stroke=\"#999\"/>",
+                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{:.1}\" \
+                stroke=\"#999\"/>",
                 bottom + 5.0
             );
             // A label is drawn only if the previous one leaves room.
@@ -291,7 +292,8 @@ impl Plot {
                 let label = self.label(value);
                 let _ = writeln!(
                     svg,
-                    "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#333\">{label}</text>",
+                    "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\" \
+                    fill=\"#333\">{label}</text>",
                     bottom + 20.0
                 );
                 free = at + 46.0;
@@ -380,8 +382,8 @@ impl PlotSeries {
             };
             let _ = writeln!(
                 svg,
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.2\" fill=\"{colour}\"><title>{}, {where_at}: {} (middle \
-                 half {} to {})</title></circle>",
+                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.2\" fill=\"{colour}\"><title>{}, \
+                 {where_at}: {} (middle half {} to {})</title></circle>",
                 x.at(*place),
                 y.at(stats.median),
                 escape(&self.name),

@@ -151,7 +151,8 @@ impl BenchReport {
         };
         let of = match detail {
             TableDetail::Spread => {
-                "Medians [minimum, quartiles, maximum] of the rounds; the ratio's quartiles are those of the rounds' own ratios."
+                "Medians [minimum, quartiles, maximum] of the rounds; the ratio's quartiles are \
+                those of the rounds' own ratios."
             }
             TableDetail::Medians => "Medians of the rounds.",
         };
@@ -176,8 +177,9 @@ impl BenchReport {
         TableCells {
             title: "Guidelines".to_owned(),
             note: format!(
-                "What a library should not contradict itself by; how many sizes and numbers of ranks were judged. \
-                 Violated means by more than {} %, and by more than the middle halves of the rounds overlap.",
+                "What a library should not contradict itself by; how many sizes and numbers of \
+                 ranks were judged. Violated means by more than {} %, and by more than the middle \
+                 halves of the rounds overlap.",
                 three_digits(self.guidelines.tolerance * 100.0)
             ),
             header,
@@ -226,7 +228,9 @@ impl BenchReport {
         };
         TableCells {
             title: "Cache misses per message".to_owned(),
-            note: "Data misses of sender and receiver together; start and end of the job are not in it.".to_owned(),
+            note: "Data misses of sender and receiver together; start and end of the job are not \
+                in it."
+                .to_owned(),
             header: words(&[
                 "messages of",
                 "contestant",

@@ -397,7 +397,8 @@ impl Suite {
                 let sets: Vec<&str> = sets.chain([BARS, ALL]).collect();
                 let list = sets.join(", ");
                 return Err(format!(
-                    "'{word}' is neither a set nor a program of the suite (sets: {list}; --list shows all)"
+                    "'{word}' is neither a set nor a program of the suite (sets: {list}; --list \
+                    shows all)"
                 ));
             }
         }

@@ -142,7 +142,7 @@ at_most = 1.5
 const PROGRAM: &str = r#"
 case $WHO in mica) v=1 ;; *) v=2 ;; esac
 [ "${MICA_SLOW:-}" ] && v=5
-echo "a line of somebody's"
+echo "a line of something else"
 for bytes in "$@"; do
     [ $WHO$bytes = mpich64 ] && v=4
     [ $WHO$bytes = mpich512 ] && v=2

@@ -2,7 +2,7 @@
 
 use mica_node::topology::readable_bytes;
 
-use super::facts::{DoctorFacts, Limit};
+use super::facts::{DoctorFacts, ProcessLimit};
 use super::{Finding, Weight};
 
 /// A check: its name, and a function that collects findings. If there are none, the report prints
@@ -141,7 +141,8 @@ const CHECKS: &[Check] = &[
             if !facts.rank_variables.is_empty() {
                 found.hinders(
                     format!(
-                        "{} set: a program started from here takes itself for a rank of another job",
+                        "{} set: a program started from here takes itself for a rank of another \
+                        job",
                         facts.rank_variables.join(", ")
                     ),
                     format!("unset {}", facts.rank_variables.join(" ")),
@@ -156,7 +157,8 @@ const CHECKS: &[Check] = &[
             if !facts.proc_is_own {
                 found.hinders(
                     "/proc is missing, or another PID namespace's",
-                    "mount it: mount -t proc proc /proc (unshare --mount-proc does it in a new namespace)",
+                    "mount it: mount -t proc proc /proc (unshare --mount-proc does it in a new \
+                    namespace)",
                 );
             }
         },
@@ -168,7 +170,8 @@ const CHECKS: &[Check] = &[
             if let Some(error) = &facts.memfd {
                 found.hinders(
                     format!("memfd_create: {error}; ranks cannot share memory"),
-                    "allow memfd_create in the container's seccomp profile, or use a kernel from 3.17 on",
+                    "allow memfd_create in the container's seccomp profile, or use a kernel from \
+                    3.17 on",
                 );
             }
         },
@@ -180,7 +183,8 @@ const CHECKS: &[Check] = &[
             if let Some(error) = &facts.pidfd {
                 found.hinders(
                     format!("pidfd_open: {error}; mpiexec cannot start ranks"),
-                    "allow pidfd_open in the container's seccomp profile, or use a kernel from 5.4 on",
+                    "allow pidfd_open in the container's seccomp profile, or use a kernel from \
+                    5.4 on",
                 );
             }
         },
@@ -275,7 +279,8 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "locked memory",
-        well: "the network that jobs would use does not depend on locked memory, or there is enough",
+        well: "the network that jobs would use does not depend on locked memory, or there is \
+            enough",
         detect: |facts, found| {
             let needs = |provider: &String| {
                 ["verbs", "psm", "opx", "efa", "cxi"]
@@ -317,11 +322,12 @@ const CHECKS: &[Check] = &[
             if let Some(quota) = facts.cpu_quota.filter(|&quota| quota < facts.cores as f64) {
                 found.note(
                     format!(
-                        "a cgroup gives {quota:.1} processors' worth of time on {} cores: more ranks than that stop in turns, and ranks \
-                         are not bound",
+                        "a cgroup gives {quota:.1} processors' worth of time on {} cores: more \
+                         ranks than that stop in turns, and ranks are not bound",
                         facts.cores
                     ),
-                    "give the container processors instead of a quota (docker run --cpuset-cpus, not --cpus), or start no more ranks",
+                    "give the container processors instead of a quota (docker run --cpuset-cpus, \
+                    not --cpus), or start no more ranks",
                 );
             }
             if facts.cores < facts.all_cores {
@@ -339,7 +345,8 @@ const CHECKS: &[Check] = &[
             if facts.units > facts.cores {
                 found.note(
                     format!(
-                        "cores have {} hardware threads: ranks are bound to cores, -bind-to hwthread takes each thread",
+                        "cores have {} hardware threads: ranks are bound to cores, -bind-to \
+                        hwthread takes each thread",
                         facts.units.div_ceil(facts.cores.max(1))
                     ),
                     "",
@@ -382,7 +389,8 @@ const CHECKS: &[Check] = &[
         detect: |facts, found| {
             if facts.huge_pages.as_deref() == Some("never") {
                 found.note(
-                    "transparent huge pages are off: programs with much memory miss more in the TLB",
+                    "transparent huge pages are off: programs with much memory miss more in the \
+                    TLB",
                     "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
                 );
             }
@@ -406,18 +414,23 @@ const CHECKS: &[Check] = &[
         detect: |facts, found| {
             if !facts.in_path.contains_key("ssh") {
                 found.note(
-                    "there is no ssh: mpiexec reaches other hosts only through Slurm or --launcher-exec",
+                    "there is no ssh: mpiexec reaches other hosts only through Slurm or \
+                    --launcher-exec",
                     "install an ssh client (Debian: openssh-client); jobs on one node need none",
                 );
             }
             match (&facts.fabric, &facts.network_error) {
                 (None, error) => found.note(
-                    format!("there is no libfabric: {}", error.as_deref().unwrap_or_default()),
+                    format!(
+                        "there is no libfabric: {}",
+                        error.as_deref().unwrap_or_default()
+                    ),
                     "install it (Debian: libfabric1); jobs on one node need none",
                 ),
                 (Some(version), Some(error)) => found.note(
                     format!("libfabric {version} offers no network that serves: {error}"),
-                    "`mica info --all` lists its offers; MICA_NET_PROVIDER and MICA_NET_INTERFACE choose among them",
+                    "`mica info --all` lists its offers; MICA_NET_PROVIDER and MICA_NET_INTERFACE \
+                    choose among them",
                 ),
                 (Some(version), None) if is_old(version) => found.note(
                     format!("libfabric {version} is old: 1.16 has mended much"),
@@ -451,7 +464,7 @@ const CHECKS: &[Check] = &[
 ];
 
 /// The soft limit, if it is below `least`.
-fn tight(limit: &Limit, least: u64) -> Option<u64> {
+fn tight(limit: &ProcessLimit, least: u64) -> Option<u64> {
     limit.0.filter(|&limit| limit < least)
 }
 

@@ -18,7 +18,7 @@ use crate::network::Network;
 pub type Refusal = (String, String);
 
 /// A limit: soft and hard; `None` is unlimited.
-pub type Limit = (Option<u64>, Option<u64>);
+pub type ProcessLimit = (Option<u64>, Option<u64>);
 
 /// Facts about this machine, this process and its environment.
 #[derive(Debug, Clone, Default)]
@@ -44,11 +44,11 @@ pub struct DoctorFacts {
     pub cma: Option<Refusal>,
     pub procmap_query: Option<String>,
     pub membarrier: bool,
-    pub file_size: Limit,
-    pub address_space: Limit,
-    pub descriptors: Limit,
-    pub locked_memory: Limit,
-    pub processes: Limit,
+    pub file_size: ProcessLimit,
+    pub address_space: ProcessLimit,
+    pub descriptors: ProcessLimit,
+    pub locked_memory: ProcessLimit,
+    pub processes: ProcessLimit,
     /// Cores in the affinity mask.
     pub cores: usize,
     /// Processing units in the mask.
@@ -194,7 +194,7 @@ fn huge_pages() -> Option<String> {
 fn foreign_tuning(prefix: Option<&Path>) -> Vec<PathBuf> {
     let is_used = matches!(
         tuning::in_force(prefix),
-        Ok((_, tuning::Source::File(_))) | Err(_)
+        Ok((_, tuning::TuningSource::File(_))) | Err(_)
     );
     if is_used || mica_node::tunables::TUNING.text() != "auto" {
         return Vec::new();

@@ -16,7 +16,7 @@ use mica_policy::collective::{
     CollectiveCosts, ForcedAlgorithms, GroupSetting, Reachability, choose,
 };
 use mica_policy::costs::level_name;
-use mica_policy::tuning::{self, Source};
+use mica_policy::tuning::{self, TuningSource};
 
 use super::{prefix, time};
 
@@ -71,7 +71,8 @@ impl CollectiveRanks {
     ) -> Result<String, Box<dyn Error>> {
         if level == Some(Level::Network) {
             return Err(
-                "--level network: this is about the ranks of one node; docs/design/collectives.md has those between nodes"
+                "--level network: this is about the ranks of one node; docs/design/collectives.md \
+                has those between nodes"
                     .into(),
             );
         }
@@ -136,7 +137,7 @@ fn render(
     question: &CollectiveCall,
     costs: CollectiveCosts,
     forced: &ForcedAlgorithms,
-    source: &Source,
+    source: &TuningSource,
 ) -> String {
     let decision = choose(&costs, question, forced);
     let CollectiveCall {
@@ -291,7 +292,7 @@ mod tests {
             question,
             CollectiveCosts::default(),
             &forced,
-            &Source::Shipped,
+            &TuningSource::Shipped,
         )
     }
 

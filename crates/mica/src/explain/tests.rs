@@ -87,7 +87,7 @@ fn questions_about_collectives() {
 fn answer(message: OutgoingMessage, situation: Situation) -> String {
     let costs = PathCosts::default();
     let thresholds = Thresholds::derive(&costs, &situation);
-    let source = Source::Shipped;
+    let source = TuningSource::Shipped;
     render(
         &message,
         &situation,
@@ -110,7 +110,7 @@ fn distinguishes_buffers_that_will_migrate_from_those_that_cannot() {
             &message,
             &situation,
             &costs,
-            &Source::Shipped,
+            &TuningSource::Shipped,
             &thresholds,
             &mapped,
         )

@@ -27,7 +27,8 @@ use mica_policy::{
 use super::plan::{Pace, Pair, Sample};
 use super::run::{Calls, Installation};
 use super::steps;
-use super::verify::{Arena, Parts, Trial, TrialVerdict, Verified, median, verify};
+use super::verify::{Arena, Trial, TrialParts, TrialVerdict, Verified, median, verify};
+use crate::explain::time;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -174,7 +175,7 @@ struct MessageProbes<'a> {
 
 impl MessageProbes<'_> {
     /// The shipped figures with a subset of the measured ones.
-    fn subset(&self, parts: Parts) -> Tuning {
+    fn subset(&self, parts: TrialParts) -> Tuning {
         let accepted = self.parts.iter().enumerate();
         let accepted = accepted.filter(|(n, _)| parts & 1 << n != 0);
         Tuning {
@@ -225,7 +226,7 @@ impl Arena for MessageProbes<'_> {
         self.parts.len()
     }
 
-    fn differing(&self, parts: Parts) -> Vec<(Sample, MessagePath)> {
+    fn differing(&self, parts: TrialParts) -> Vec<(Sample, MessagePath)> {
         let shipped = self.paths(&PathCosts::default());
         let tuned = self.paths(&self.subset(parts).applied());
         let pairs = self.samples.iter().zip(shipped.into_iter().zip(tuned));
@@ -237,7 +238,7 @@ impl Arena for MessageProbes<'_> {
         thinned(&differing)
     }
 
-    fn measure(&mut self, sample: Sample, parts: Parts) -> Option<Trial> {
+    fn measure(&mut self, sample: Sample, parts: TrialParts) -> Option<Trial> {
         if Instant::now() >= self.until {
             return None;
         }
@@ -388,7 +389,7 @@ impl CollectiveProbes<'_> {
         usize::from(!self.messages.is_empty())
     }
 
-    fn subset(&self, parts: Parts) -> Tuning {
+    fn subset(&self, parts: TrialParts) -> Tuning {
         let first = self.has_messages();
         let with_messages = first == 1 && parts & 1 != 0;
         let figures = self.figures.iter().enumerate();
@@ -420,7 +421,7 @@ impl Arena for CollectiveProbes<'_> {
         self.has_messages() + self.figures.len()
     }
 
-    fn differing(&self, parts: Parts) -> Vec<(usize, Algorithm)> {
+    fn differing(&self, parts: TrialParts) -> Vec<(usize, Algorithm)> {
         let shipped = self.algorithms(&CollectiveCosts::default());
         let tuned = self.algorithms(&self.subset(parts).applied_to_collectives());
         let both = shipped.into_iter().zip(tuned).enumerate();
@@ -429,14 +430,14 @@ impl Arena for CollectiveProbes<'_> {
             .collect()
     }
 
-    fn bonus(&self, parts: Parts) -> f64 {
+    fn bonus(&self, parts: TrialParts) -> f64 {
         match self.has_messages() == 1 && parts & 1 != 0 {
             true => self.gain,
             false => 0.0,
         }
     }
 
-    fn measure(&mut self, at: usize, parts: Parts) -> Option<Trial> {
+    fn measure(&mut self, at: usize, parts: TrialParts) -> Option<Trial> {
         if Instant::now() >= self.until {
             return None;
         }
@@ -536,8 +537,8 @@ pub fn table(rows: &[ComparisonRow]) -> String {
                 "not measured: stays as shipped".to_owned(),
             ),
             Some(trial) => (
-                super::time(median(&trial.shipped)),
-                super::time(median(&trial.tuned)),
+                time(median(&trial.shipped)),
+                time(median(&trial.tuned)),
                 outcome(trial, row.is_accepted),
             ),
         };

@@ -14,7 +14,9 @@
 
 mod compare;
 mod fit;
+mod measure;
 mod plan;
+mod report;
 mod run;
 mod steps;
 mod verify;
@@ -23,22 +25,21 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
-use comfy_table::{Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
 use mica_node::identity::Identity;
-use mica_node::topology::{Level, Machine};
+use mica_node::topology::Machine;
+use mica_policy::PathCosts;
 use mica_policy::collective::CollectiveCosts;
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, CollectiveTuning, Tuning};
-use mica_policy::{MessagePath, MessagePaths, PathCost, PathCosts, Situation, Thresholds};
 
-use crate::explain::{prefix, threshold_rows, time};
-use fit::{Fit, Point};
-use plan::{Pace, Pair, Sample, SampleSeries};
-use run::{Installation, RunError};
+use crate::explain::prefix;
+use measure::{SeriesOutcome, measure, seconds_per_sample};
+use plan::{Pace, Pair};
+use report::{noise, table, thresholds, warnings};
+use run::Installation;
 
 /// The options of `mica tune`.
 #[derive(Args)]
@@ -58,27 +59,6 @@ pub struct TuneOptions {
     /// Use the installation below this folder rather than this command's.
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
-}
-
-/// An interquartile range above this fraction of the median is noise.
-const NOISY: f64 = 0.25;
-
-/// A fit with a larger error than this gets a remark.
-const POOR: f64 = 0.3;
-
-/// The result of one series.
-struct SeriesOutcome {
-    level: Level,
-    path: MessagePath,
-    result: Result<Measured, String>,
-}
-
-struct Measured {
-    cost: PathCost,
-    /// See [`Fit::error`].
-    error: f64,
-    /// Number of messages that varied by more than [`NOISY`], and of all messages.
-    noisy: (usize, usize),
 }
 
 /// Tunes this machine. Returns the report.
@@ -103,7 +83,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     // If the file in force cannot be used, it is about to be replaced; the library would have used
     // the shipped figures.
     let (before, source) = tuning::collective_in_force(prefix.as_deref())
-        .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::Source::Shipped));
+        .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::TuningSource::Shipped));
     let pace = match options.quick {
         true => Pace::Quick,
         false => Pace::Thorough,
@@ -181,14 +161,6 @@ fn measure_all(
         figures,
     };
     Ok((tuning, measurements))
-}
-
-/// How long one sample is measured.
-fn seconds_per_sample(pace: Pace) -> f64 {
-    match pace {
-        Pace::Quick => 0.04,
-        Pace::Thorough => 0.15,
-    }
 }
 
 impl Measurements {
@@ -299,311 +271,6 @@ fn write(file: &Path, tuning: &Tuning) -> Result<(), Box<dyn Error>> {
             let _ = fs::remove_file(&new);
             failed(error).into()
         })
-}
-
-fn measure(
-    installation: &Installation,
-    pairs: &[Pair],
-    pace: Pace,
-    before: &PathCosts,
-) -> Vec<SeriesOutcome> {
-    let all = plan::series(pace);
-    let start = Instant::now();
-    // All measurements end within two minutes, for any number of levels and any noise.
-    let share = 2.0 / (1 + pairs.len()) as f64;
-    let seconds = share * seconds_per_sample(pace);
-    let time_limit = Duration::from_secs(match pace {
-        Pace::Quick => 15,
-        Pace::Thorough => 45,
-    });
-    let samples: usize = all.iter().map(|series| series.samples.len()).sum();
-    let bar = ProgressBar::new((samples * pairs.len()) as u64);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
-    bar.set_style(style.expect("the template is valid"));
-    let mut outcomes = Vec::new();
-    let mut costs = before.clone();
-    for &pair in pairs {
-        for series in &all {
-            bar.set_message(format!(
-                "{}, {}",
-                level_name(pair.level),
-                series.path.name()
-            ));
-            let done = bar.position();
-            let tries = |sample: &Sample| {
-                let run = || installation.run(pair, series, sample, seconds);
-                if start.elapsed() < time_limit {
-                    calm(run)
-                } else {
-                    run()
-                }
-            };
-            let result = probe(installation, pair, series).and_then(|()| {
-                measure_one(pair.level, series, &costs, |sample| {
-                    let point = tries(sample);
-                    bar.inc(1);
-                    point
-                })
-            });
-            if let Ok(measured) = &result {
-                costs.set(pair.level, series.path, measured.cost);
-            }
-            // A series that ended early counts as done.
-            bar.set_position(done + series.samples.len() as u64);
-            outcomes.push(SeriesOutcome {
-                level: pair.level,
-                path: series.path,
-                result,
-            });
-        }
-    }
-    bar.finish_and_clear();
-    outcomes
-}
-
-/// Checks with one message, of a length that the path carries if any, whether the path is
-/// available.
-fn probe(installation: &Installation, pair: Pair, series: &SampleSeries) -> Result<(), String> {
-    let typical = |sample: &&Sample| sample.block == 0 && sample.len <= 1 << 20;
-    match series.samples.iter().rfind(typical) {
-        Some(sample) => match installation.run(pair, series, sample, 0.005) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        },
-        None => Ok(()),
-    }
-}
-
-fn measure_one(
-    level: Level,
-    series: &SampleSeries,
-    costs: &PathCosts,
-    mut run: impl FnMut(&Sample) -> Result<Point, RunError>,
-) -> Result<Measured, String> {
-    let mut points = Vec::new();
-    for sample in &series.samples {
-        match run(sample) {
-            Ok(point) => points.push((*sample, point)),
-            // Too short to be divided, or in pieces: the other messages still give the cost of the
-            // path.
-            Err(RunError::OtherWay(_)) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-    let noisy = points.iter().filter(|(_, p)| p.spread > NOISY).count();
-    let before = costs.of(level, series.path);
-    let least = least_start(level, series.path, costs);
-    let (cost, error) = cost(series.path, &points, before, least)?;
-    Ok(Measured {
-        cost,
-        error,
-        noisy: (noisy, points.len()),
-    })
-}
-
-/// The result of `measure`, or the less noisy of two results if the first is noisy.
-fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, RunError> {
-    let first = measure()?;
-    if first.spread <= NOISY {
-        return Ok(first);
-    }
-    let second = measure()?;
-    Ok(if second.spread < first.spread {
-        second
-    } else {
-        first
-    })
-}
-
-/// The least start-up time of a path: that of the path that it begins with.
-fn least_start(level: Level, path: MessagePath, costs: &PathCosts) -> f64 {
-    let beginning = match path {
-        MessagePath::Inline => return 0.0,
-        // The header, or the RTS, is sent like a short message.
-        MessagePath::Ring
-        | MessagePath::Cells
-        | MessagePath::Pull
-        | MessagePath::Mapped
-        | MessagePath::Offload => MessagePath::Inline,
-        MessagePath::Streamed => MessagePath::Cells,
-        MessagePath::Cooperate => MessagePath::Pull,
-        MessagePath::MappedCooperate => MessagePath::Mapped,
-    };
-    costs.of(level, beginning).start_ns
-}
-
-/// The cost that fits the points of a path, with a start of at least `least`, and its greatest
-/// deviation from a point.
-fn cost(
-    path: MessagePath,
-    points: &[(Sample, Point)],
-    before: &PathCost,
-    least: f64,
-) -> Result<(PathCost, f64), String> {
-    let contiguous: Vec<Point> = points
-        .iter()
-        .filter(|(sample, _)| sample.block == 0)
-        .map(|(_, point)| *point)
-        .collect();
-    let fit = if path == MessagePath::Inline {
-        // The slot is one cache line, full or not: only the start can be measured.
-        start_only(&contiguous, before)
-    } else {
-        fit::fit(&contiguous, least).map_err(|error| error.to_string())?
-    };
-    let prices: Vec<(u64, f64)> = fit
-        .prices
-        .iter()
-        .map(|&(from, ns)| (from, rounded(ns)))
-        .collect();
-    let mut cost =
-        PathCost::new(rounded(fit.start_ns), &prices).shares(before.sender, before.receiver);
-    cost.piece_ns = before.piece_ns;
-    if let Some((sample, point)) = points.iter().find(|(sample, _)| sample.block > 0)
-        && let Some(whole) = contiguous.iter().find(|whole| whole.len == sample.len)
-    {
-        let pieces = sample.len / sample.block;
-        // A price per piece below the noise counts as 0.
-        cost.piece_ns = rounded(((point.ns - whole.ns) / (pieces - 1) as f64).max(0.0));
-    }
-    match cost.flaw() {
-        Some(flaw) => Err(flaw),
-        None => Ok((cost, fit.error)),
-    }
-}
-
-fn start_only(points: &[Point], before: &PathCost) -> Fit {
-    let byte_ns = before.spans[0].byte_ns;
-    let mut starts: Vec<f64> = points
-        .iter()
-        .map(|point| (point.ns - byte_ns * point.len as f64).max(0.0))
-        .collect();
-    starts.sort_by(f64::total_cmp);
-    let start_ns = starts
-        .get(starts.len() / 2)
-        .copied()
-        .unwrap_or(before.start_ns);
-    let off = |point: &Point| ((start_ns + byte_ns * point.len as f64) / point.ns - 1.0).abs();
-    Fit {
-        start_ns,
-        prices: vec![(0, byte_ns)],
-        error: points.iter().map(off).fold(0.0, f64::max),
-    }
-}
-
-/// Rounds to four digits: the measurements are not more precise.
-fn rounded(ns: f64) -> f64 {
-    format!("{ns:.3e}").parse().unwrap_or(ns)
-}
-
-fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([
-        " level", "path", "start", "(before)", "ns/byte", "(before)", "ns/piece", "(before)",
-        "off by",
-    ]);
-    for SeriesOutcome {
-        level,
-        path,
-        result,
-    } in outcomes
-    {
-        let old = before.of(*level, *path);
-        let name = format!(" {}", level_name(*level));
-        match result {
-            Ok(Measured { cost, error, .. }) => table.add_row([
-                name,
-                path.name().to_owned(),
-                time(cost.start_ns),
-                time(old.start_ns),
-                prices(cost),
-                prices(old),
-                format!("{}", cost.piece_ns),
-                format!("{}", old.piece_ns),
-                format!("{:.0} %", 100.0 * error),
-            ]),
-            Err(why) => table.add_row([
-                name,
-                path.name().to_owned(),
-                "as before".to_owned(),
-                time(old.start_ns),
-                "as before".to_owned(),
-                prices(old),
-                String::new(),
-                format!("{}", old.piece_ns),
-                why.lines().next().unwrap_or_default().to_owned(),
-            ]),
-        };
-    }
-    table.trim_fmt()
-}
-
-/// `0.0225, 0.043 from 4 MiB`.
-fn prices(cost: &PathCost) -> String {
-    let price = |span: &mica_policy::CostSpan| match span.from {
-        0 => format!("{}", span.byte_ns),
-        from => {
-            let from = mica_node::topology::readable_bytes(from);
-            format!("{} from {from}", span.byte_ns)
-        }
-    };
-    cost.used_spans().map(price).collect::<Vec<_>>().join(", ")
-}
-
-/// The thresholds of each measured level, with the paths that were available.
-fn thresholds(outcomes: &[SeriesOutcome], before: &PathCosts, after: &PathCosts) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([" level", "threshold", "bytes", "(before)"]);
-    for same_level in outcomes.chunk_by(|a, b| a.level == b.level) {
-        let level = same_level[0].level;
-        let there = same_level.iter().filter(|outcome| outcome.result.is_ok());
-        let available: MessagePaths = there.map(|outcome| outcome.path).collect();
-        let situation = Situation::waiting(level, available.union(MessagePaths::SHARED_MEMORY));
-        let new = threshold_rows(&Thresholds::derive(after, &situation));
-        let old = threshold_rows(&Thresholds::derive(before, &situation));
-        for ((name, new), (_, old)) in new.into_iter().zip(old) {
-            table.add_row([format!(" {}", level_name(level)), name.to_owned(), new, old]);
-        }
-    }
-    table.trim_fmt()
-}
-
-/// Number of messages that varied by more than [`NOISY`], and of all messages.
-fn noise(outcomes: &[SeriesOutcome]) -> (usize, usize) {
-    let measured = outcomes.iter().filter_map(|o| o.result.as_ref().ok());
-    measured.fold((0, 0), |(noisy, all), measured| {
-        (noisy + measured.noisy.0, all + measured.noisy.1)
-    })
-}
-
-fn warnings(outcomes: &[SeriesOutcome]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let measured = || {
-        outcomes
-            .iter()
-            .filter_map(|o| Some((o, o.result.as_ref().ok()?)))
-    };
-    let (noisy, all) = noise(outcomes);
-    if noisy * 10 > all {
-        warnings.push(format!(
-            "{noisy} of {all} measurements varied by more than {:.0} %: is something else running? Measure again when \
-             the machine is quiet.",
-            100.0 * NOISY
-        ));
-    }
-    for (SeriesOutcome { level, path, .. }, Measured { error, .. }) in measured() {
-        if *error > POOR {
-            warnings.push(format!(
-                "{}, {}: the fit is off by {:.0} % at one size.",
-                level_name(*level),
-                path.name(),
-                100.0 * error
-            ));
-        }
-    }
-    warnings
 }
 
 #[cfg(test)]

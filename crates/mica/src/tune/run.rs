@@ -25,7 +25,8 @@ pub struct Installation {
 pub enum RunError {
     /// The installation lacks a program.
     #[error(
-        "{0} is not there: mica tune needs an installed Mica (sh scripts/install.sh PREFIX, or --prefix)"
+        "{0} is not there: mica tune needs an installed Mica (sh scripts/install.sh PREFIX, or \
+        --prefix)"
     )]
     Missing(PathBuf),
     /// A program cannot be started.
@@ -430,8 +431,8 @@ mod tests {
 
     #[test]
     fn line_holds_the_requested_sample() {
-        let line = "{\"measure\": \"calibrate\", \"bytes\": 64, \"block\": 16, \"value\": 2.0, \"low\": 1.9, \
-                    \"high\": 2.2, \"min\": 1, \"max\": 3}\n";
+        let line = "{\"measure\": \"calibrate\", \"bytes\": 64, \"block\": 16, \"value\": 2.0, \
+                    \"low\": 1.9, \"high\": 2.2, \"min\": 1, \"max\": 3}\n";
         let sample = Sample { len: 64, block: 16 };
         let found = point(line, &sample).unwrap();
         assert_eq!((found.len, found.ns), (64, 2000.0));
@@ -450,8 +451,8 @@ mod tests {
 
     #[test]
     fn calls_that_sent_messages_are_of_another_family() {
-        let line = "{\"measure\": \"calibrate_coll\", \"collective\": \"bcast\", \"bytes\": 64, \"ranks\": 2, \"value\": 2.0, \
-                    \"low\": 1.9, \"high\": 2.2, \"min\": 1, \"max\": 3, \"iterations\": 300}\n";
+        let line = "{\"measure\": \"calibrate_coll\", \"collective\": \"bcast\", \"bytes\": 64, \
+                    \"ranks\": 2, \"value\": 2.0, \"low\": 1.9, \"high\": 2.2, \"min\": 1, \"max\": 3, \"iterations\": 300}\n";
         let pair = Pair {
             level: mica_node::topology::Level::SharedCache,
             map_by: "core",
@@ -459,7 +460,8 @@ mod tests {
         let calls = |bytes, family| Calls::between(pair, Collective::Bcast, bytes, family);
         // The table has 345 messages, and the calls themselves.
         let table = format!(
-            "{TABLE}mpiexec:   area             600           38400    3.7%  collectives, through a communicator's area\n"
+            "{TABLE}mpiexec:   area             600           38400    3.7%  collectives, through \
+            a communicator's area\n"
         );
         assert!(calls_point(line, &table, &calls(64, "messages")).is_ok());
         for family in ["shared", "direct"] {

@@ -23,9 +23,11 @@ use mica_policy::tuning::{CollectiveTuning, LevelTuning};
 use mica_policy::{PathCost, PathCosts};
 
 use super::fit::{self, Point};
+use super::measure::{NOISY, calm, rounded};
 use super::plan::{Pace, Pair};
+use super::report::prices;
 use super::run::{Calls, Installation, RunError};
-use super::{NOISY, rounded};
+use crate::explain::time;
 
 /// The result of one figure.
 pub struct StepOutcome {
@@ -119,7 +121,7 @@ impl Steps<'_> {
         let mut now = *self.costs.of(level);
         let mut measured = LevelTuning::default();
 
-        let was = super::time(now.sync_ns);
+        let was = time(now.sync_ns);
         let found = self.call(&Calls::between(pair, Collective::Barrier, 0, "shared"));
         let found = found.map(|point| (rounded(point.ns), point.spread > NOISY));
         measured.sync_ns = self.note(Some(level), "sync_ns", found, was);
@@ -127,7 +129,7 @@ impl Steps<'_> {
         self.costs.set(level, now);
 
         let found = self.copy(pair, pace);
-        let words = |copy: &PathCost| format!("{} a byte", super::prices(copy));
+        let words = |copy: &PathCost| format!("{} a byte", prices(copy));
         let was = match &now.copy {
             Some(copy) => words(copy),
             None => "as through cells".to_owned(),
@@ -145,7 +147,7 @@ impl Steps<'_> {
         now.copy = measured.copy.or(now.copy);
         self.costs.set(level, now);
 
-        let was = super::time(now.expose_ns);
+        let was = time(now.expose_ns);
         let short = 64;
         let found = self.call(&Calls::between(pair, Collective::Bcast, short, "direct"));
         let rest = {
@@ -210,7 +212,7 @@ impl Steps<'_> {
 
     /// Measures the time of a round of messages beyond its message.
     fn round(&mut self, pair: Pair) -> Option<f64> {
-        let was = super::time(self.costs.round_ns);
+        let was = time(self.costs.round_ns);
         let mut alone = self.costs.clone();
         alone.round_ns = 0.0;
         let question = question(Collective::Barrier, 0, pair.level, 2, 2);
@@ -241,7 +243,7 @@ impl Steps<'_> {
 
     /// Measures the time to switch between two ranks that share a core.
     fn switch(&mut self, level: Level, cores: usize) -> Option<f64> {
-        let was = super::time(self.costs.switch_ns);
+        let was = time(self.costs.switch_ns);
         let ranks = 2 * cores;
         let question = question(Collective::Barrier, 0, level, ranks, cores);
         let of = |switch_ns: f64| {
@@ -269,14 +271,14 @@ impl Steps<'_> {
         self.figures.push(StepOutcome {
             level,
             name,
-            result: found.map(|(ns, noisy)| (super::time(ns), noisy)),
+            result: found.map(|(ns, noisy)| (time(ns), noisy)),
             before,
         });
         measured
     }
 
     fn call(&self, calls: &Calls) -> Result<Point, String> {
-        super::calm(|| (self.run)(calls)).map_err(|error| error.to_string())
+        calm(|| (self.run)(calls)).map_err(|error| error.to_string())
     }
 }
 

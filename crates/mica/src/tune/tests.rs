@@ -1,3 +1,11 @@
+use mica_node::topology::Level;
+use mica_policy::{MessagePath, PathCost, PathCosts};
+
+use super::fit::Point;
+use super::measure::*;
+use super::plan::{self, Pace, Sample, SampleSeries};
+use super::report::*;
+use super::run::RunError;
 use super::*;
 
 fn series(path: MessagePath) -> SampleSeries {
@@ -94,7 +102,7 @@ fn outcome(path: MessagePath, noisy: usize, error: f64) -> SeriesOutcome {
     SeriesOutcome {
         level: Level::SharedCache,
         path,
-        result: Ok(Measured {
+        result: Ok(MeasuredCost {
             cost: PathCost::new(1234.0, &[(0, 0.5), (4096, 0.75)]).pieces(6.0),
             error,
             noisy: (noisy, 10),

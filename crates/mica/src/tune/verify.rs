@@ -95,7 +95,7 @@ impl Trial {
 }
 
 /// A subset of the candidate's parts, as bits.
-pub type Parts = u32;
+pub type TrialParts = u32;
 
 /// The largest number of parts: above it there are too many subsets to search.
 pub const PARTS_MAX: usize = 13;
@@ -111,23 +111,23 @@ pub trait Arena {
     fn parts(&self) -> usize;
 
     /// The probes at which a subset chooses differently from the shipped figures, and its choices.
-    fn differing(&self, parts: Parts) -> Vec<(Self::Probe, Self::Choice)>;
+    fn differing(&self, parts: TrialParts) -> Vec<(Self::Probe, Self::Choice)>;
 
     /// An additional gain of a subset that was measured elsewhere.
-    fn bonus(&self, _parts: Parts) -> f64 {
+    fn bonus(&self, _parts: TrialParts) -> f64 {
         0.0
     }
 
     /// Measures a probe with this subset and with the shipped figures. `None`: there is no time
     /// left, or it failed.
-    fn measure(&mut self, probe: Self::Probe, parts: Parts) -> Option<Trial>;
+    fn measure(&mut self, probe: Self::Probe, parts: TrialParts) -> Option<Trial>;
 }
 
 /// The measurements and the result.
 #[derive(Debug)]
 pub struct Verified<P, C> {
     /// The parts that are accepted.
-    pub accepted: Parts,
+    pub accepted: TrialParts,
     /// The gain of the accepted parts.
     pub gain: f64,
     /// Every choice that was measured, in the order of measuring, with its times; `None` if it
@@ -144,7 +144,7 @@ type Known<P, C> = HashMap<(P, C), Option<Trial>>;
 
 /// A subset, and its choices that differ from those of the shipped figures.
 struct Subset<P, C> {
-    parts: Parts,
+    parts: TrialParts,
     differing: Vec<(P, C)>,
     bonus: f64,
 }
@@ -273,7 +273,7 @@ mod tests {
         /// For each part: the probes at which it changes the choice, and to which.
         parts: Vec<Vec<(u32, u8)>>,
         times: fn(u32, u8) -> Vec<f64>,
-        measured: Vec<(u32, Parts)>,
+        measured: Vec<(u32, TrialParts)>,
         most: usize,
     }
 
@@ -296,7 +296,7 @@ mod tests {
             self.parts.len()
         }
 
-        fn differing(&self, parts: Parts) -> Vec<(u32, u8)> {
+        fn differing(&self, parts: TrialParts) -> Vec<(u32, u8)> {
             let of = |(n, part): (usize, &Vec<(u32, u8)>)| match parts & 1 << n {
                 0 => Vec::new(),
                 _ => part.clone(),
@@ -307,7 +307,7 @@ mod tests {
             all.into_iter().collect()
         }
 
-        fn measure(&mut self, probe: u32, parts: Parts) -> Option<Trial> {
+        fn measure(&mut self, probe: u32, parts: TrialParts) -> Option<Trial> {
             if self.measured.len() == self.most {
                 return None;
             }
@@ -406,13 +406,13 @@ mod tests {
             fn parts(&self) -> usize {
                 self.0.parts()
             }
-            fn differing(&self, parts: Parts) -> Vec<(u32, u8)> {
+            fn differing(&self, parts: TrialParts) -> Vec<(u32, u8)> {
                 self.0.differing(parts)
             }
-            fn bonus(&self, parts: Parts) -> f64 {
+            fn bonus(&self, parts: TrialParts) -> f64 {
                 if parts & 1 == 1 { 0.2 } else { 0.0 }
             }
-            fn measure(&mut self, probe: u32, parts: Parts) -> Option<Trial> {
+            fn measure(&mut self, probe: u32, parts: TrialParts) -> Option<Trial> {
                 self.0.measure(probe, parts)
             }
         }

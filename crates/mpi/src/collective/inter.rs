@@ -63,7 +63,8 @@ impl InterSides {
             (_, Ok(rank)) if rank < self.remote => Ok(Root::Remote(rank)),
             _ => {
                 let reason = format!(
-                    "the remote group has {} ranks; MPI_ROOT and MPI_PROC_NULL are for the root's group",
+                    "the remote group has {} ranks; MPI_ROOT and MPI_PROC_NULL are for the root's \
+                    group",
                     self.remote
                 );
                 Err(Error::argument(c::ERR_ROOT, "root", root, reason))

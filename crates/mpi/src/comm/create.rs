@@ -209,6 +209,12 @@ impl Comm {
         COMMS.insert_with(|handle| Comm::new(handle, context, group, me, state))
     }
 
+    /// A communicator of the same processes for the library's own use, to be
+    /// [discarded](Self::discard). Blocks until all members have called it.
+    pub(crate) fn hidden_twin(&self) -> Result<Comm> {
+        self.twin(self.agree_on_context()?)
+    }
+
     /// A new communicator of the same processes. It inherits the error handler.
     fn twin(&self, context: u64) -> Result<Comm> {
         let state = self.fresh_state(spares(context));

@@ -129,9 +129,11 @@ impl Comm {
         party.broadcast(&mut members)?;
         self.child_between(
             head[1],
-            self.group().clone(),
-            group_of(&to_numbers(&members)),
-            head[2] != 0,
+            Sides {
+                local: self.group().clone(),
+                remote: group_of(&to_numbers(&members)),
+                lower: head[2] != 0,
+            },
         )
     }
 
@@ -211,7 +213,7 @@ impl Comm {
             mine = to_bytes(&[u64::from(high), fresh_context()?]);
         }
         let all = to_numbers(&Party::all(&inter.everybody).allgather(&mine)?);
-        let (lower, upper) = (self.side(true), self.side(false));
+        let (lower, upper) = self.sides();
         let high_of = |rank: usize| all[2 * rank] != 0;
         let (lower_high, upper_high) = (high_of(0), high_of(lower.size()));
         let agrees = |rank: usize| {
@@ -259,7 +261,7 @@ impl Comm {
             return Ok(None);
         }
         let bids: Vec<Bid> = all.as_chunks().0.iter().map(Bid::from_bytes).collect();
-        let (lower, upper) = (self.side(true), self.side(false));
+        let (lower, upper) = self.sides();
         let (lower_bids, upper_bids) = bids.split_at(lower.size());
         let lower_ranks = winners(lower_bids, bid.color);
         let upper_ranks = winners(upper_bids, bid.color);
@@ -278,32 +280,34 @@ impl Comm {
         } else {
             (upper, lower)
         };
+        let sides = Sides {
+            local,
+            remote,
+            lower: inter.lower,
+        };
         let context = lower_bids[leader].context;
-        self.child_between(context, local, remote, inter.lower)
-            .map(Some)
+        self.child_between(context, sides).map(Some)
     }
 
-    /// The group of the lower or of the upper side.
-    fn side(&self, lower: bool) -> &Group {
-        if self.is_lower() == lower {
-            &self.0.group
-        } else {
-            &self.0.peers
+    /// The groups of the lower and of the upper side.
+    fn sides(&self) -> (&Group, &Group) {
+        let (local, remote) = (&self.0.group, &self.0.peers);
+        match self.is_lower() {
+            true => (local, remote),
+            false => (remote, local),
         }
     }
 
     /// A new inter-communicator. It inherits the error handler of this communicator.
-    fn child_between(
-        &self,
-        context: u64,
-        local: Group,
-        remote: Group,
-        lower: bool,
-    ) -> Result<Comm> {
+    fn child_between(&self, context: u64, sides: Sides) -> Result<Comm> {
         let (me, state) = (self.me(), self.fresh_state(spares(context)));
         let session = self.session();
-        let (local, remote) = (local.of_session(session), remote.of_session(session));
-        COMMS.insert_with(|handle| between(handle, context, local, remote, lower, me, state))
+        let sides = Sides {
+            local: sides.local.of_session(session),
+            remote: sides.remote.of_session(session),
+            ..sides
+        };
+        COMMS.insert_with(|handle| between(handle, context, sides, me, state))
     }
 
     /// A communicator of the same processes.
@@ -312,8 +316,12 @@ impl Comm {
         match &self.0.inter {
             None => Comm::new(handle, context, group, me, state),
             Some(inter) => {
-                let remote = self.0.peers.clone();
-                between(handle, context, group, remote, inter.lower, me, state)
+                let sides = Sides {
+                    local: group,
+                    remote: self.0.peers.clone(),
+                    lower: inter.lower,
+                };
+                between(handle, context, sides, me, state)
             }
         }
     }
@@ -328,15 +336,20 @@ impl Drop for Passing {
     }
 }
 
-fn between(
-    handle: u32,
-    context: u64,
+/// The groups of an inter-communicator.
+struct Sides {
     local: Group,
     remote: Group,
+    /// Whether the local group is the lower side, on which both sides agree.
     lower: bool,
-    me: u32,
-    state: CommState,
-) -> Comm {
+}
+
+fn between(handle: u32, context: u64, sides: Sides, me: u32, state: CommState) -> Comm {
+    let Sides {
+        local,
+        remote,
+        lower,
+    } = sides;
     let (first, second) = if lower {
         (&local, &remote)
     } else {

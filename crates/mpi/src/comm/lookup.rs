@@ -92,7 +92,7 @@ impl Comm {
     }
 
     /// Frees the handle.
-    pub(super) fn discard(&self) {
+    pub(crate) fn discard(&self) {
         Route::forget(self.handle());
         COMMS.remove(self.handle());
         forget_cached();

@@ -60,6 +60,58 @@ pub enum BasicType {
 }
 
 impl BasicType {
+    /// All of them, in order.
+    const ALL: [BasicType; 38] = [
+        BasicType::I8,
+        BasicType::I16,
+        BasicType::I32,
+        BasicType::I64,
+        BasicType::I128,
+        BasicType::U8,
+        BasicType::U16,
+        BasicType::U32,
+        BasicType::U64,
+        BasicType::Half,
+        BasicType::F32,
+        BasicType::F64,
+        BasicType::LongDouble,
+        BasicType::Quad,
+        BasicType::ComplexHalf,
+        BasicType::ComplexF32,
+        BasicType::ComplexF64,
+        BasicType::ComplexLongDouble,
+        BasicType::ComplexQuad,
+        BasicType::Bool,
+        BasicType::Logical8,
+        BasicType::Logical16,
+        BasicType::Logical32,
+        BasicType::Logical64,
+        BasicType::Logical128,
+        BasicType::Byte,
+        BasicType::Char,
+        BasicType::WideChar,
+        BasicType::Packed,
+        BasicType::FloatInt,
+        BasicType::DoubleInt,
+        BasicType::LongInt,
+        BasicType::TwoInt,
+        BasicType::ShortInt,
+        BasicType::LongDoubleInt,
+        BasicType::TwoReal,
+        BasicType::TwoDouble,
+        BasicType::TwoInteger,
+    ];
+
+    /// Its number, for messages between ranks of a job.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The type with this number.
+    pub fn of_code(code: u8) -> Option<BasicType> {
+        BasicType::ALL.get(usize::from(code)).copied()
+    }
+
     /// Size in bytes, without padding.
     pub const fn size(self) -> u64 {
         use BasicType::*;
@@ -148,6 +200,14 @@ impl BasicType {
 #[cfg(test)]
 mod tests {
     use super::BasicType::{self, *};
+
+    #[test]
+    fn codes_name_types() {
+        for basic in BasicType::ALL {
+            assert_eq!(BasicType::of_code(basic.code()), Some(basic));
+        }
+        assert_eq!(BasicType::of_code(u8::MAX), None);
+    }
 
     #[test]
     fn pairs_are_laid_out_as_c_structs() {

@@ -439,6 +439,18 @@ impl Datatype {
         self.0.core.basic
     }
 
+    /// The machine type of all its entries, if it is one: what accumulates work on (MPI 5.0,
+    /// 12.3.4).
+    pub fn element(&self) -> Option<BasicType> {
+        let core = &self.0.core;
+        if core.basic.is_some() {
+            return core.basic;
+        }
+        let mut parts = core.arguments.datatypes.iter().map(Datatype::element);
+        let first = parts.next()??;
+        parts.all(|part| part == Some(first)).then_some(first)
+    }
+
     /// The name (`MPI_Type_get_name`), empty if none was set.
     pub fn name(&self) -> String {
         lock(&self.0.name).clone()

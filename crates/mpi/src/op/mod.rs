@@ -19,7 +19,7 @@ use crate::handle::{HandleKind, HandleTable};
 
 /// A user's operator: addresses of the input and the inout vector, number of elements, datatype
 /// handle.
-pub type Function = dyn Fn(usize, usize, i64, u32) + Send + Sync;
+pub type OperatorFunction = dyn Fn(usize, usize, i64, u32) + Send + Sync;
 
 /// A reduction operator. Cloning shares it; an operation that uses it keeps it alive when its
 /// handle is freed.
@@ -54,7 +54,7 @@ pub enum PredefinedOp {
 
 struct UserOp {
     commutative: bool,
-    function: Arc<Function>,
+    function: Arc<OperatorFunction>,
 }
 
 static OPS: HandleTable<Op> = HandleTable::new(HandleKind::Op);
@@ -129,7 +129,7 @@ impl From<PredefinedOp> for Op {
 
 impl Op {
     /// An operator of the user's, without a handle.
-    pub fn user(commutative: bool, function: Arc<Function>) -> Op {
+    pub fn user(commutative: bool, function: Arc<OperatorFunction>) -> Op {
         Op(OpForm::User(Arc::new(UserOp {
             commutative,
             function,
@@ -199,8 +199,20 @@ impl Op {
     /// they go together.
     #[inline]
     pub fn kernel_of(handle: u32, datatype: u32) -> Option<kernel::Kernel> {
+        Op::kernel_on(handle, crate::datatype::basic_of(datatype)?)
+    }
+
+    /// The inner loop of the predefined operator `handle` on elements of this type, if they go
+    /// together.
+    #[inline]
+    pub fn kernel_on(handle: u32, basic: crate::datatype::BasicType) -> Option<kernel::Kernel> {
         let op = PredefinedOp::of(handle).filter(|op| !op.one_sided_only())?;
-        table::kernel(op, crate::datatype::basic_of(datatype)?)
+        table::kernel(op, basic)
+    }
+
+    /// Whether it is one of the standard's.
+    pub fn is_predefined(&self) -> bool {
+        matches!(self.0, OpForm::Predefined(_))
     }
 
     /// `inout = input (op) inout` for `count` elements of `datatype`.

@@ -202,7 +202,7 @@ impl Kind {
     }
 }
 
-/// What elements are before anybody writes them.
+/// What elements are before any rank writes them.
 pub const UNTOUCHED: u64 = u64::from_ne_bytes([0xa5; 8]);
 
 /// A buffer of elements of some kind, with all gaps filled by a pattern.

@@ -1,5 +1,5 @@
-//! All ranks of a node group in one thread: each has its own view of the area, and its operations are
-//! polled in an order that a seed gives.
+//! All ranks of a node group in one thread: each has its own view of the area, and its operations
+//! are polled in an order that a seed gives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::dispatch::{self, perform};
 use mica_mpi::collective::intranode::group::NodeGroup;
-use mica_mpi::collective::intranode::slot::OperationSlot;
+use mica_mpi::collective::intranode::slot::{OperationSlot, RunMode};
 use mica_mpi::collective::intranode::tree::MemberTree;
 use mica_mpi::error::Result;
 use mica_node::lock::ThreadMode;
@@ -105,13 +105,13 @@ fn rank_of(member: usize, size: usize) -> u32 {
 }
 
 thread_local! {
-    /// This test's jobs by the size of node groups and of cells. Another one's are not to be shared:
-    /// ranks publish different things.
+    /// This test's jobs by the size of node groups and of cells. Another one's are not to be
+    /// shared: ranks publish different things.
     static JOBS: RefCell<HashMap<(usize, usize), Arc<JobSegment>>> = RefCell::default();
 }
 
-/// A job for node groups of `size` ranks, all of them this process, in whose areas cells have `cell`
-/// bytes.
+/// A job for node groups of `size` ranks, all of them this process, in whose areas cells have
+/// `cell` bytes.
 fn job(size: usize, cell: usize) -> Arc<JobSegment> {
     let make = || {
         let places = vec![CorePlace::UNKNOWN; size + 1];
@@ -188,7 +188,7 @@ pub struct Form {
     /// Bytes of a cell.
     pub cell: usize,
     pub means: Means,
-    /// Arity of the tree; `None`: everybody looks at everybody.
+    /// Arity of the tree; `None`: each rank reads the lines of all.
     pub fan: Option<usize>,
     pub has_cores: bool,
 }
@@ -418,7 +418,10 @@ impl Operation {
         let (what, group) = (self.parts[rank].clone(), Rc::clone(group));
         let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
         // Some go by as a blocking call goes, which looks more than once each time.
-        let waits = (begun.get() + rank).is_multiple_of(3);
+        let mode = match (begun.get() + rank).is_multiple_of(3) {
+            true => RunMode::Blocking,
+            false => RunMode::Polled,
+        };
         // Where not all know the amounts, some offer what they have, and some do not.
         let offers = what.bytes().is_some() || what.longest() >= MUCH;
         let (by_address, is_direct, how) = match how {
@@ -434,7 +437,7 @@ impl Operation {
         let operation = group.reserve(what.kind(is_direct), by_address);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let slot = OperationSlot::new(&group, operation, waits);
+            let slot = OperationSlot::new(&group, operation, mode);
             slot.begin(what.own_bytes(rank)).await;
             let result = perform(&slot, &what, how).await;
             if matches!(what, CollectiveOperation::Barrier) && result.is_ok() {

@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::shims::{attribute, comm, datatype, group, intercomm};
+use mica_abi::shims::{attribute, comm, datatype, group, intercomm, window};
 use mica_abi::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 call! {
@@ -306,7 +306,7 @@ call! {
 
 call! {
     MPI_Win_delete_attr PMPI_Win_delete_attr(win: MPI_Win, win_keyval: c_int) on Win(win)
-    => unsupported
+    => window::mpi_win_delete_attr(win, win_keyval)
 }
 
 call! {
@@ -317,22 +317,22 @@ call! {
 call! {
     MPI_Win_get_attr PMPI_Win_get_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void,
         flag: *mut c_int) on Win(win)
-    => unsupported
+    => window::mpi_win_get_attr(win, win_keyval, attribute_val, flag)
 }
 
 call! {
     MPI_Win_get_name PMPI_Win_get_name(win: MPI_Win, win_name: *mut c_char,
         resultlen: *mut c_int) on Win(win)
-    => unsupported
+    => window::mpi_win_get_name(win, win_name, resultlen)
 }
 
 call! {
     MPI_Win_set_attr PMPI_Win_set_attr(win: MPI_Win, win_keyval: c_int,
         attribute_val: *mut c_void) on Win(win)
-    => unsupported
+    => window::mpi_win_set_attr(win, win_keyval, attribute_val)
 }
 
 call! {
     MPI_Win_set_name PMPI_Win_set_name(win: MPI_Win, win_name: *const c_char) on Win(win)
-    => unsupported
+    => window::mpi_win_set_name(win, win_name)
 }

@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::{call, value};
-use mica_abi::shims::{abi_query, environment, errhandler, session, values};
+use mica_abi::shims::{abi_query, environment, errhandler, session, values, window};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Errhandler, MPI_File, MPI_Info, MPI_Session, MPI_Win,
 };
@@ -194,7 +194,7 @@ call! {
 
 call! {
     MPI_Win_call_errhandler PMPI_Win_call_errhandler(win: MPI_Win, errorcode: c_int) on Win(win)
-    => unsupported
+    => window::mpi_win_call_errhandler(win, errorcode)
 }
 
 call! {
@@ -206,13 +206,13 @@ call! {
 call! {
     MPI_Win_get_errhandler PMPI_Win_get_errhandler(win: MPI_Win,
         errhandler: *mut MPI_Errhandler) on Win(win)
-    => unsupported
+    => window::mpi_win_get_errhandler(win, errhandler)
 }
 
 call! {
     MPI_Win_set_errhandler PMPI_Win_set_errhandler(win: MPI_Win,
         errhandler: MPI_Errhandler) on Win(win)
-    => unsupported
+    => window::mpi_win_set_errhandler(win, errhandler)
 }
 
 value! { MPI_Wtick PMPI_Wtick() -> f64 => values::mpi_wtick() }

@@ -5,6 +5,8 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
+use mica_abi::poly::PolyOut;
+use mica_abi::shims::{rma, window, window_sync};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
 };
@@ -13,7 +15,8 @@ call! {
     MPI_Accumulate PMPI_Accumulate(origin_addr: *const c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype, op, win)
 }
 
 call! {
@@ -21,28 +24,31 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, op, win)
 }
 
 call! {
     MPI_Compare_and_swap PMPI_Compare_and_swap(origin_addr: *const c_void,
         compare_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank,
+        target_disp, win)
 }
 
 call! {
     MPI_Fetch_and_op PMPI_Fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void,
         datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
 }
 
 call! {
     MPI_Get PMPI_Get(origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_get(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype, win)
 }
 
 call! {
@@ -50,7 +56,9 @@ call! {
         origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: c_int,
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_get_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
+        result_addr, MPI_Count::from(result_count), result_datatype, target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype, op, win)
 }
 
 call! {
@@ -59,28 +67,33 @@ call! {
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_get_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
+        result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op,
+        win)
 }
 
 call! {
     MPI_Get_c PMPI_Get_c(origin_addr: *mut c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, win)
 }
 
 call! {
     MPI_Put PMPI_Put(origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_put(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype, win)
 }
 
 call! {
     MPI_Put_c PMPI_Put_c(origin_addr: *const c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => unsupported
+    => rma::mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, win)
 }
 
 call! {
@@ -88,7 +101,8 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_raccumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
+        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, op, win, request)
 }
 
 call! {
@@ -96,14 +110,16 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, op, win, request)
 }
 
 call! {
     MPI_Rget PMPI_Rget(origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_rget(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype, win, request)
 }
 
 call! {
@@ -112,7 +128,9 @@ call! {
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_rget_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
+        result_addr, MPI_Count::from(result_count), result_datatype, target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype, op, win, request)
 }
 
 call! {
@@ -121,7 +139,9 @@ call! {
         result_count: MPI_Count, result_datatype: MPI_Datatype, target_rank: c_int,
         target_disp: MPI_Aint, target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win, request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_rget_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
+        result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op,
+        win, request)
 }
 
 call! {
@@ -129,7 +149,8 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, win, request)
 }
 
 call! {
@@ -137,7 +158,8 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_rput(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype, win, request)
 }
 
 call! {
@@ -145,129 +167,157 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => unsupported
+    => rma::mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, win, request)
 }
 
 call! {
     MPI_Win_allocate PMPI_Win_allocate(size: MPI_Aint, disp_unit: c_int, info: MPI_Info,
         comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => unsupported
+    => window::mpi_win_allocate(size, MPI_Count::from(disp_unit), info, comm, baseptr, win)
 }
 
 call! {
     MPI_Win_allocate_c PMPI_Win_allocate_c(size: MPI_Aint, disp_unit: MPI_Aint, info: MPI_Info,
         comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => unsupported
+    => window::mpi_win_allocate(size, disp_unit as MPI_Count, info, comm, baseptr, win)
 }
 
 call! {
     MPI_Win_allocate_shared PMPI_Win_allocate_shared(size: MPI_Aint, disp_unit: c_int,
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => unsupported
+    => window::mpi_win_allocate_shared(size, MPI_Count::from(disp_unit), info, comm, baseptr, win)
 }
 
 call! {
     MPI_Win_allocate_shared_c PMPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: MPI_Aint,
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => unsupported
+    => window::mpi_win_allocate_shared(size, disp_unit as MPI_Count, info, comm, baseptr, win)
 }
 
 call! {
     MPI_Win_attach PMPI_Win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) on Win(win)
-    => unsupported
+    => window::mpi_win_attach(win, base, size)
 }
 
-call! { MPI_Win_complete PMPI_Win_complete(win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_complete PMPI_Win_complete(win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_complete(win)
+}
 
 call! {
     MPI_Win_create PMPI_Win_create(base: *mut c_void, size: MPI_Aint, disp_unit: c_int,
         info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
-    => unsupported
+    => window::mpi_win_create(base, size, MPI_Count::from(disp_unit), info, comm, win)
 }
 
 call! {
     MPI_Win_create_c PMPI_Win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: MPI_Aint,
         info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
-    => unsupported
+    => window::mpi_win_create(base, size, disp_unit as MPI_Count, info, comm, win)
 }
 
 call! {
     MPI_Win_create_dynamic PMPI_Win_create_dynamic(info: MPI_Info, comm: MPI_Comm,
         win: *mut MPI_Win) on Comm(comm)
-    => unsupported
+    => window::mpi_win_create_dynamic(info, comm, win)
 }
 
 call! {
     MPI_Win_detach PMPI_Win_detach(win: MPI_Win, base: *const c_void) on Win(win)
-    => unsupported
+    => window::mpi_win_detach(win, base)
 }
 
-call! { MPI_Win_fence PMPI_Win_fence(assert: c_int, win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_fence PMPI_Win_fence(assert: c_int, win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_fence(assert, win)
+}
 
-call! { MPI_Win_flush PMPI_Win_flush(rank: c_int, win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_flush PMPI_Win_flush(rank: c_int, win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_flush(rank, win)
+}
 
-call! { MPI_Win_flush_all PMPI_Win_flush_all(win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_flush_all PMPI_Win_flush_all(win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_flush_all(win)
+}
 
 call! {
     MPI_Win_flush_local PMPI_Win_flush_local(rank: c_int, win: MPI_Win) on Win(win)
-    => unsupported
+    => window_sync::mpi_win_flush_local(rank, win)
 }
 
-call! { MPI_Win_flush_local_all PMPI_Win_flush_local_all(win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_flush_local_all PMPI_Win_flush_local_all(win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_flush_local_all(win)
+}
 
-call! { MPI_Win_free PMPI_Win_free(win: *mut MPI_Win) on Default => unsupported }
+call! { MPI_Win_free PMPI_Win_free(win: *mut MPI_Win) on Default => window::mpi_win_free(win) }
 
 call! {
     MPI_Win_get_group PMPI_Win_get_group(win: MPI_Win, group: *mut MPI_Group) on Win(win)
-    => unsupported
+    => window::mpi_win_get_group(win, group)
 }
 
 call! {
     MPI_Win_get_info PMPI_Win_get_info(win: MPI_Win, info_used: *mut MPI_Info) on Win(win)
-    => unsupported
+    => window::mpi_win_get_info(win, info_used)
 }
 
 call! {
     MPI_Win_lock PMPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int,
         win: MPI_Win) on Win(win)
-    => unsupported
+    => window_sync::mpi_win_lock(lock_type, rank, assert, win)
 }
 
-call! { MPI_Win_lock_all PMPI_Win_lock_all(assert: c_int, win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_lock_all PMPI_Win_lock_all(assert: c_int, win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_lock_all(assert, win)
+}
 
 call! {
     MPI_Win_post PMPI_Win_post(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
-    => unsupported
+    => window_sync::mpi_win_post(group, assert, win)
 }
 
 call! {
     MPI_Win_set_info PMPI_Win_set_info(win: MPI_Win, info: MPI_Info) on Win(win)
-    => unsupported
+    => window::mpi_win_set_info(win, info)
 }
 
 call! {
     MPI_Win_shared_query PMPI_Win_shared_query(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
         disp_unit: *mut c_int, baseptr: *mut c_void) on Win(win)
-    => unsupported
+    => window::mpi_win_shared_query(win, rank, size, PolyOut::new(disp_unit), baseptr)
 }
 
 call! {
     MPI_Win_shared_query_c PMPI_Win_shared_query_c(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
         disp_unit: *mut MPI_Aint, baseptr: *mut c_void) on Win(win)
-    => unsupported
+    => window::mpi_win_shared_query(win, rank, size, PolyOut::new(disp_unit), baseptr)
 }
 
 call! {
     MPI_Win_start PMPI_Win_start(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
-    => unsupported
+    => window_sync::mpi_win_start(group, assert, win)
 }
 
-call! { MPI_Win_sync PMPI_Win_sync(win: MPI_Win) on Win(win) => unsupported }
+call! { MPI_Win_sync PMPI_Win_sync(win: MPI_Win) on Win(win) => window_sync::mpi_win_sync(win) }
 
-call! { MPI_Win_test PMPI_Win_test(win: MPI_Win, flag: *mut c_int) on Win(win) => unsupported }
+call! {
+    MPI_Win_test PMPI_Win_test(win: MPI_Win, flag: *mut c_int) on Win(win)
+    => window_sync::mpi_win_test(win, flag)
+}
 
-call! { MPI_Win_unlock PMPI_Win_unlock(rank: c_int, win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_unlock PMPI_Win_unlock(rank: c_int, win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_unlock(rank, win)
+}
 
-call! { MPI_Win_unlock_all PMPI_Win_unlock_all(win: MPI_Win) on Win(win) => unsupported }
+call! {
+    MPI_Win_unlock_all PMPI_Win_unlock_all(win: MPI_Win) on Win(win)
+    => window_sync::mpi_win_unlock_all(win)
+}
 
-call! { MPI_Win_wait PMPI_Win_wait(win: MPI_Win) on Win(win) => unsupported }
+call! { MPI_Win_wait PMPI_Win_wait(win: MPI_Win) on Win(win) => window_sync::mpi_win_wait(win) }

@@ -13,7 +13,8 @@ pub struct WakeEvents {
 }
 
 impl WakeEvents {
-    pub(super) fn shorter(self, limit: Option<Duration>) -> WakeEvents {
+    /// The same events, with the shorter of two time limits.
+    pub fn shorter(self, limit: Option<Duration>) -> WakeEvents {
         let limit = match (self.limit, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

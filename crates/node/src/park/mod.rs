@@ -21,6 +21,9 @@
 //! A rank that also waits for a file descriptor, for example of the network, cannot sleep in a
 //! futex: it [listens](ParkingSpot::listen) to the descriptor and to its wake-up socket. One thread
 //! of the rank has the watch and listens; the others sleep until it gives the watch up.
+//!
+//! A rank that shares several segments has a spot in each, and wakers know only theirs. It listens
+//! at all of them ([`listen_at_all`]), with one socket.
 
 mod events;
 mod membarrier;
@@ -91,7 +94,7 @@ const WAKE_UP: u32 = 4;
 #[repr(C)]
 pub struct ParkingSpot {
     word: AtomicU32,
-    /// Written by the owner before the first LISTENING.
+    /// Written by the owner before its first LISTENING, which publishes it.
     socket: AtomicU32,
     /// As `socket`; strangers cannot read it.
     nonce: AtomicU64,
@@ -129,11 +132,12 @@ impl ParkingSpot {
         limit: Option<Duration>,
     ) -> (u32, Option<Duration>) {
         let announced = |word: u32| word & !STATE | how;
-        let (Ok(before) | Err(before)) =
-            self.word
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-                    Some(announced(word))
-                });
+        let (Ok(before) | Err(before)) = self
+            .word
+            // SYNC socket: publishes the number of the wake-up socket.
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |word| {
+                Some(announced(word))
+            });
         match fencing {
             // SYNC park: pairs with the fence in `before_waking`. Either our `ready` sees what was
             // published, or the waker sees this.
@@ -171,9 +175,10 @@ impl ParkingSpot {
         // A waker that finds the owner awake must not write: the word belongs to the next waiter's
         // announcement.
         while seen & STATE != AWAKE {
-            let (relaxed, word) = (Ordering::Relaxed, &self.word);
+            let word = &self.word;
             let woken = (seen & !STATE).wrapping_add(WAKE_UP);
-            match word.compare_exchange(seen, woken, relaxed, relaxed) {
+            // SYNC socket: who listens has published its socket.
+            match word.compare_exchange(seen, woken, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) if seen & STATE == LISTENING => {
                     // Other threads of that rank sleep until its listener gives the watch up.
                     return socket::wake(WakeAddress {
@@ -197,31 +202,46 @@ impl ParkingSpot {
         self.socket.store(number, Ordering::Relaxed);
     }
 
-    /// Waits until [`ParkingSpot::wake`] or an event that the [`WakeEvents`] names, unless `ready`
-    /// returns `None`: then there is work already. May return early. Several threads of the rank
-    /// may call this at once.
+    /// [`listen_at_all`] for a rank with this spot alone.
     pub fn listen(
         &self,
         fencing: Fencing,
         socket: &WakeSocket,
         ready: impl FnOnce() -> Option<WakeEvents>,
     ) {
-        // SYNC watch: read before the announcement. The thread that gives the watch up first
-        // withdraws all announcements so far, and then counts a handover. So a thread that
-        // announced itself before that does not sleep, or is woken.
-        let handovers = socket.handovers();
-        let watches = socket.take_watch();
-        let (_, limit) = self.announce(LISTENING, fencing, None);
-        let events = ready();
-        if watches {
-            if let Some(events) = events {
-                socket.await_events(events.shorter(limit));
-            }
-            // Before the watch is given up: the next thread that takes it announces itself again.
-            self.word.fetch_and(!STATE, Ordering::SeqCst);
-            socket.give_up_watch();
-        } else if let Some(events) = events {
-            socket.await_handover(handovers, events.shorter(limit).limit);
+        listen_at_all(std::iter::once((self, fencing)), socket, ready);
+    }
+}
+
+/// Waits until [`ParkingSpot::wake`] at one of `spots`, or an event that the [`WakeEvents`] names,
+/// unless `ready` returns `None`: then there is work already. May return early. Each spot comes
+/// with the fencing of those who wake it. Several threads of the rank may call this at once.
+pub fn listen_at_all<'a>(
+    spots: impl Iterator<Item = (&'a ParkingSpot, Fencing)> + Clone,
+    socket: &WakeSocket,
+    ready: impl FnOnce() -> Option<WakeEvents>,
+) {
+    // SYNC watch: read before the announcements. The thread that gives the watch up first withdraws
+    // all announcements so far, and then counts a handover. So a thread that announced itself
+    // before that does not sleep, or is woken.
+    let handovers = socket.handovers();
+    let watches = socket.take_watch();
+    let mut shortest = None;
+    for (spot, fencing) in spots.clone() {
+        let (_, limit) = spot.announce(LISTENING, fencing, None);
+        shortest = shortest.or(limit);
+    }
+    let events = ready();
+    if watches {
+        if let Some(events) = events {
+            socket.await_events(events.shorter(shortest));
         }
+        // Before the watch is given up: the next thread that takes it announces itself again.
+        for (spot, _) in spots {
+            spot.word.fetch_and(!STATE, Ordering::SeqCst);
+        }
+        socket.give_up_watch();
+    } else if let Some(events) = events {
+        socket.await_handover(handovers, events.shorter(shortest).limit);
     }
 }

@@ -40,6 +40,11 @@ impl WakeSocket {
         self.socket.address()
     }
 
+    /// Ends the wait of the thread that has the watch, or the next one if none waits.
+    pub fn interrupt(&self) {
+        super::socket::wake(self.address());
+    }
+
     /// Takes the watch. Returns false if another thread has it.
     pub(super) fn take_watch(&self) -> bool {
         // SYNC watch: see `ParkingSpot::listen`.

@@ -92,7 +92,8 @@ fn explain_with(error: &io::Error, yama: Option<u32>, seccomp: bool) -> CmaRefus
         ),
         (Some(libc::EPERM), Some(2..)) => (
             "Yama forbids ptrace (kernel.yama.ptrace_scope is 2 or 3)",
-            "sysctl kernel.yama.ptrace_scope=1 (3 lasts until reboot), or give the program CAP_SYS_PTRACE",
+            "sysctl kernel.yama.ptrace_scope=1 (3 lasts until reboot), or give the program \
+            CAP_SYS_PTRACE",
         ),
         (Some(libc::EPERM | libc::ENOSYS), _) if seccomp => (
             "a seccomp filter (a container's, most likely) refuses it",

@@ -198,8 +198,8 @@ impl Default for Settings {
 /// Two ranks have different values of a tunable that must be alike.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{variable} is {value} on rank {rank} and {other_value} on rank {other_rank}: all ranks must have \
-     the same value; set it for the whole job (mpiexec -genv {variable} VALUE ...)"
+    "{variable} is {value} on rank {rank} and {other_value} on rank {other_rank}: all ranks must \
+     have the same value; set it for the whole job (mpiexec -genv {variable} VALUE ...)"
 )]
 pub struct Difference {
     /// The environment variable.

@@ -58,6 +58,8 @@ pub enum WaitKind {
     Requests = 4,
     /// Other ranks of a collective.
     Collective = 5,
+    /// The lock, the post or the completion of a window's peer.
+    Window = 6,
 }
 
 /// What a rank waits for. Peers and tags are job-wide; negative ones are wildcards or unknown.
@@ -267,6 +269,7 @@ impl RankBlock {
             3 => WaitKind::Probe,
             4 => WaitKind::Requests,
             5 => WaitKind::Collective,
+            6 => WaitKind::Window,
             _ => return None,
         };
         let waiting = Waiting {

@@ -8,7 +8,8 @@ use std::io;
 pub enum SegmentError {
     /// The requested sizes exceed the format or the address space.
     #[error(
-        "a job segment for {ranks} ranks with {cells} cells of {cell_bytes} bytes cannot be laid out"
+        "a job segment for {ranks} ranks with {cells} cells of {cell_bytes} bytes cannot be laid \
+        out"
     )]
     Geometry {
         /// Ranks on the node.
@@ -20,7 +21,8 @@ pub enum SegmentError {
     },
     /// The requested FIFOs exceed the format or the address space.
     #[error(
-        "FIFOs of {fifo_bytes} bytes for {ranks} ranks cannot be laid out: a FIFO has 4096 bytes to 1 GiB, a multiple of 64, and all together less than 64 TiB"
+        "FIFOs of {fifo_bytes} bytes for {ranks} ranks cannot be laid out: a FIFO has 4096 bytes \
+        to 1 GiB, a multiple of 64, and all together less than 64 TiB"
     )]
     Fifos {
         /// Ranks on the node.
@@ -40,7 +42,8 @@ pub enum SegmentError {
     },
     /// This process may not make a file of the segment's size.
     #[error(
-        "the job segment is an anonymous file of {bytes} bytes, but the size of files is limited to {limit} bytes (RLIMIT_FSIZE); raise the limit with ulimit -f"
+        "the job segment is an anonymous file of {bytes} bytes, but the size of files is limited \
+        to {limit} bytes (RLIMIT_FSIZE); raise the limit with ulimit -f"
     )]
     FileSizeLimit {
         /// Bytes of the file.
@@ -50,7 +53,8 @@ pub enum SegmentError {
     },
     /// There is no such part of the file for a window.
     #[error(
-        "the job segment has no file space for {bytes} bytes of a window (the size of files was limited when the job started, RLIMIT_FSIZE, or they are too many)"
+        "the job segment has no file space for {bytes} bytes of a window (the size of files was \
+        limited when the job started, RLIMIT_FSIZE, or they are too many)"
     )]
     NoFileSpace {
         /// Bytes wanted.
@@ -64,7 +68,9 @@ pub enum SegmentError {
     },
     /// The descriptor does not hold a job segment of this version.
     #[error(
-        "descriptor {fd} does not hold a job segment of this version of Mica (was it closed and opened for something else, or are mpiexec and this program's library of different versions?)"
+        "descriptor {fd} does not hold a job segment of this version of Mica (was it closed and \
+        opened for something else, or are mpiexec and this program's library of different \
+        versions?)"
     )]
     NotASegment {
         /// Number of the descriptor.
@@ -82,7 +88,8 @@ pub enum SegmentError {
     },
     /// The list of the ranks on the node is invalid.
     #[error(
-        "{members} ranks are named for {places} places on this node, in a job of {job_size} ranks; they must be as many, in rising order, and ranks of the job"
+        "{members} ranks are named for {places} places on this node, in a job of {job_size} \
+        ranks; they must be as many, in rising order, and ranks of the job"
     )]
     Members {
         /// Number of ranks listed.
@@ -94,7 +101,9 @@ pub enum SegmentError {
     },
     /// Another process has that rank already.
     #[error(
-        "rank {rank} of this job is, or was, process {pid}: a program that a rank starts cannot be the same rank again; start it as a job of its own, with mpiexec or without these variables: env -u MICA_SEGMENT_FD -u PMI_FD -u PMI_RANK -u PMI_SIZE PROGRAM"
+        "rank {rank} of this job is, or was, process {pid}: a program that a rank starts cannot \
+        be the same rank again; start it as a job of its own, with mpiexec or without these \
+        variables: env -u MICA_SEGMENT_FD -u PMI_FD -u PMI_RANK -u PMI_SIZE PROGRAM"
     )]
     RankTaken {
         /// The requested rank.

@@ -291,6 +291,7 @@ impl JobSegment {
             WaitKind::Receive => "a message",
             WaitKind::Probe => "a message to probe",
             WaitKind::Requests => "one of several requests",
+            WaitKind::Window => "a peer of a window",
         };
         let peer = match (w.kind, w.peer) {
             (WaitKind::Requests, p) if p < 0 => String::new(),

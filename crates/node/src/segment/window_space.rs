@@ -1,5 +1,5 @@
-//! Which parts of a rank's [zone for windows](super::Geometry::window_zone) are taken: a list in the
-//! owner's own memory, since no other rank allocates there.
+//! Which parts of a rank's [zone for windows](super::Geometry::window_zone) are taken: a list in
+//! the owner's own memory, since no other rank allocates there.
 
 use std::collections::BTreeMap;
 

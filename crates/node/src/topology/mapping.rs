@@ -258,12 +258,22 @@ fn take<'a>(elements: &'a [Element], request: &MapRequest<'_>) -> Vec<Vec<&'a El
     };
     let in_turn = !matches!(request.by, MapBy::Core | MapBy::HwThread);
     if in_turn {
-        if let Some(taken) = take_from(&parts(elements, request.by), request.widths, true, true) {
+        if let Some(taken) = take_from(
+            &parts(elements, request.by),
+            request.widths,
+            Filling::InTurn,
+            Supply::Reused,
+        ) {
             return named(taken);
         }
     } else if request.widths.iter().any(|&width| width > 1) {
         for level in [MapBy::SharedCache, MapBy::Numa, MapBy::Package] {
-            if let Some(taken) = take_from(&parts(elements, level), request.widths, false, false) {
+            if let Some(taken) = take_from(
+                &parts(elements, level),
+                request.widths,
+                Filling::OneByOne,
+                Supply::Once,
+            ) {
                 return named(taken);
             }
         }
@@ -272,17 +282,36 @@ fn take<'a>(elements: &'a [Element], request: &MapRequest<'_>) -> Vec<Vec<&'a El
     let all = parts(elements, MapBy::Core);
     let most = elements.len();
     let widths: Vec<usize> = request.widths.iter().map(|&w| w.min(most)).collect();
-    named(take_from(&all, &widths, false, true).expect("no rank is wider than all elements"))
+    named(
+        take_from(&all, &widths, Filling::OneByOne, Supply::Reused)
+            .expect("no rank is wider than all elements"),
+    )
 }
 
-/// Takes for each rank adjacent elements of one part. `in_turn`: each rank tries the part after the
-/// previous rank's first, instead of filling the first part. `again`: when no part has enough
-/// elements left, all are available again. `None` if a rank does not fit.
+/// Which part the next rank tries first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filling {
+    /// The first one, until it is full.
+    OneByOne,
+    /// The part after the previous rank's.
+    InTurn,
+}
+
+/// What is available when no part has enough elements left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    /// Nothing.
+    Once,
+    /// All elements again.
+    Reused,
+}
+
+/// Takes for each rank adjacent elements of one part. `None` if a rank does not fit.
 fn take_from(
     parts: &[Vec<usize>],
     widths: &[usize],
-    in_turn: bool,
-    again: bool,
+    filling: Filling,
+    supply: Supply,
 ) -> Option<Vec<Vec<usize>>> {
     let mut used = vec![0; parts.len()];
     let mut next = 0;
@@ -295,7 +324,7 @@ fn take_from(
         };
         let part = match find(&used) {
             Some(part) => part,
-            None if again => {
+            None if supply == Supply::Reused => {
                 used.fill(0);
                 next = 0;
                 (0..parts.len()).find(|&part| parts[part].len() >= width)?
@@ -304,7 +333,7 @@ fn take_from(
         };
         taken.push(parts[part][used[part]..used[part] + width].to_vec());
         used[part] += width;
-        if in_turn {
+        if filling == Filling::InTurn {
             next = (part + 1) % parts.len();
         }
     }

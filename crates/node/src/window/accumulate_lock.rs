@@ -1,5 +1,5 @@
-//! [`AccumulateLock`]: excludes the accumulates on one target from one another where no processor
-//! atomic does an element: elements of odd sizes, pairs of `MPI_MINLOC` (MPI 5.0, 12.7.1).
+//! [`AccumulateLock`]: excludes bulk updates of one target from all others; the lock of an
+//! [`AccumulateGate`](super::AccumulateGate) (MPI 5.0, 12.7.1).
 //!
 //! It is held for the microseconds of one operation, by a thread that does nothing else meanwhile,
 //! so that waiting needs no progress on messages: a waiter polls, yields, and then sleeps in a
@@ -63,6 +63,12 @@ impl AccumulateLock {
         AccumulateGuard { lock: self }
     }
 
+    /// Whether no rank holds the lock.
+    #[inline]
+    pub(super) fn is_free(&self, ordering: Ordering) -> bool {
+        self.word.load(ordering) == 0
+    }
+
     /// The rank that holds the lock; a snapshot, for reports.
     pub fn holder(&self) -> Option<u32> {
         // Relaxed: it may change at any time.
@@ -72,10 +78,11 @@ impl AccumulateLock {
     /// Writes `name` to the word if the lock is free.
     #[inline]
     fn try_take(&self, name: u32) -> bool {
-        // SYNC accumulate-lock: Acquire pairs with the Release when a guard is dropped.
-        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+        // SYNC accumulate-lock: acquires what was released when the last guard was dropped.
+        // SYNC accumulate-gate: sequentially consistent, as the announcement of a bulk update.
+        let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
         let word = &self.word;
-        word.compare_exchange(0, name, acquire, relaxed).is_ok()
+        word.compare_exchange(0, name, success, failure).is_ok()
     }
 
     #[cold]

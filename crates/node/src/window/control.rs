@@ -3,9 +3,10 @@
 //!
 //! The board comes first, then for each target its locks: the words of its window lock, its
 //! accumulate lock, and the lines of all origins, in whole pairs of cache lines. All ranks compute
-//! the same offsets from the number of ranks. The bytes grow with the square of that number (4.6 MiB
-//! for 256 ranks); a line that no origin uses is never touched.
+//! the same offsets from the number of ranks. The bytes grow with the square of that number (4.6
+//! MiB for 256 ranks); a line that no origin uses is never touched.
 
+use super::accumulate_gate::AccumulateGate;
 use super::accumulate_lock::AccumulateLock;
 use super::exposure::{EpochCountLine, ExposureBoard};
 use super::lock::{LockDesign, WindowLock};
@@ -80,25 +81,31 @@ impl WindowControl {
     /// # Panics
     /// If there is no such rank.
     pub fn lock(&self, design: LockDesign, target: u32) -> WindowLock<'_> {
-        let part = self.target(target);
-        // SAFETY: the words lie at these offsets of the target's part (`target`).
-        let (words, origins) = unsafe {
-            let origins = part.add(ORIGINS).cast().as_ptr();
-            (
-                part.cast::<TargetLine>().as_ref(),
-                slice::from_raw_parts(origins, self.ranks as usize),
-            )
-        };
-        WindowLock::new(design, words, origins)
+        // SAFETY: the words lie at the start of the target's part (`target`).
+        let words = unsafe { self.target(target).cast::<TargetLine>().as_ref() };
+        WindowLock::new(design, words, self.origins(target))
     }
 
-    /// The lock of `target` for accumulates that no processor atomic does.
+    /// What keeps accumulates on `target` atomic.
     ///
     /// # Panics
     /// If there is no such rank.
-    pub fn accumulate_lock(&self, target: u32) -> &AccumulateLock {
+    #[inline]
+    pub fn accumulate_gate(&self, target: u32) -> AccumulateGate<'_> {
         // SAFETY: the lock lies at this offset of the target's part (`target`).
-        unsafe { self.target(target).add(ACCUMULATE_LOCK).cast().as_ref() }
+        let lock: &AccumulateLock =
+            unsafe { self.target(target).add(ACCUMULATE_LOCK).cast().as_ref() };
+        AccumulateGate::new(lock, self.origins(target))
+    }
+
+    /// The lines of all origins at `target`.
+    #[inline]
+    fn origins(&self, target: u32) -> &[OriginLine] {
+        // SAFETY: they lie at this offset of the target's part (`target`).
+        unsafe {
+            let first = self.target(target).add(ORIGINS).cast().as_ptr();
+            slice::from_raw_parts(first, self.ranks as usize)
+        }
     }
 
     /// The part of `target`: aligned, inside the memory, and valid when zeroed (obligations 1 and 2
@@ -142,21 +149,21 @@ mod tests {
                 .for_each(|c| c.post(control.board(), &all, |_| ()));
             for target in 0..ranks {
                 // Every line of the board has been written to, and no lock.
-                let accumulates = control.accumulate_lock(target);
+                let accumulates = control.accumulate_gate(target);
                 assert_eq!(accumulates.holder(), None, "{target} of {ranks}");
-                std::mem::forget(accumulates.lock(target));
+                std::mem::forget(accumulates.bulk(target));
                 let lock = control.lock(LockDesign::Mcs, target);
                 let waiting = lock.waiters().count() + lock.holders().count();
                 assert_eq!(waiting, 0, "{target} of {ranks}");
                 for origin in 0..ranks {
-                    let mut ticket = lock.begin(origin, LockMode::Shared, |_| ());
+                    let mut ticket = lock.begin(origin, LockMode::Shared);
                     assert!(lock.poll(&mut ticket), "{origin} at {target} of {ranks}");
                 }
             }
             for target in 0..ranks {
                 let lock = control.lock(LockDesign::Mcs, target);
                 assert_eq!(lock.holders().count(), ranks as usize);
-                assert_eq!(control.accumulate_lock(target).holder(), Some(target));
+                assert_eq!(control.accumulate_gate(target).holder(), Some(target));
                 let last = control.target(target).addr().get() + ORIGINS;
                 assert!(last + ranks as usize * size_of::<OriginLine>() <= end);
                 for me in 0..ranks {

@@ -4,39 +4,49 @@
 //! Two designs, to be the same for all origins of a window:
 //!
 //! - **Test&Set** (4.3.1): an origin changes `owners` by compare-and-swap, and tries again after a
-//!   pause that doubles each time. One atomic operation without contention. Not fair: shared
-//!   holders that come and go may keep an exclusive origin out. A waiting origin is not woken,
-//!   so that it sleeps for limited times only.
+//!   pause that doubles each time. One atomic operation without contention. Not fair. A waiting
+//!   origin is not woken, so that it sleeps for limited times only.
 //! - **MCS** (4.3.2; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991), with the native swap that the
-//!   thesis lacked: an origin swaps itself to the tail of a queue, waits on its own line, and is
-//!   handed the lock by the one before it. First come, first served; each hand-over wakes the
-//!   origins that get the lock and no other.
+//!   thesis lacked: an exclusive origin swaps itself to the tail of a queue, waits on its own line,
+//!   and is handed the lock by the one before it. First come, first served; each hand-over wakes
+//!   the origins that get the lock and no other.
 //!
-//! The queue orders *admission*. Its head adds itself to `owners`. A shared origin is in then, and
-//! leaves the queue at once, so that the next one is admitted too. An exclusive origin stays at
-//! the head, which keeps all others out, until it releases; it has the lock as soon as the
-//! shared holders have gone, and the last of them grants it. The origin that hands over does all this
-//! on behalf of the next ones, asleep or computing as they may be: an origin whose call to
-//! `MPI_Win_lock` has returned before the lock was granted holds up no other shared origin.
+//! In both, a shared origin never waits for an exclusive one that waits itself. It must not: a rank
+//! may hold one lock, shared, while it waits for another (`MPI_Win_lock_all`; several
+//! `MPI_Win_lock`). Two ranks that do so crosswise would block each other for ever if each of the
+//! second locks had an exclusive origin in between. So shared origins do not queue. While others
+//! hold the lock shared, they join them; while it is held exclusive, they wait together, and the
+//! holder lets all of them in before it hands over to the next exclusive origin.
 //!
 //! | state of an origin | becomes | by | in |
 //! |---|---|---|---|
 //! | idle | waits, or holds | the origin | [`begin`](WindowLock::begin) |
-//! | waits | holds | MCS: the one before it in the queue, or the last shared holder | `grant` |
+//! | waits | holds | MCS: the exclusive holder that leaves, or the last shared one | `grant` |
 //! | waits | holds | Test&Set: the origin | [`poll`](WindowLock::poll) |
 //! | holds | idle | the origin | [`release`](WindowLock::release) |
 //!
-//! An origin has left the queue before it learns that it holds the lock shared, so that its line
-//! is free for its next turn. Each change of an origin's state by another is a Release that its
-//! `poll` acquires, and a release orders the accesses to the window before it (SYNC
-//! window-lock): what was done under the lock is visible to the next holder.
+//! The word `owners` counts the shared holders, and names the exclusive origin at the head of the
+//! queue. That one holds the lock once there are no shared holders; until then it waits, and the
+//! last shared holder grants it.
+//!
+//! A shared origin that finds the lock held exclusive announces that it waits (its state, the count
+//! of readers), and then looks at `owners` again. The holder that leaves clears `owners`, and then
+//! looks at the count. Both are sequentially consistent, so at least one sees the other (SYNC
+//! window-readers). If both do, the compare-and-swap on the origin's state decides.
+//!
+//! Each change of an origin's state by another is a Release that its `poll` acquires, and a release
+//! orders the accesses to the window before it (SYNC window-lock): what was done under the lock is
+//! visible to the next holder.
 //!
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
 //! read who that is: [`holders`](WindowLock::holders), [`waiters`](WindowLock::waiters).
 
 use super::lock_words::{
-    IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_rank, shared_holders,
+    IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_rank,
+    is_held_exclusive, shared_holders,
 };
+#[cfg(loom)]
+use crate::sync::fence;
 use crate::sync::{Ordering, yield_now};
 use std::time::Duration;
 
@@ -79,6 +89,12 @@ impl LockTicket {
         self.origin
     }
 
+    /// Test&Set: the next poll makes an attempt, although the pause is not over. For an origin that
+    /// has slept.
+    pub fn end_pause(&mut self) {
+        self.left = 1;
+    }
+
     /// How it takes the lock.
     pub fn mode(&self) -> LockMode {
         self.mode
@@ -101,19 +117,24 @@ impl<'a> WindowLock<'a> {
     }
 
     /// Starts to take the lock for rank `origin`, which neither holds it nor waits for it. Does not
-    /// block. [`poll`](Self::poll) says when the lock is held; it may be at once. Calls `wake` with
-    /// each rank that it lets in.
+    /// block. [`poll`](Self::poll) says when the lock is held; it may be at once.
     ///
     /// # Panics
     /// If there is no line for `origin`.
-    pub fn begin(&self, origin: u32, mode: LockMode, wake: impl FnMut(u32)) -> LockTicket {
+    pub fn begin(&self, origin: u32, mode: LockMode) -> LockTicket {
         let line = &self.origins[origin as usize];
         debug_assert_eq!(line.state.load(Ordering::Relaxed), IDLE, "origin {origin}");
-        // Relaxed: for reports, and for the one before in the queue, which reads it behind `next`.
-        line.state.store(mode.waits(), Ordering::Relaxed);
-        let is_held = match self.design {
-            LockDesign::TestAndSet => self.test_and_set(origin, mode),
-            LockDesign::Mcs => self.join(origin, mode, wake),
+        let is_held = match (self.design, mode) {
+            // It announces that it waits only if it must: then others may let it in.
+            (LockDesign::Mcs, LockMode::Shared) => self.join_shared(origin),
+            (design, _) => {
+                // Relaxed: for reports.
+                line.state.store(mode.waits(), Ordering::Relaxed);
+                match design {
+                    LockDesign::TestAndSet => self.test_and_set(origin, mode),
+                    LockDesign::Mcs => self.join_queue(origin),
+                }
+            }
         };
         LockTicket {
             origin,
@@ -132,8 +153,13 @@ impl<'a> WindowLock<'a> {
                 LockDesign::TestAndSet => self.try_after_pause(ticket),
                 LockDesign::Mcs => {
                     let line = &self.origins[ticket.origin as usize];
-                    // SYNC window-lock: pairs with the Release in `grant`.
-                    line.state.load(Ordering::Acquire) == ticket.mode.holds()
+                    // SYNC window-lock: pairs with the Release in `grant` and `let_readers_in`.
+                    let is_held = line.state.load(Ordering::Acquire) == ticket.mode.holds();
+                    if is_held && ticket.mode == LockMode::Shared {
+                        // Relaxed: a hint.
+                        self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
+                    }
+                    is_held
                 }
             };
         }
@@ -159,28 +185,35 @@ impl<'a> WindowLock<'a> {
         assert!(ticket.is_held, "rank {}: lock not held", ticket.origin);
         let line = &self.origins[ticket.origin as usize];
         line.state.store(IDLE, Ordering::Relaxed);
-        let owners = &self.target.owners;
-        match ticket.mode {
-            LockMode::Exclusive => {
+        match (ticket.mode, self.design) {
+            (LockMode::Exclusive, LockDesign::TestAndSet) => {
                 // SYNC window-lock: no other origin writes while an exclusive one holds. Release:
-                // pairs with the Acquire in `test_and_set`; under MCS the queue orders.
-                owners.store(0, Ordering::Release);
-                if self.design == LockDesign::Mcs {
-                    self.hand_over(ticket.origin, wake);
-                }
+                // pairs with the Acquire in `test_and_set`.
+                self.target.owners.store(0, Ordering::Release);
             }
-            LockMode::Shared => {
-                // SYNC window-lock: Release pairs with the Acquire of who is exclusive next.
-                // Acquire: the last one passes on what all shared holders have done.
-                let before = owners.fetch_sub(ONE_SHARED, Ordering::AcqRel);
-                // Test&Set: an exclusive origin is never there beside shared ones.
-                if shared_holders(before) == 1
-                    && let Some(next) = exclusive_rank(before)
-                {
-                    self.grant(next, LockMode::Exclusive);
-                    wake(next);
-                }
+            (LockMode::Exclusive, LockDesign::Mcs) => {
+                // SYNC window-lock: Release pairs with the Acquire in `join_holders`.
+                // SYNC window-readers: before the count of readers is read.
+                let own = exclusive(ticket.origin);
+                self.target.owners.fetch_sub(own, Ordering::SeqCst);
+                self.let_readers_in(&mut wake);
+                self.hand_over(ticket.origin, wake);
             }
+            (LockMode::Shared, _) => self.leave_holders(wake),
+        }
+    }
+
+    /// One shared holder less. The last one grants the exclusive origin that waits.
+    fn leave_holders(&self, mut wake: impl FnMut(u32)) {
+        // SYNC window-lock: Release pairs with the Acquire of who is exclusive next. Acquire: the
+        // last one passes on what all shared holders have done.
+        let before = self.target.owners.fetch_sub(ONE_SHARED, Ordering::AcqRel);
+        // Test&Set: an exclusive origin is never there beside shared ones.
+        if shared_holders(before) == 1
+            && let Some(next) = exclusive_rank(before)
+        {
+            self.grant(next, LockMode::Exclusive);
+            wake(next);
         }
     }
 
@@ -245,79 +278,140 @@ impl WindowLock<'_> {
     }
 }
 
-/// MCS.
+/// MCS: shared origins.
+impl WindowLock<'_> {
+    /// Joins the shared holders, or announces that the origin waits for that. Returns true if it
+    /// has the lock.
+    fn join_shared(&self, origin: u32) -> bool {
+        let line = &self.origins[origin as usize];
+        loop {
+            if self.join_holders() {
+                // Relaxed: only the origin changes its state now; others read it for reports.
+                line.state
+                    .store(LockMode::Shared.holds(), Ordering::Relaxed);
+                return true;
+            }
+            line.state
+                .store(LockMode::Shared.waits(), Ordering::Relaxed);
+            // SYNC window-readers: before `owners` is read again. Releases the state.
+            self.target.waits.readers.fetch_add(1, Ordering::SeqCst);
+            #[cfg(loom)]
+            fence(Ordering::SeqCst);
+            // SYNC window-readers
+            if is_held_exclusive(self.target.owners.load(Ordering::SeqCst)) {
+                return false;
+            }
+            // The holder has left, and may not have seen the announcement.
+            if !self.withdraw(origin) {
+                return true;
+            }
+        }
+    }
+
+    /// Adds a shared holder, unless the lock is held exclusive.
+    fn join_holders(&self) -> bool {
+        let owners = &self.target.owners;
+        // SYNC window-lock: Acquire pairs with the Release of the exclusive holder that has left.
+        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+        let joined = owners.fetch_update(acquire, relaxed, |owners| {
+            (!is_held_exclusive(owners)).then_some(owners + ONE_SHARED)
+        });
+        joined.is_ok()
+    }
+
+    /// The origin no longer waits to join. False if it was let in meanwhile.
+    fn withdraw(&self, origin: u32) -> bool {
+        let line = &self.origins[origin as usize];
+        // Relaxed: the count is a hint; whoever wins the exchange on the state decides.
+        self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
+        // SYNC window-lock: Acquire pairs with the Release in `let_readers_in`.
+        let (acquire, waits) = (Ordering::Acquire, LockMode::Shared.waits());
+        line.state
+            .compare_exchange(waits, IDLE, acquire, acquire)
+            .is_ok()
+    }
+
+    /// The exclusive holder that leaves lets all shared origins in that wait.
+    fn let_readers_in(&self, wake: &mut impl FnMut(u32)) {
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+        // SYNC window-readers: after `owners` was cleared.
+        if self.target.waits.readers.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let (waits, holds) = (LockMode::Shared.waits(), LockMode::Shared.holds());
+        for (rank, line) in (0..).zip(self.origins) {
+            // Acquire: with the state, the announcement.
+            if line.state.load(Ordering::Acquire) != waits {
+                continue;
+            }
+            // It holds the lock from here on, so that no exclusive origin gets it first.
+            self.target.owners.fetch_add(ONE_SHARED, Ordering::Relaxed);
+            // SYNC window-lock: Release pairs with the Acquire in `poll` and `withdraw`.
+            let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+            match line.state.compare_exchange(waits, holds, release, relaxed) {
+                Ok(_) => wake(rank),
+                // It has withdrawn, and tries again by itself.
+                Err(_) => self.leave_holders(&mut *wake),
+            }
+        }
+    }
+}
+
+/// MCS: exclusive origins.
 impl WindowLock<'_> {
     /// Joins the queue. Returns true if the origin got the lock at once.
-    fn join(&self, origin: u32, mode: LockMode, wake: impl FnMut(u32)) -> bool {
+    fn join_queue(&self, origin: u32) -> bool {
         let line = &self.origins[origin as usize];
         line.next.store(0, Ordering::Relaxed);
         // SYNC window-queue: Acquire pairs with the Release in `leave`, by which the last head gave
         // up an empty queue. Release: the next one that joins writes to our line.
-        let before = self.target.tail.0.swap(origin + 1, Ordering::AcqRel);
+        let before = self.target.waits.tail.swap(origin + 1, Ordering::AcqRel);
         if let Some(before) = before.checked_sub(1) {
             let before = &self.origins[before as usize];
             // SYNC window-queue: pairs with the Acquire in `leave`, which reads our state.
             before.next.store(origin + 1, Ordering::Release);
             return false;
         }
-        let is_held = self.admit(origin, mode);
+        let is_held = self.admit(origin);
         if is_held {
             // Relaxed: only the origin changes its state now; others read it for reports.
-            line.state.store(mode.holds(), Ordering::Relaxed);
-        }
-        if mode == LockMode::Shared {
-            self.hand_over(origin, wake);
+            line.state
+                .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
         }
         is_held
     }
 
-    /// Adds the head of the queue to the owners. Returns true if it has the lock with that; if not,
+    /// Names the head of the queue in `owners`. Returns true if it has the lock with that; if not,
     /// the last shared holder grants it.
-    fn admit(&self, head: u32, mode: LockMode) -> bool {
-        let owners = &self.target.owners;
-        match mode {
-            LockMode::Shared => {
-                // Relaxed: an exclusive origin before us has handed over the queue, which orders.
-                owners.fetch_add(ONE_SHARED, Ordering::Relaxed);
-                true
-            }
-            LockMode::Exclusive => {
-                // SYNC window-lock: Acquire pairs with the Release of each shared holder that has
-                // gone; Release, so that the last one that goes finds the head's state.
-                let before = owners.fetch_add(exclusive(head), Ordering::AcqRel);
-                shared_holders(before) == 0
-            }
-        }
+    fn admit(&self, head: u32) -> bool {
+        // SYNC window-lock: Acquire pairs with the Release of each shared holder that has gone, and
+        // of the exclusive one before; Release, so that the last one that goes finds the head's
+        // state.
+        let before = self
+            .target
+            .owners
+            .fetch_add(exclusive(head), Ordering::AcqRel);
+        shared_holders(before) == 0
     }
 
-    /// `head` leaves the queue. Admits those behind it: one exclusive origin, or the shared ones up
-    /// to the next that is exclusive.
+    /// `head` leaves the queue, and admits the one behind it.
     fn hand_over(&self, head: u32, mut wake: impl FnMut(u32)) {
-        let mut next = self.leave(head);
-        while let Some(rank) = next {
-            // Relaxed: `leave` has acquired what the origin wrote before it joined.
-            let state = self.origins[rank as usize].state.load(Ordering::Relaxed);
-            let mode = LockMode::of_waiter(state).expect("who is in the queue waits");
-            let is_held = self.admit(rank, mode);
-            // Before the grant: with that, the line belongs to its origin again.
-            next = match mode {
-                LockMode::Shared => self.leave(rank),
-                LockMode::Exclusive => None,
-            };
-            if is_held {
-                self.grant(rank, mode);
-                wake(rank);
-            }
+        if let Some(next) = self.leave(head)
+            && self.admit(next)
+        {
+            self.grant(next, LockMode::Exclusive);
+            wake(next);
         }
     }
 
     /// The head leaves the queue. Returns the one behind it, the new head.
     fn leave(&self, head: u32) -> Option<u32> {
-        let (tail, line) = (&self.target.tail.0, &self.origins[head as usize]);
-        // SYNC window-queue: pairs with the Release in `join`.
+        let (tail, line) = (&self.target.waits.tail, &self.origins[head as usize]);
+        // SYNC window-queue: pairs with the Release in `join_queue`.
         if line.next.load(Ordering::Acquire) == 0 {
-            // SYNC window-queue: pairs with the Acquire in `join`: who finds the queue empty sees
-            // what the last head did.
+            // SYNC window-queue: pairs with the Acquire in `join_queue`: who finds the queue empty
+            // sees what the last head did.
             let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
             if tail.compare_exchange(head + 1, 0, release, relaxed).is_ok() {
                 return None;

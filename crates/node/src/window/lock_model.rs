@@ -40,7 +40,7 @@ impl Shared {
 
     fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
         let lock = self.lock(design);
-        let mut ticket = lock.begin(rank, mode, |next| self.wake(next));
+        let mut ticket = lock.begin(rank, mode);
         while !lock.poll(&mut ticket) {
             match design {
                 // Sleeps for a limited time only, which loom does not have.
@@ -155,7 +155,7 @@ fn mcs_admits_shared_behind_a_shared_origin_that_does_not_poll() {
         let shared = shared();
         let lock = shared.lock(LockDesign::Mcs);
         let first = shared.acquire(LockDesign::Mcs, 0, Exclusive);
-        let mut sleeper = lock.begin(1, Together, |_| ());
+        let mut sleeper = lock.begin(1, Together);
         let theirs = shared.clone();
         let second = loom::thread::spawn(move || theirs.turn(LockDesign::Mcs, 2, Together));
         lock.release(first, |next| shared.wake(next));
@@ -174,7 +174,7 @@ fn mcs_serves_in_the_order_of_arrival() {
         let shared = shared();
         let lock = shared.lock(LockDesign::Mcs);
         let first = shared.acquire(LockDesign::Mcs, 0, Exclusive);
-        let mut second = lock.begin(1, Exclusive, |_| ());
+        let mut second = lock.begin(1, Exclusive);
         let theirs = shared.clone();
         let third = loom::thread::spawn(move || {
             let ticket = theirs.acquire(LockDesign::Mcs, 2, Exclusive);

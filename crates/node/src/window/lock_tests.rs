@@ -17,7 +17,7 @@ struct Shared {
     /// Sum of two numbers that an exclusive origin changes one after the other.
     first: AtomicU64,
     second: AtomicU64,
-    /// Set by who finds the two unequal, or somebody else inside.
+    /// Set by a rank that finds the two unequal, or another rank inside.
     is_broken: AtomicU32,
     inside: AtomicU32,
 }
@@ -46,7 +46,7 @@ impl Shared {
     /// Waits as a rank does, but parks at once.
     fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
         let lock = self.lock(design);
-        let mut ticket = lock.begin(rank, mode, |next| self.wake(next));
+        let mut ticket = lock.begin(rank, mode);
         while !lock.poll(&mut ticket) {
             let limit = lock.sleep_limit(&ticket);
             let held = || lock.poll(&mut ticket);
@@ -167,7 +167,7 @@ fn names_a_holder_that_was_killed() {
         }
         forked::kill(child);
         let lock = shared.lock(design);
-        let mut ticket = lock.begin(2, LockMode::Shared, |_| panic!("no rank to wake"));
+        let mut ticket = lock.begin(2, LockMode::Shared);
         assert!(!lock.poll(&mut ticket), "{design:?}");
         let (holders, waiters): (Vec<_>, Vec<_>) =
             (lock.holders().collect(), lock.waiters().collect());
@@ -193,14 +193,13 @@ fn shared_holders_are_inside_together() {
 }
 
 #[test]
-fn mcs_grants_in_the_order_of_arrival_and_wakes_only_those() {
+fn mcs_grants_shared_together_and_exclusive_in_order_and_wakes_only_those() {
     use LockMode::{Exclusive, Shared as Together};
     let shared = Shared::new();
     let lock = shared.lock(LockDesign::Mcs);
-    let no_rank = |rank| panic!("woke rank {rank}");
     let modes = [Exclusive, Together, Together, Exclusive, Together];
     let mut tickets: Vec<_> = (0..5)
-        .map(|rank| Some(lock.begin(rank, modes[rank as usize], no_rank)))
+        .map(|rank| Some(lock.begin(rank, modes[rank as usize])))
         .collect();
     let mut release = |rank: usize| {
         let mut ticket = tickets[rank].take().expect("held once");
@@ -209,16 +208,38 @@ fn mcs_grants_in_the_order_of_arrival_and_wakes_only_those() {
         lock.release(ticket, |next| woken.push(next));
         woken
     };
-    assert_eq!(
-        release(0),
-        [1, 2],
-        "shared ones up to the next exclusive one"
-    );
-    assert_eq!(release(2), [], "one shared holder is left");
+    assert_eq!(release(0), [1, 2, 4], "all shared ones");
+    assert_eq!(release(2), [], "two shared holders are left");
+    assert_eq!(release(4), [], "one shared holder is left");
     assert_eq!(release(1), [3], "the last shared holder grants");
-    assert_eq!(release(3), [4]);
-    assert_eq!(release(4), []);
+    assert_eq!(release(3), []);
     shared.check(LockDesign::Mcs, 0);
+}
+
+#[test]
+fn shared_origins_that_hold_other_locks_never_wait_for_exclusive_ones() {
+    for design in DESIGNS {
+        let locks = [Shared::new(), Shared::new()];
+        let lock = |at: usize| locks[at].lock(design);
+        let first = lock(0).begin(0, LockMode::Shared);
+        let second = lock(1).begin(1, LockMode::Shared);
+        let waiting = [0, 1].map(|at| lock(at).begin(2 + at as u32, LockMode::Exclusive));
+        // Crosswise, each behind an exclusive origin that waits.
+        let mut crossed = [0, 1].map(|at| lock(1 - at).begin(at as u32, LockMode::Shared));
+        for (at, ticket) in crossed.iter_mut().enumerate() {
+            let is_held = (0..2000).any(|_| lock(1 - at).poll(ticket));
+            assert!(is_held, "{design:?}");
+        }
+        for (at, ticket) in crossed.into_iter().enumerate() {
+            lock(1 - at).release(ticket, |_| ());
+        }
+        lock(0).release(first, |_| ());
+        lock(1).release(second, |_| ());
+        for (at, mut ticket) in waiting.into_iter().enumerate() {
+            assert!((0..2000).any(|_| lock(at).poll(&mut ticket)), "{design:?}");
+            lock(at).release(ticket, |_| ());
+        }
+    }
 }
 
 #[test]
@@ -226,7 +247,7 @@ fn test_and_set_pauses_for_longer_each_time_and_up_to_a_limit() {
     let shared = Shared::new();
     let lock = shared.lock(LockDesign::TestAndSet);
     let held = shared.acquire(LockDesign::TestAndSet, 0, LockMode::Exclusive);
-    let mut ticket = lock.begin(1, LockMode::Exclusive, |_| ());
+    let mut ticket = lock.begin(1, LockMode::Exclusive);
     let mut last = lock.sleep_limit(&ticket);
     for _ in 0..10_000 {
         assert!(!lock.poll(&mut ticket));
@@ -246,40 +267,41 @@ fn a_ticket_that_waits_cannot_be_released() {
     let shared = Shared::new();
     let _held = shared.acquire(LockDesign::Mcs, 0, LockMode::Exclusive);
     let lock = shared.lock(LockDesign::Mcs);
-    let ticket = lock.begin(1, LockMode::Exclusive, |_| ());
+    let ticket = lock.begin(1, LockMode::Exclusive);
     lock.release(ticket, |_| ());
 }
 
-/// What the lock does, in one thread: a queue, and who is inside.
+/// What the lock does, in one thread: who waits, in the order of arrival, and who is inside.
 #[derive(Default)]
 struct Model {
     inside: Vec<(u32, LockMode)>,
-    queue: Vec<(u32, LockMode)>,
+    waiting: Vec<(u32, LockMode)>,
 }
 
 impl Model {
-    /// Lets in who may enter, in order. Returns them.
+    /// Lets in who may enter: all shared ones, by rank, then the first exclusive one. Returns them.
     fn admit(&mut self) -> Vec<u32> {
+        let is_shared = |&(_, mode): &(u32, LockMode)| mode == LockMode::Shared;
         let mut admitted = Vec::new();
-        while let Some(&(rank, mode)) = self.queue.first() {
-            let is_free = match mode {
-                LockMode::Exclusive => self.inside.is_empty(),
-                LockMode::Shared => self.inside.iter().all(|&(_, m)| m == LockMode::Shared),
-            };
-            if !is_free {
-                break;
-            }
-            self.inside.push(self.queue.remove(0));
-            admitted.push(rank);
+        if self.inside.iter().all(is_shared) {
+            admitted.extend(self.waiting.iter().copied().filter(is_shared));
+            admitted.sort_by_key(|&(rank, _)| rank);
+            self.waiting.retain(|waiter| !is_shared(waiter));
+            self.inside.extend(&admitted);
         }
-        admitted
+        if self.inside.is_empty() && !self.waiting.is_empty() {
+            let first = self.waiting.remove(0);
+            self.inside.push(first);
+            admitted.push(first);
+        }
+        admitted.into_iter().map(|(rank, _)| rank).collect()
     }
 }
 
 proptest! {
     /// Random turns of the ranks against the model: who is inside, and who is woken.
     #[test]
-    fn mcs_does_what_a_queue_does(
+    fn mcs_does_what_the_model_does(
         steps in prop::collection::vec((0..RANKS as u32, any::<bool>()), 1..200),
     ) {
         let shared = Shared::new();
@@ -297,8 +319,8 @@ proptest! {
             let mut expected = match slot.take() {
                 None => {
                     let mode = if is_shared { LockMode::Shared } else { LockMode::Exclusive };
-                    *slot = Some(lock.begin(rank, mode, wake));
-                    model.queue.push((rank, mode));
+                    *slot = Some(lock.begin(rank, mode));
+                    model.waiting.push((rank, mode));
                     model.admit()
                 }
                 Some(mut ticket) => {

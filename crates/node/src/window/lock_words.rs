@@ -19,18 +19,23 @@ pub struct TargetLine {
     /// Low half: number of shared holders. High half: rank + 1 of the exclusive holder, which
     /// waits as long as there are shared holders.
     pub(super) owners: AtomicU64,
-    /// Rank + 1 of the last in the queue; 0 if the queue is empty. On the second cache line: an
-    /// origin that joins the queue does not disturb a holder that leaves.
-    pub(super) tail: QueueTail,
+    /// On the second cache line: an origin that begins to wait does not disturb a holder that
+    /// leaves.
+    pub(super) waits: WaitLine,
 }
 
-/// The tail of the queue, on its own cache line.
+/// Who waits for the lock.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct QueueTail(pub(super) AtomicU32);
+pub(super) struct WaitLine {
+    /// Rank + 1 of the last in the queue of exclusive origins; 0 if the queue is empty.
+    pub(super) tail: AtomicU32,
+    /// Number of shared origins that wait; at times more than there are.
+    pub(super) readers: AtomicU32,
+}
 
-/// One origin at one target: what it has of the lock, and who comes after it. Zeroed memory is an
-/// origin that has nothing to do with the lock.
+/// One origin at one target: what it has of the lock, who comes after it, and its accumulates.
+/// Zeroed memory is an origin that has nothing to do with the target.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct OriginLine {
@@ -38,12 +43,16 @@ pub struct OriginLine {
     pub(super) state: AtomicU32,
     /// Rank + 1 of the next in the queue, which writes it.
     pub(super) next: AtomicU32,
+    /// Brief updates of the target that this origin has in progress ([`AccumulateGate`]).
+    ///
+    /// [`AccumulateGate`]: super::AccumulateGate
+    pub(super) updates: AtomicU32,
 }
 
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<TargetLine>() == 128);
-    assert!(std::mem::offset_of!(TargetLine, tail) == 64);
+    assert!(std::mem::offset_of!(TargetLine, waits) == 64);
     assert!(size_of::<OriginLine>() == 64);
 };
 
@@ -96,7 +105,10 @@ impl TargetLine {
     pub fn new() -> TargetLine {
         TargetLine {
             owners: AtomicU64::new(0),
-            tail: QueueTail(AtomicU32::new(0)),
+            waits: WaitLine {
+                tail: AtomicU32::new(0),
+                readers: AtomicU32::new(0),
+            },
         }
     }
 }
@@ -108,6 +120,7 @@ impl OriginLine {
         OriginLine {
             state: AtomicU32::new(IDLE),
             next: AtomicU32::new(0),
+            updates: AtomicU32::new(0),
         }
     }
 }
@@ -128,4 +141,9 @@ pub(super) fn shared_holders(owners: u64) -> u32 {
 /// The rank in the high half of `owners`.
 pub(super) fn exclusive_rank(owners: u64) -> Option<u32> {
     ((owners >> 32) as u32).checked_sub(1)
+}
+
+/// Whether an exclusive origin holds the lock.
+pub(super) fn is_held_exclusive(owners: u64) -> bool {
+    exclusive_rank(owners).is_some() && shared_holders(owners) == 0
 }

@@ -1,6 +1,6 @@
 //! [`WindowMemory`]: memory of a window that the ranks of the node share from the start, for
-//! `MPI_Win_allocate` and `MPI_Win_allocate_shared` (MPI 5.0, 12.2.2 and 12.2.3), and for a window's
-//! [control](super::WindowControl).
+//! `MPI_Win_allocate` and `MPI_Win_allocate_shared` (MPI 5.0, 12.2.2 and 12.2.3), and for a
+//! window's [control](super::WindowControl).
 //!
 //! It lies in the job's file, in the zone of the rank that allocates it
 //! ([`Geometry::window_zone`](crate::segment::Geometry::window_zone)). Only that rank, the owner,
@@ -29,8 +29,8 @@ pub struct WindowMemory {
 }
 
 impl WindowMemory {
-    /// Allocates at least `bytes` bytes, whole pages and one at least, in the zone of this process's
-    /// rank `me`. They are zero.
+    /// Allocates at least `bytes` bytes, whole pages and one at least, in the zone of this
+    /// process's rank `me`. They are zero.
     ///
     /// # Errors
     /// When there is no memory, address space or file space, with the number of bytes.
@@ -64,8 +64,8 @@ impl WindowMemory {
         }
     }
 
-    /// Maps the memory that rank `owner` has allocated with `bytes` bytes at [`offset`](Self::offset)
-    /// `offset`.
+    /// Maps the memory that rank `owner` has allocated with `bytes` bytes at
+    /// [`offset`](Self::offset) `offset`.
     ///
     /// # Errors
     /// When there is no address space, with the number of bytes, or the owner's zone has no such

@@ -1,17 +1,17 @@
 //! What one-sided communication shares on a node: the lock of a window's target, the counts of
-//! post and complete, and the lock of accumulates that no processor atomic can do
+//! post and complete, and what keeps accumulates atomic
 //! (jiang-2004, 3.3.3 and chapter 4; MPI 5.0, chapter 12).
 //!
 //! | part | synchronizes | MPI calls |
 //! |---|---|---|
 //! | [`WindowLock`] | origins among each other, at one target | lock, unlock, lock_all |
 //! | [`ExposureBoard`] | origins and targets, pair by pair | post, start, complete, wait, test |
-//! | [`AccumulateLock`] | accumulates on one target, for microseconds | accumulate and its kin |
+//! | [`AccumulateGate`] | accumulates on one target, for microseconds | accumulate and its kin |
 //!
 //! All of it lies in memory that the caller provides and that the ranks of the node share
-//! ([`WindowMemory`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and a board on which
-//! nothing has been posted. Ranks are named by their number in the node, from 0; shared words hold
-//! the number plus 1, so that 0 is "none".
+//! ([`WindowMemory`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and
+//! a board on which nothing has been posted. Ranks are named by their number in the node, from 0;
+//! shared words hold the number plus 1, so that 0 is "none".
 //!
 //! The two that a rank may wait for at length never sleep by themselves: the caller's wait loop
 //! polls them between its other work, and parks where it parks for messages. Who makes a rank's
@@ -19,6 +19,11 @@
 //! fences and reads the rank's [`ParkingSpot`](crate::park::ParkingSpot): its protocol loses no
 //! wake-up.
 
+mod accumulate_gate;
+#[cfg(all(test, loom))]
+mod accumulate_gate_model;
+#[cfg(all(test, not(loom)))]
+mod accumulate_gate_tests;
 mod accumulate_lock;
 mod control;
 mod exposure;
@@ -41,6 +46,7 @@ mod lock_model;
 #[cfg(all(test, not(loom)))]
 mod lock_tests;
 
+pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate};
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
 pub use control::WindowControl;
 pub use exposure::{EpochCountLine, EpochCounts, ExposureBoard};

@@ -104,8 +104,8 @@ impl TuningParser {
             let levels = LEVELS.map(level_name).join(", ");
             let paths = MessagePath::ALL.map(MessagePath::name).join(", ");
             format!(
-                "[{name}] is not [machine], [collective], [collective.LEVEL] nor [LEVEL.PATH] with a level of {levels} and \
-                 a path of {paths}"
+                "[{name}] is not [machine], [collective], [collective.LEVEL] nor [LEVEL.PATH] \
+                 with a level of {levels} and a path of {paths}"
             )
         };
         let (level, path) = name.split_once('.').ok_or_else(wanted)?;

@@ -12,6 +12,7 @@ mod random;
 mod rig;
 mod scripted;
 
+mod added_segments;
 mod floods;
 mod losses;
 mod matching;

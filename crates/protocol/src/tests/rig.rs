@@ -43,7 +43,7 @@ thread_local! {
 }
 
 /// The segment of a node on which `rank` is alone.
-fn alone(size: u32, rank: u32) -> Arc<JobSegment> {
+pub fn alone(size: u32, rank: u32) -> Arc<JobSegment> {
     SEGMENTS.with_borrow_mut(|segments| {
         Arc::clone(segments.entry((size, rank)).or_insert_with(|| {
             let spec = JobSpec {
@@ -101,7 +101,7 @@ pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions
     engines
 }
 
-fn engine(
+pub fn engine(
     segment: &Arc<JobSegment>,
     rank: u32,
     transport: Option<Box<super::scripted::Scripted>>,

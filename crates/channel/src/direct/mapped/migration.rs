@@ -257,8 +257,8 @@ unsafe fn recover(piece: &MigrationPiece, beside: usize) -> Result<CopyPlacement
     }
     // The process cannot continue without the program's data.
     eprintln!(
-        "mica: the kernel has unmapped {} bytes of this program at {:#x} and refuses to map them again \
-         (out of memory, or vm.max_map_count reached); MICA_MAPPED=off avoids this",
+        "mica: the kernel has unmapped {} bytes of this program at {:#x} and refuses to map them \
+         again (out of memory, or vm.max_map_count reached); MICA_MAPPED=off avoids this",
         piece.len, piece.at
     );
     std::process::abort();

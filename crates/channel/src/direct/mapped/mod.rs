@@ -38,7 +38,7 @@ pub use eligibility::{HelperThread, SkipReason};
 pub(super) use peers::PeerSlots;
 pub use usage::{Unavailable, Usage};
 
-use super::{DirectOptions, Exposed};
+use super::{DirectOptions, ExpectedUse, Exposed};
 use buffers::MigratedBuffers;
 use mica_node::segment::JobSegment;
 use owner::{Answer, Attempt};
@@ -67,11 +67,11 @@ impl Registry {
     }
 
     /// Exposes a buffer for loads and stores if it is migrated, otherwise for CMA.
-    pub fn expose(&self, address: usize, len: usize) -> Exposed {
+    pub fn expose(&self, address: usize, len: usize, expected: ExpectedUse) -> Exposed {
         {
             let mut owners = OWNERS.lock();
             let owner = &mut owners.list[self.index];
-            match owner.expose(address, len) {
+            match owner.expose(address, len, expected) {
                 Answer::Migrated(exposed) => return exposed,
                 Answer::Plain => return owner.lend(address, len),
                 Answer::Due => {}

@@ -14,7 +14,7 @@ use super::migration::{self, Backing, SignalsBlocked};
 use super::origin::MallocBlocks;
 use super::planning::MigrationPlan;
 use super::usage::{Unavailable, Usage};
-use crate::direct::{Backend, DirectOptions, Exposed, Exposure};
+use crate::direct::{Backend, DirectOptions, ExpectedUse, Exposed, Exposure};
 use mica_node::procmap::ProcMap;
 use mica_node::segment::JobSegment;
 
@@ -138,8 +138,9 @@ impl MigratedBuffers {
         pin
     }
 
-    /// Exposes a buffer that lies in a slot; otherwise counts its use.
-    pub fn expose(&mut self, address: usize, len: usize) -> Answer {
+    /// Exposes a buffer that lies in a slot; otherwise it is due if it is expected to be used for
+    /// long, or has been used often enough.
+    pub fn expose(&mut self, address: usize, len: usize, expected: ExpectedUse) -> Answer {
         let Some(whole) = self.whole(address, len).filter(|_| !self.is_off) else {
             return Answer::Plain;
         };
@@ -153,7 +154,11 @@ impl MigratedBuffers {
                 let _ = self.sweep_in_process();
             }
         }
-        if len < self.options.mapped_min || !self.is_due(&whole) {
+        let is_worthwhile = match expected {
+            ExpectedUse::Once => len >= self.options.mapped_min && self.is_due(&whole),
+            ExpectedUse::Often => true,
+        };
+        if !is_worthwhile {
             return Answer::Plain;
         }
         Answer::Due

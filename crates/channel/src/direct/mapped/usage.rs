@@ -9,7 +9,8 @@ use mica_node::segment::Limit;
 pub enum Unavailable {
     /// The job segment has no room for buffers.
     #[error(
-        "the job segment has no slots: a limit on file size (RLIMIT_FSIZE, ulimit -f) was in force when the job started, or it has too many ranks"
+        "the job segment has no slots: a limit on file size (RLIMIT_FSIZE, ulimit -f) was in \
+        force when the job started, or it has too many ranks"
     )]
     NoSlots,
     /// PROCMAP_QUERY is missing.

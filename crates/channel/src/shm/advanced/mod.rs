@@ -139,6 +139,21 @@ impl AdvancedShm {
         packet: &Packet,
         view: Option<&View>,
     ) -> Result<bool, ChannelError> {
+        self.send_from(peer, packet, view, 0)
+    }
+
+    /// [`send`](Self::send) of the bytes of `view` from `position` on.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    #[inline(always)]
+    pub fn send_from(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+        position: usize,
+    ) -> Result<bool, ChannelError> {
         let (segment, me, fencing) = (&self.segment, self.me, self.fencing);
         let outlet = (self.outlets.get_mut(peer as usize))
             .and_then(Option::as_deref_mut)
@@ -160,7 +175,7 @@ impl AdvancedShm {
             if let Some(view) = view {
                 // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a
                 // caller lies in.
-                unsafe { view.pack_into(0, to, len) };
+                unsafe { view.pack_into(position, to, len) };
             }
         });
         if sent {

@@ -7,7 +7,8 @@ pub(super) const ENVIRONMENT: &[Spec] = &[
         names: &["-env"],
         values: &["NAME", "VALUE"],
         scope: Scope::Section,
-        help: "Set an environment variable for the ranks of this program; NAME=VALUE is understood as well.",
+        help: "Set an environment variable for the ranks of this program; NAME=VALUE is \
+            understood as well.",
         apply: |parser, option, values| {
             let pair = variable(option, values)?;
             parser.section.environment.push(pair);
@@ -28,7 +29,8 @@ pub(super) const ENVIRONMENT: &[Spec] = &[
         names: &["-envnone"],
         values: &[],
         scope: Scope::Section,
-        help: "Pass nothing of the environment of mpiexec to the ranks of this program. What other options set, they get.",
+        help: "Pass nothing of the environment of mpiexec to the ranks of this program. What \
+            other options set, they get.",
         apply: |parser, _, _| {
             parser.section.inherit = Some(Inherit::Only(Vec::new()));
             Ok(())
@@ -38,7 +40,8 @@ pub(super) const ENVIRONMENT: &[Spec] = &[
         names: &["-envlist"],
         values: &["A,B,..."],
         scope: Scope::Section,
-        help: "Pass only these variables of the environment of mpiexec to the ranks of this program.",
+        help: "Pass only these variables of the environment of mpiexec to the ranks of this \
+            program.",
         apply: |parser, option, values| {
             parser.section.inherit = Some(Inherit::Only(variable_names(option, &values[0])?));
             Ok(())
@@ -88,7 +91,8 @@ pub(super) const ENVIRONMENT: &[Spec] = &[
         names: &["-genvnone"],
         values: &[],
         scope: Scope::Job,
-        help: "Pass nothing of the environment of mpiexec to all ranks. What other options set, they get.",
+        help: "Pass nothing of the environment of mpiexec to all ranks. What other options set, \
+            they get.",
         apply: |parser, _, _| {
             parser.options.inherit = Inherit::Only(Vec::new());
             Ok(())

@@ -28,8 +28,9 @@ pub(super) const GENERAL: &[Spec] = &[
         names: &["--late-arrivals"],
         values: &[],
         scope: Scope::Job,
-        help: "Print at the end, for each place in the program that calls a collective, how long ranks \
-               waited there for the last one to come, and which that was. The same as -x MICA_LATE=on.",
+        help: "Print at the end, for each place in the program that calls a collective, how long \
+               ranks waited there for the last one to come, and which that was. The same as -x \
+               MICA_LATE=on.",
         apply: |parser, _, _| {
             let on = (OsString::from(LATE.env), OsString::from("on"));
             parser.options.environment.push(on);

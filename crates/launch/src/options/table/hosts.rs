@@ -7,8 +7,10 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["-hosts", "-host", "-H", "-hostlist", "-machines"],
         values: &["NAME[:SLOTS],..."],
         scope: Scope::Job,
-        help: "Run on these hosts, in this order. A host takes as many ranks as it has slots, or an \
-               equal share, before the next has its turn; when all are full it goes on with the first. Without -n the job has as many ranks as there are slots, a host without a number having 1.",
+        help: "Run on these hosts, in this order. A host takes as many ranks as it has slots, or \
+               an equal share, before the next has its turn; when all are full it goes on with \
+               the first. Without -n the job has as many ranks as there are slots, a host without \
+               a number having 1.",
         apply: |parser, option, values| {
             let hosts = crate::hosts::parse_list(&values[0].to_string_lossy());
             let hosts = hosts
@@ -21,7 +23,8 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["-f", "-hostfile", "-machinefile"],
         values: &["FILE"],
         scope: Scope::Job,
-        help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a comment.",
+        help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a \
+            comment.",
         apply: |parser, _, values| {
             parser.options.hosts.file = Some(PathBuf::from(&values[0]));
             Ok(())
@@ -31,7 +34,8 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["-ppn", "-perhost", "-N", "--npernode", "-grr"],
         values: &["N"],
         scope: Scope::Job,
-        help: "Give each host N ranks before the next has its turn, whatever its slots; without -n the job has N ranks on each host.",
+        help: "Give each host N ranks before the next has its turn, whatever its slots; without \
+            -n the job has N ranks on each host.",
         apply: |parser, option, values| {
             parser.options.hosts.per_host = Some(ranks(option, &values[0])?);
             Ok(())
@@ -51,8 +55,8 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["--launcher", "-bootstrap"],
         values: &["ssh|fork|srun"],
         scope: Scope::Job,
-        help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts are \
-               given); or fork, where all hosts are virtual nodes on this machine.",
+        help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts \
+               are given); or fork, where all hosts are virtual nodes on this machine.",
         apply: |parser, option, values| {
             let launcher = values[0].to_str().and_then(AgentLauncher::parse);
             let wanted = || format!("one of {}", AgentLauncher::NAMES);
@@ -92,8 +96,9 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["--host-timeout"],
         values: &["SECONDS"],
         scope: Scope::Job,
-        help: "A host that is not heard of for this time is lost, and the job is ended (default 10). To \
-               start it may take six times as long, and so may its silence if its machine answers.",
+        help: "A host that is not heard of for this time is lost, and the job is ended (default \
+               10). To start it may take six times as long, and so may its silence if its machine \
+               answers.",
         apply: |parser, option, values| {
             let time = seconds(option, &values[0])?;
             if time < Duration::from_secs(2) {
@@ -122,7 +127,8 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["--port-range"],
         values: &["LOW:HIGH"],
         scope: Scope::Job,
-        help: "Use only these ports for connections among hosts: of mpiexec and its agents, and of ranks where the network is TCP.",
+        help: "Use only these ports for connections among hosts: of mpiexec and its agents, and \
+            of ranks where the network is TCP.",
         apply: |parser, option, values| {
             let text = values[0].to_string_lossy();
             let range = text.split_once([':', '-', ',']).and_then(|(low, high)| {

@@ -17,7 +17,9 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["-prepend-pattern"],
         values: &["PATTERN"],
         scope: Scope::Job,
-        help: "Begin each line of output with this text, in which %r is the rank, %h its host, %t the time in seconds, %p the number of its node, %g the number of the job (0), %% a percent sign.",
+        help: "Begin each line of output with this text, in which %r is the rank, %h its host, %t \
+            the time in seconds, %p the number of its node, %g the number of the job (0), %% a \
+            percent sign.",
         apply: |parser, option, values| {
             let pattern = pattern(option, &values[0])?;
             parser.options.output.label_both(&pattern);
@@ -38,7 +40,9 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["-outfile-pattern", "-outfile"],
         values: &["PATTERN"],
         scope: Scope::Job,
-        help: "Write standard output of each rank to this file, with places as in -prepend-pattern: -outfile-pattern out.%r. Ranks that have the same file all write to its end.",
+        help: "Write standard output of each rank to this file, with places as in \
+            -prepend-pattern: -outfile-pattern out.%r. Ranks that have the same file all write to \
+            its end.",
         apply: |parser, option, values| {
             let pattern = pattern(option, &values[0])?;
             parser.options.output.out.file = Some(pattern);
@@ -60,7 +64,8 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["--output-filename"],
         values: &["DIR[:nocopy,nojobid]"],
         scope: Scope::Job,
-        help: "Write what ranks print also to DIR/1/rank.N/stdout and stderr; with nocopy only there, with nojobid without the 1.",
+        help: "Write what ranks print also to DIR/1/rank.N/stdout and stderr; with nocopy only \
+            there, with nojobid without the 1.",
         apply: |parser, option, values| {
             let read = values[0]
                 .to_str()
@@ -72,7 +77,9 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["--output"],
         values: &["tag|timestamp|merge|dir=DIR|file=NAME,..."],
         scope: Scope::Job,
-        help: "As Open MPI 5 has it: tag is -l, timestamp -prepend-pattern \"%t \", merge --merge-stderr-to-stdout, dir=DIR --output-filename DIR:nocopy, file=NAME writes to NAME.N.out and NAME.N.err.",
+        help: "As Open MPI 5 has it: tag is -l, timestamp -prepend-pattern \"%t \", merge \
+            --merge-stderr-to-stdout, dir=DIR --output-filename DIR:nocopy, file=NAME writes to \
+            NAME.N.out and NAME.N.err.",
         apply: |parser, option, values| {
             let read = values[0]
                 .to_str()
@@ -110,7 +117,8 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["-s", "--stdin"],
         values: &["RANKS"],
         scope: Scope::Job,
-        help: "The ranks that get standard input: all, none, or as in 0,2-5 (default 0). Each of them gets all of it; others read end-of-file.",
+        help: "The ranks that get standard input: all, none, or as in 0,2-5 (default 0). Each of \
+            them gets all of it; others read end-of-file.",
         apply: |parser, option, values| {
             parser.options.input = rank_set(option, &values[0])?;
             parser.input_given = true;

@@ -7,7 +7,10 @@ pub(super) const PLACES: &[Spec] = &[
         names: &["-bind-to", "-binding"],
         values: &["core[:N]|hwthread[:N]|l3|numa|package|none|user:SET,..."],
         scope: Scope::Job,
-        help: "Bind each rank to N cores or hardware threads, to the part of the machine around its core, to nothing, or to the processors named (rank 0 to the first SET, as 0+2 or 0-3, and so on, then from the first again). By default ranks are bound to cores as long as there are enough that no other job has.",
+        help: "Bind each rank to N cores or hardware threads, to the part of the machine around \
+            its core, to nothing, or to the processors named (rank 0 to the first SET, as 0+2 or \
+            0-3, and so on, then from the first again). By default ranks are bound to cores as \
+            long as there are enough that no other job has.",
         apply: |parser, option, values| {
             let read = values[0]
                 .to_str()
@@ -19,7 +22,10 @@ pub(super) const PLACES: &[Spec] = &[
         names: &["-map-by"],
         values: &["core|slot|hwthread|package|numa|l3|node|ppr:N:node[:PE=N]"],
         scope: Scope::Job,
-        help: "The order in which ranks take cores: one after the other (core, slot; the default), or in turns over packages, NUMA nodes or shared caches (the default if they are bound to these). node and ppr:N:node say how many ranks a host takes before the next has its turn: 1, or N. With PE=N each rank has N cores.",
+        help: "The order in which ranks take cores: one after the other (core, slot; the \
+            default), or in turns over packages, NUMA nodes or shared caches (the default if they \
+            are bound to these). node and ppr:N:node say how many ranks a host takes before the \
+            next has its turn: 1, or N. With PE=N each rank has N cores.",
         apply: |parser, option, values| {
             let read = values[0]
                 .to_str()
@@ -33,7 +39,8 @@ pub(super) const PLACES: &[Spec] = &[
         names: &["--cpus-per-rank", "--cpus-per-proc", "--cpus-per-task"],
         values: &["N"],
         scope: Scope::Job,
-        help: "Each rank has N cores, next to each other. By default as many as OMP_NUM_THREADS or SLURM_CPUS_PER_TASK say, else 1.",
+        help: "Each rank has N cores, next to each other. By default as many as OMP_NUM_THREADS \
+            or SLURM_CPUS_PER_TASK say, else 1.",
         apply: |parser, option, values| {
             let width = values[0].to_str().and_then(crate::binding::width);
             let wanted = "a number of cores from 1 to 65536";

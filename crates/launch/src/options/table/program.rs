@@ -7,7 +7,8 @@ pub(super) const PROGRAM: &[Spec] = &[
         names: &["-n", "-np", "-c"],
         values: &["N"],
         scope: Scope::Section,
-        help: "Start N ranks of the program. Without it: as many as -ppn and the slots of the hosts give, else 1. There is no limit of slots.",
+        help: "Start N ranks of the program. Without it: as many as -ppn and the slots of the \
+            hosts give, else 1. There is no limit of slots.",
         apply: |parser, option, values| {
             parser.section.ranks = ranks(option, &values[0])?;
             parser.section.counted = true;
@@ -31,14 +32,17 @@ pub(super) const PROGRAM: &[Spec] = &[
         names: &["-configfile", "--app"],
         values: &["FILE"],
         scope: Scope::Job,
-        help: "Read the programs from a file: a line stands for each, with its options as on the command line, in the place of \":\". # begins a comment, \\ at the end goes on with the next line, quotes are as in a shell.",
+        help: "Read the programs from a file: a line stands for each, with its options as on the \
+            command line, in the place of \":\". # begins a comment, \\ at the end goes on with \
+            the next line, quotes are as in a shell.",
         apply: |parser, option, values| parser.read_config_file(option, Path::new(&values[0])),
     },
     Spec {
         names: &["--tool", "-gtool"],
         values: &["\"COMMAND:RANKS\""],
         scope: Scope::Job,
-        help: "Start the program of these ranks (all, or as in 0,2-5) under a command: --tool \"valgrind -q:all\". Several are divided by \";\".",
+        help: "Start the program of these ranks (all, or as in 0,2-5) under a command: --tool \
+            \"valgrind -q:all\". Several are divided by \";\".",
         apply: |parser, option, values| {
             let text = values[0].to_string_lossy();
             let tools = Tool::parse(&text);
@@ -54,7 +58,9 @@ pub(super) const PROGRAM: &[Spec] = &[
         names: &["--debug"],
         values: &["RANKS"],
         scope: Scope::Job,
-        help: "Start these ranks (all, or as in 0,2-5) under the debugger (gdb, or MICA_DEBUGGER): one rank takes the terminal; several get a window each (xterm, or MICA_TERMINAL).",
+        help: "Start these ranks (all, or as in 0,2-5) under the debugger (gdb, or \
+            MICA_DEBUGGER): one rank takes the terminal; several get a window each (xterm, or \
+            MICA_TERMINAL).",
         apply: |parser, option, values| {
             parser
                 .options

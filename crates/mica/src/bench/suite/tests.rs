@@ -88,11 +88,13 @@ fn names_what_is_wrong() {
             "cpus 'x'",
         ),
         (
-            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"luck\"\nat_most = 1.0",
+            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"luck\"\nat_most \
+            = 1.0",
             "against 'luck'",
         ),
         (
-            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"variant v\"\nat_most = 1.0",
+            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"variant \
+            v\"\nat_most = 1.0",
             "variant 'v'",
         ),
         (
@@ -100,7 +102,8 @@ fn names_what_is_wrong() {
             "'at_most' or",
         ),
         (
-            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"own\"\nat_most = 1.0",
+            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"own\"\nat_most \
+            = 1.0",
             "needs 'than'",
         ),
         ("[[program]]\nname = \"c\"\nranks = [2]\nrangs = 2", "rangs"),
@@ -113,7 +116,8 @@ fn names_what_is_wrong() {
             "'g' needs 'than'",
         ),
         (
-            "[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = [{ measure = \"n\", bytes = \"half\" }]",
+            "[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = [{ measure = \"n\", bytes = \
+            \"half\" }]",
             "half",
         ),
     ];

@@ -19,7 +19,7 @@ use super::group::NodeGroup;
 use super::header::OperationKind;
 use super::parts::Parts;
 use super::run::{block_on, waiting_in};
-use super::slot::OperationSlot;
+use super::slot::{OperationSlot, RunMode};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::late;
@@ -460,7 +460,7 @@ fn run(
 ) -> Result<()> {
     let FastCall { group, traffic } = *opened;
     traffic.count(TrafficClass::Area, brought);
-    let slot = OperationSlot::new(group, group.reserve(kind.into(), false), true);
+    let slot = OperationSlot::new(group, group.reserve(kind.into(), false), RunMode::Blocking);
     wait(comm, || slot.is_free(), || Ok(()))?;
     slot.open(bytes);
     let result = work(&slot);

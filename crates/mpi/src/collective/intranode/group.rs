@@ -6,8 +6,8 @@
 //! order, as they call collectives in the same order. Several operations may be in progress at once
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
 //! overwritten for the operation that is `TURNS` later, which therefore first checks that all
-//! members have finished the earlier one ([`OperationSlot::begin`](super::slot::OperationSlot::begin)).
-//! Usually the rank already knows
+//! members have finished the earlier one
+//! ([`OperationSlot::begin`](super::slot::OperationSlot::begin)). Usually the rank already knows
 //! this: with each operation a member announces the number up to which it has finished all
 //! operations, and a rank that waits for all members learns this from the lines that it reads
 //! anyway.

@@ -12,8 +12,8 @@
 //!
 //! A line is written again four operations later, and not before all have finished. So a rank that
 //! is in an operation finds, in a line of its slot, the header of this operation or of the previous
-//! one in this slot; bit 51 distinguishes them. A rank that waits too long can thus check, without a
-//! stamp, whether the other rank is in the same operation with another call.
+//! one in this slot; bit 51 distinguishes them. A rank that waits too long can thus check, without
+//! a stamp, whether the other rank is in the same operation with another call.
 //!
 //! If two ranks each take themselves for the root of a short broadcast, or each take another rank
 //! for the root of a short gather, neither waits for anything, so neither checks. They find out in

@@ -340,7 +340,8 @@ pub fn open_by(
         .and_then(|reach| reach.open(peer, words, bytes));
     reached.ok_or_else(|| {
         let detail = format!(
-            "rank {peer} of the job has offered {bytes} bytes of its memory, which cannot be mapped here"
+            "rank {peer} of the job has offered {bytes} bytes of its memory, which cannot be \
+            mapped here"
         );
         Error::Unreachable { detail }
     })

@@ -292,8 +292,8 @@ impl CollectiveOperation {
             return Ok(());
         }
         let detail = format!(
-            "a part of {longest} bytes: where the lengths of parts differ, one has at most {most} bytes between the {} ranks of \
-             this node; MICA_COLL=messages has no such limit",
+            "a part of {longest} bytes: where the lengths of parts differ, one has at most {most} \
+             bytes between the {} ranks of this node; MICA_COLL=messages has no such limit",
             group.size()
         );
         Err(Error::other(c::ERR_COUNT, detail))

@@ -120,8 +120,8 @@ pub(crate) fn plan(comm: &Comm, operation: CollectiveOperation) -> Result<Collec
     }
 }
 
-/// The call on the shared area for a collective of all ranks, if all are on this node and the policy
-/// chooses the area.
+/// The call on the shared area for a collective of all ranks, if all are on this node and the
+/// policy chooses the area.
 pub(crate) fn plan_on_area(
     comm: &Comm,
     operation: CollectiveOperation,

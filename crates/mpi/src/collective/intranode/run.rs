@@ -1,5 +1,5 @@
-//! Runs this rank's part in a collective on the shared area: to its end (blocking), or polled by the
-//! engine.
+//! Runs this rank's part in a collective on the shared area: to its end (blocking), or polled by
+//! the engine.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKin
 use super::call::NodeCall;
 use super::dispatch::{PathChoice, PathTaken, perform};
 use super::group::ReservedOperation;
-use super::slot::OperationSlot;
+use super::slot::{OperationSlot, RunMode};
 use crate::error::Result;
 use crate::process;
 
@@ -35,12 +35,12 @@ impl NodeCall {
 
     /// Runs it to its end. Blocks.
     pub(crate) fn run_here(&self, operation: ReservedOperation, context: u64) -> Result<()> {
-        block_on(context, self.run(operation, true))
+        block_on(context, self.run(operation, RunMode::Blocking))
     }
 
     /// This rank's part, from the first stamp to the last.
-    async fn run(&self, operation: ReservedOperation, waits: bool) -> Result<()> {
-        let slot = OperationSlot::new(self.group(), operation, waits).labelled(self.label);
+    async fn run(&self, operation: ReservedOperation, mode: RunMode) -> Result<()> {
+        let slot = OperationSlot::new(self.group(), operation, mode).labelled(self.label);
         slot.begin(self.operation.own_bytes(slot.me())).await;
         let result = perform(&slot, &self.operation, self.path_choice()).await;
         slot.finish();
@@ -81,7 +81,7 @@ impl Prepare for NodeCall {
     fn prepare(&self) -> Box<dyn StageTask> {
         let (call, operation) = (self.clone(), self.reserve());
         Box::new(RunningCall(Box::pin(async move {
-            call.run(operation, false).await
+            call.run(operation, RunMode::Polled).await
         })))
     }
 }

@@ -23,10 +23,10 @@ use crate::late::{self, ArrivalCount};
 /// to the caller and coming back takes as long as several polls.
 const POLLS_PER_TRY: u32 = 40;
 
-/// Failed tries of an operation, each of [`OperationSlot::polls_per_try`] polls, before a rank announces
-/// which operation it waits in and checks whether the others can still arrive. This is more than a
-/// wait usually takes where ranks share cores. A rank that sleeps does neither, so it must get here
-/// before it parks.
+/// Failed tries of an operation, each of [`OperationSlot::polls_per_try`] polls, before a rank
+/// announces which operation it waits in and checks whether the others can still arrive. This is
+/// more than a wait usually takes where ranks share cores. A rank that sleeps does neither, so it
+/// must get here before it parks.
 const POLLS_BEFORE_ANNOUNCING: u32 = MIN_POLLS_BEFORE_PARKING / 2;
 
 /// One operation of a node group, from this rank's view.
@@ -54,12 +54,21 @@ pub struct OperationSlot<'a> {
     arrival: Option<Arc<ArrivalCount>>,
 }
 
+/// Who advances an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunMode {
+    /// This thread, which does nothing else until it has ended.
+    Blocking,
+    /// The engine, between other things.
+    Polled,
+}
+
 impl<'a> OperationSlot<'a> {
-    /// The reserved `operation`. `waits`: this rank does nothing else until it has ended.
+    /// The reserved `operation`.
     pub fn new(
         group: &'a NodeGroup,
         operation: ReservedOperation,
-        waits: bool,
+        run: RunMode,
     ) -> OperationSlot<'a> {
         OperationSlot {
             group,
@@ -72,10 +81,9 @@ impl<'a> OperationSlot<'a> {
             header_is_stored: AtomicBool::new(false),
             by_address: operation.by_address,
             asks_for_cma: operation.asks_for_cma,
-            polls_per_try: if waits && group.has_cores {
-                POLLS_PER_TRY
-            } else {
-                1
+            polls_per_try: match run {
+                RunMode::Blocking if group.has_cores => POLLS_PER_TRY,
+                RunMode::Blocking | RunMode::Polled => 1,
             },
             failed_polls: AtomicU32::new(0),
             arrival: operation.arrival,

@@ -110,10 +110,8 @@ fn leaders(
         .round()
         .copy(send.view(me, 1)?, receive.view(me, 1)?);
     if node.me.rank > 0 {
-        let (row, column) = (
-            Packed::allocate(remote, block)?,
-            Packed::allocate(remote, block)?,
-        );
+        let row = Packed::allocate(remote, block)?;
+        let column = Packed::allocate(remote, block)?;
         pack(schedule.last(), send, &away, &row)?;
         let round = schedule.round();
         round.send(node.ranks[0], row.view(0, remote));

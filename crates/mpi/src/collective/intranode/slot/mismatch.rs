@@ -54,7 +54,8 @@ impl OperationSlot<'_> {
         if !theirs.is_same_call(ours) {
             let (theirs, ours) = (self.call_name_of(member, theirs), self.call_name());
             let detail = format!(
-                "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
+                "rank {rank} of the job has called {theirs} where this rank has called {ours} on \
+                the same communicator"
             );
             return Error::other(c::ERR_OTHER, detail);
         }
@@ -66,7 +67,8 @@ impl OperationSlot<'_> {
         }
         let (theirs, ours) = (header.bytes(), self.own_bytes());
         let detail = format!(
-            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {ours}, for which they take different paths"
+            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with \
+            {ours}, for which they take different paths"
         );
         Error::other(c::ERR_TRUNCATE, detail)
     }
@@ -92,7 +94,8 @@ impl OperationSlot<'_> {
         let (call, rank) = (self.call_name(), self.rank(member));
         let (theirs, ours) = (self.bytes(member), self.own_bytes());
         let detail = format!(
-            "{call}: rank {rank} of the job has left it, after an error or with less data ({theirs} bytes), while this rank ({ours} bytes) waits for it"
+            "{call}: rank {rank} of the job has left it, after an error or with less data \
+            ({theirs} bytes), while this rank ({ours} bytes) waits for it"
         );
         Error::other(c::ERR_TRUNCATE, detail)
     }

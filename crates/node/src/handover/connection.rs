@@ -1,36 +1,14 @@
-//! How processes of one node find each other before they share a segment: abstract Unix sockets,
-//! over which a descriptor is handed over (SCM_RIGHTS) between processes of the same user
-//! (SO_PEERCRED).
-//!
-//! An abstract name is in no file system: nothing is left behind, and it ends with the last
-//! descriptor. Any process that knows it may connect, so the name contains a [`nonce`] that only
-//! the job's processes learn, and both sides check the other's credentials with the kernel. The
-//! sockets keep message boundaries (SOCK_SEQPACKET). Every call has a deadline.
+//! Connections between processes of one node, over which messages and descriptors go.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use super::option::option;
+use super::wait::{check, wait};
+
 /// Maximum of descriptors in one message.
 const DESCRIPTORS: usize = 4;
-
-/// 16 random bytes from the kernel.
-///
-/// # Errors
-/// When the kernel has none.
-pub fn nonce() -> io::Result<[u8; 16]> {
-    let mut bytes = [0; 16];
-    // SAFETY: `bytes` is valid for writes of its length; requests up to 256 bytes are not cut short
-    // once the pool is ready.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got == bytes.len() as isize {
-        Ok(bytes)
-    } else if got < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Err(io::ErrorKind::UnexpectedEof.into())
-    }
-}
 
 /// The credentials of the peer of a socket, as the kernel recorded them when they connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,27 +19,6 @@ pub struct Credentials {
     pub uid: u32,
     /// Effective group.
     pub gid: u32,
-}
-
-/// Effective user of this process.
-pub fn own_uid() -> u32 {
-    // SAFETY: never fails and touches no memory.
-    unsafe { libc::geteuid() }
-}
-
-/// Identifies the file or socket behind a descriptor among all of this machine; `None` if the
-/// descriptor is closed.
-pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
-    identity_of(fd.as_raw_fd())
-}
-
-/// [`identity`] of the descriptor with this number.
-pub(crate) fn identity_of(number: i32) -> Option<String> {
-    // SAFETY: all-zero bytes are a valid stat.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
-    let open = unsafe { libc::fstat(number, &mut stat) } == 0;
-    open.then(|| format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
 /// A socket that waits for connections under an abstract name.
@@ -118,7 +75,7 @@ impl HandoverListener {
         }
     }
 
-    /// The descriptor, for waiting for connections ([`wait_readable`]).
+    /// The descriptor, for waiting for connections ([`wait_readable`](super::wait_readable)).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -292,80 +249,11 @@ impl HandoverConnection {
         Ok(Some((bytes, descriptors.pop())))
     }
 
-    /// The descriptor, for waiting for messages ([`wait_readable`]).
+    /// The descriptor, for waiting for messages ([`wait_readable`](super::wait_readable)).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
-
-/// Waits until at least one of `fds` can be read (or is closed), or until the deadline. Returns
-/// which can be read.
-///
-/// # Errors
-/// `TimedOut` at the deadline.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Instant) -> io::Result<Vec<bool>> {
-    wait_any(fds, libc::POLLIN, deadline)
-}
-
-pub(crate) fn wait(fd: BorrowedFd<'_>, events: i16, deadline: Instant) -> io::Result<()> {
-    wait_any(&[fd], events, deadline).map(drop)
-}
-
-fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<libc::pollfd> = fds
-        .iter()
-        .map(|fd| libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events,
-            revents: 0,
-        })
-        .collect();
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let ms = left.as_millis().min(i32::MAX as u128 - 1) as i32 + i32::from(!left.is_zero());
-        // SAFETY: `polled` is valid for reads and writes of its length.
-        let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, ms) };
-        if ready > 0 {
-            return Ok(polled.iter().map(|p| p.revents != 0).collect());
-        }
-        if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return Err(io::Error::last_os_error());
-        }
-        if Instant::now() >= deadline {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
-}
-
-/// An option of a socket.
-pub(crate) fn option<T: SocketOption>(socket: BorrowedFd<'_>, name: i32) -> io::Result<T> {
-    // SAFETY: all-zero bytes are a valid value, by the trait.
-    let mut value: T = unsafe { std::mem::zeroed() };
-    let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is valid for writes of `length` bytes, and any bytes are a valid value.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            name,
-            (&raw mut value).cast(),
-            &mut length,
-        )
-    };
-    check(result)?;
-    Ok(value)
-}
-
-/// The value of a socket's option.
-///
-/// # Safety
-/// Any bytes are a valid value.
-pub(crate) unsafe trait SocketOption: Copy {}
-
-// SAFETY: a number.
-unsafe impl SocketOption for i32 {}
-// SAFETY: it consists of numbers.
-unsafe impl SocketOption for libc::ucred {}
 
 /// Space for control messages, aligned for their headers.
 #[derive(Default)]
@@ -398,16 +286,9 @@ fn abstract_address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen
     Ok((address, length as libc::socklen_t))
 }
 
-pub(crate) fn check(result: i32) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{nonce, own_uid};
     use super::*;
     use std::io::{Read, Seek};
 

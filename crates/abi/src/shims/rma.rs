@@ -1,0 +1,427 @@
+//! One-sided operations (MPI 5.0, 12.3).
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
+
+use std::ffi::{c_int, c_void};
+
+use mica_channel::memory::{Region, Shape, View};
+use mica_mpi::constants as c;
+use mica_mpi::datatype::{self, Datatype};
+use mica_mpi::window::{self, AccumulateOperands, Completion, SingleElement, TargetRange};
+use mica_mpi::{Error, Result};
+
+use super::pt2pt::message;
+use crate::convert::Out;
+use crate::types::*;
+
+/// The memory of the target that an operation names.
+#[inline(always)]
+fn target(
+    rank: c_int,
+    disp: MPI_Aint,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+) -> Result<TargetRange> {
+    // The target's address is not known here, and is not null.
+    const SOMEWHERE: usize = usize::MAX;
+    let shape = match datatype::dense_bytes(datatype.raw(), SOMEWHERE, count) {
+        Some(bytes) => Shape::Contiguous { bytes },
+        None => target_shape(disp, count, datatype)?,
+    };
+    Ok(TargetRange { rank, disp, shape })
+}
+
+#[cold]
+#[inline(never)]
+fn target_shape(disp: MPI_Aint, count: MPI_Count, datatype: MPI_Datatype) -> Result<Shape> {
+    let names = [("datatype", "target_datatype"), ("count", "target_count")];
+    let shape = datatype::shape_of(datatype.raw(), usize::MAX, count);
+    shape.map_err(|error| match error.code() {
+        // More bytes than an address space has: outside of any window.
+        c::ERR_COUNT if count > 0 => {
+            Error::argument(c::ERR_RMA_RANGE, "target_disp", disp, error.to_string())
+        }
+        _ => error.renamed(&names),
+    })
+}
+
+/// The bytes of the origin's buffer.
+///
+/// # Safety
+/// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
+#[inline(always)]
+unsafe fn origin(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Result<View> {
+    let names = [
+        ("buf", "origin_addr"),
+        ("count", "origin_count"),
+        ("datatype", "origin_datatype"),
+    ];
+    // SAFETY: passed on to the caller.
+    unsafe { message(buf, count, datatype) }.map_err(|error| error.renamed(&names))
+}
+
+/// MPI_Put.
+///
+/// # Safety
+/// `origin_addr` is readable for `origin_count` elements of `origin_datatype`.
+#[inline]
+pub unsafe fn mpi_put(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    win: MPI_Win,
+) -> Result<()> {
+    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let from = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
+    window::put(win.raw(), &from, &to)
+}
+
+/// MPI_Get.
+///
+/// # Safety
+/// `origin_addr` is writable for `origin_count` elements of `origin_datatype`.
+#[inline]
+pub unsafe fn mpi_get(
+    origin_addr: *mut c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    win: MPI_Win,
+) -> Result<()> {
+    let from = target(target_rank, target_disp, target_count, target_datatype)?;
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let to = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
+    window::get(win.raw(), &to, &from)
+}
+
+/// MPI_Rput.
+///
+/// # Safety
+/// As for `MPI_Put`, until the request is complete; `request` is null or writable.
+pub unsafe fn mpi_rput(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    win: MPI_Win,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    // SAFETY: as the caller promises.
+    let (request, from) = unsafe {
+        (
+            Out::new(request, "request")?,
+            origin(origin_addr, origin_count, origin_datatype)?,
+        )
+    };
+    let handle = window::rput(win.raw(), &from, &to)?;
+    request.set(MPI_Request::from_raw(handle));
+    Ok(())
+}
+
+/// MPI_Rget.
+///
+/// # Safety
+/// As for `MPI_Get`, until the request is complete; `request` is null or writable.
+pub unsafe fn mpi_rget(
+    origin_addr: *mut c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    win: MPI_Win,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    let from = target(target_rank, target_disp, target_count, target_datatype)?;
+    // SAFETY: as the caller promises.
+    let (request, to) = unsafe {
+        (
+            Out::new(request, "request")?,
+            origin(origin_addr, origin_count, origin_datatype)?,
+        )
+    };
+    let handle = window::rget(win.raw(), &to, &from)?;
+    request.set(MPI_Request::from_raw(handle));
+    Ok(())
+}
+
+/// MPI_Accumulate.
+///
+/// # Safety
+/// `origin_addr` is readable for `origin_count` elements of `origin_datatype`.
+#[inline]
+pub unsafe fn mpi_accumulate(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    op: MPI_Op,
+    win: MPI_Win,
+) -> Result<()> {
+    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let from = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
+    let operands = AccumulateOperands {
+        origin: &from,
+        origin_datatype: origin_datatype.raw(),
+        result: None,
+        target_datatype: target_datatype.raw(),
+        op: op.raw(),
+    };
+    window::accumulate(win.raw(), &operands, &to, Completion::OnReturn).map(|_| ())
+}
+
+/// MPI_Raccumulate.
+///
+/// # Safety
+/// As for `MPI_Accumulate`, until the request is complete; `request` is null or writable.
+pub unsafe fn mpi_raccumulate(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    op: MPI_Op,
+    win: MPI_Win,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    // SAFETY: as the caller promises.
+    let (request, from) = unsafe {
+        (
+            Out::new(request, "request")?,
+            origin(origin_addr, origin_count, origin_datatype)?,
+        )
+    };
+    let operands = AccumulateOperands {
+        origin: &from,
+        origin_datatype: origin_datatype.raw(),
+        result: None,
+        target_datatype: target_datatype.raw(),
+        op: op.raw(),
+    };
+    let handle = window::accumulate(win.raw(), &operands, &to, Completion::ByRequest)?;
+    request.set(MPI_Request::from_raw(handle));
+    Ok(())
+}
+
+/// The buffers of get_accumulate, whose forms differ in their completion alone.
+struct FetchArguments {
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    result_addr: *mut c_void,
+    result_count: MPI_Count,
+    result_datatype: MPI_Datatype,
+    target_datatype: MPI_Datatype,
+    op: MPI_Op,
+}
+
+impl FetchArguments {
+    /// # Safety
+    /// The origin's buffer is readable for its elements, unless `op` is `MPI_NO_OP`; the result's is
+    /// writable for its.
+    unsafe fn run(self, to: &TargetRange, win: MPI_Win, completion: Completion) -> Result<u32> {
+        let names = [
+            ("buf", "result_addr"),
+            ("count", "result_count"),
+            ("datatype", "result_datatype"),
+        ];
+        // SAFETY: as the caller promises. MPI_NO_OP uses no origin.
+        let (from, result) = unsafe {
+            let from = match self.op.raw() {
+                c::NO_OP => View::user(std::ptr::null(), Shape::Contiguous { bytes: 0 }),
+                _ => origin(self.origin_addr, self.origin_count, self.origin_datatype)?,
+            };
+            let result = message(self.result_addr, self.result_count, self.result_datatype);
+            (from, result.map_err(|error| error.renamed(&names))?)
+        };
+        let operands = AccumulateOperands {
+            origin: &from,
+            origin_datatype: self.origin_datatype.raw(),
+            result: Some((&result, self.result_datatype.raw())),
+            target_datatype: self.target_datatype.raw(),
+            op: self.op.raw(),
+        };
+        window::accumulate(win.raw(), &operands, to, completion)
+    }
+}
+
+/// MPI_Get_accumulate.
+///
+/// # Safety
+/// `origin_addr` is readable for `origin_count` elements of `origin_datatype`, unless `op` is
+/// `MPI_NO_OP`; `result_addr` is writable for `result_count` elements of `result_datatype`.
+pub unsafe fn mpi_get_accumulate(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    result_addr: *mut c_void,
+    result_count: MPI_Count,
+    result_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    op: MPI_Op,
+    win: MPI_Win,
+) -> Result<()> {
+    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    let arguments = FetchArguments {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_datatype,
+        op,
+    };
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    unsafe { arguments.run(&to, win, Completion::OnReturn)? };
+    Ok(())
+}
+
+/// MPI_Rget_accumulate.
+///
+/// # Safety
+/// As for `MPI_Get_accumulate`, until the request is complete; `request` is null or writable.
+pub unsafe fn mpi_rget_accumulate(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    result_addr: *mut c_void,
+    result_count: MPI_Count,
+    result_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    op: MPI_Op,
+    win: MPI_Win,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let request = unsafe { Out::new(request, "request")? };
+    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    let arguments = FetchArguments {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_datatype,
+        op,
+    };
+    // SAFETY: as the caller promises.
+    let handle = unsafe { arguments.run(&to, win, Completion::ByRequest)? };
+    request.set(MPI_Request::from_raw(handle));
+    Ok(())
+}
+
+/// The caller's memory for one element of `datatype` at `buf`.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for one element of `datatype` at `buf`.
+#[inline(always)]
+unsafe fn element(
+    buf: *const c_void,
+    datatype: MPI_Datatype,
+    argument: &'static str,
+) -> Result<Region> {
+    let bounds = match datatype::dense_bytes(datatype.raw(), buf.addr(), 1) {
+        Some(bytes) => 0..bytes as isize,
+        None => {
+            let datatype = Datatype::resolve(datatype.raw())?;
+            datatype::check_buffer(buf.addr(), 1, &datatype, argument)?;
+            datatype.bounds(1)
+        }
+    };
+    // SAFETY: passed on to the caller.
+    Ok(unsafe { Region::user(buf, bounds) })
+}
+
+/// MPI_Fetch_and_op.
+///
+/// # Safety
+/// `origin_addr` is readable for one element of `datatype`, unless `op` is `MPI_NO_OP`;
+/// `result_addr` is writable for one.
+#[inline]
+pub unsafe fn mpi_fetch_and_op(
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    op: MPI_Op,
+    win: MPI_Win,
+) -> Result<()> {
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let (origin, result) = unsafe {
+        let origin = match op.raw() {
+            c::NO_OP => Region::null(),
+            _ => element(origin_addr, datatype, "origin_addr")?,
+        };
+        (origin, element(result_addr, datatype, "result_addr")?)
+    };
+    let element = SingleElement {
+        datatype: datatype.raw(),
+        rank: target_rank,
+        disp: target_disp,
+        result: &result,
+    };
+    window::fetch_and_op(win.raw(), op.raw(), &element, &origin)
+}
+
+/// MPI_Compare_and_swap.
+///
+/// # Safety
+/// `origin_addr` and `compare_addr` are readable for one element of `datatype`, `result_addr` is
+/// writable for one.
+#[inline]
+pub unsafe fn mpi_compare_and_swap(
+    origin_addr: *const c_void,
+    compare_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    win: MPI_Win,
+) -> Result<()> {
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let (origin, compare, result) = unsafe {
+        (
+            element(origin_addr, datatype, "origin_addr")?,
+            element(compare_addr, datatype, "compare_addr")?,
+            element(result_addr, datatype, "result_addr")?,
+        )
+    };
+    let element = SingleElement {
+        datatype: datatype.raw(),
+        rank: target_rank,
+        disp: target_disp,
+        result: &result,
+    };
+    window::compare_and_swap(win.raw(), &element, &origin, &compare)
+}

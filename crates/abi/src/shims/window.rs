@@ -1,0 +1,329 @@
+//! Windows: making and freeing them, and what they carry (MPI 5.0, 12.2, 7.7.3, 7.8, 9.3.2).
+
+use std::ffi::{c_char, c_int, c_void};
+
+use mica_channel::memory::Region;
+use mica_mpi::Result;
+use mica_mpi::comm::Comm;
+use mica_mpi::constants as c;
+use mica_mpi::errhandler::Errhandler;
+use mica_mpi::info::Info;
+use mica_mpi::raise;
+use mica_mpi::window::{Window, WindowSpec};
+
+use crate::convert::{Out, flag, put_text, text};
+use crate::poly::PolyOut;
+use crate::raise::{ErrorOn, ErrorTarget};
+use crate::types::*;
+
+/// The program's memory for a window: `size` bytes at `base`.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for these bytes, until the window is freed or the memory is
+/// detached; but other ranks may access them meanwhile, as the window's synchronization says.
+unsafe fn exposed(base: *const c_void, size: MPI_Aint) -> Region {
+    // SAFETY: passed on to the caller.
+    unsafe { Region::user(base, 0..size.max(0)) }
+}
+
+/// Makes a window, and stores its handle.
+///
+/// # Safety
+/// `win` is null or writable.
+unsafe fn create(
+    spec: &WindowSpec,
+    info: MPI_Info,
+    comm: MPI_Comm,
+    win: *mut MPI_Win,
+) -> Result<Window> {
+    // SAFETY: as the caller promises.
+    let win = unsafe { Out::new(win, "win")? };
+    let comm = Comm::resolve(comm.raw())?;
+    let window = Window::create(&comm, spec, &Info::resolve_hints(info.raw())?)?;
+    win.set(MPI_Win::from_raw(window.handle()));
+    Ok(window)
+}
+
+/// MPI_Win_create.
+///
+/// # Safety
+/// `base` is readable and writable for `size` bytes until the window is freed; `win` is null or
+/// writable.
+pub unsafe fn mpi_win_create(
+    base: *mut c_void,
+    size: MPI_Aint,
+    disp_unit: MPI_Count,
+    info: MPI_Info,
+    comm: MPI_Comm,
+    win: *mut MPI_Win,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let spec = WindowSpec::Create {
+            memory: exposed(base, size),
+            bytes: size as i64,
+            unit: disp_unit,
+        };
+        create(&spec, info, comm, win)?;
+    }
+    Ok(())
+}
+
+/// MPI_Win_allocate.
+///
+/// # Safety
+/// `baseptr` is null or writable for an address, `win` null or writable.
+pub unsafe fn mpi_win_allocate(
+    size: MPI_Aint,
+    disp_unit: MPI_Count,
+    info: MPI_Info,
+    comm: MPI_Comm,
+    baseptr: *mut c_void,
+    win: *mut MPI_Win,
+) -> Result<()> {
+    let spec = WindowSpec::Allocate {
+        bytes: size as i64,
+        unit: disp_unit,
+    };
+    // SAFETY: as the caller promises.
+    unsafe { allocate(&spec, info, comm, baseptr, win) }
+}
+
+/// MPI_Win_allocate_shared.
+///
+/// # Safety
+/// `baseptr` is null or writable for an address, `win` null or writable.
+pub unsafe fn mpi_win_allocate_shared(
+    size: MPI_Aint,
+    disp_unit: MPI_Count,
+    info: MPI_Info,
+    comm: MPI_Comm,
+    baseptr: *mut c_void,
+    win: *mut MPI_Win,
+) -> Result<()> {
+    let spec = WindowSpec::Shared {
+        bytes: size as i64,
+        unit: disp_unit,
+    };
+    // SAFETY: as the caller promises.
+    unsafe { allocate(&spec, info, comm, baseptr, win) }
+}
+
+/// # Safety
+/// `baseptr` is null or writable for an address, `win` null or writable.
+unsafe fn allocate(
+    spec: &WindowSpec,
+    info: MPI_Info,
+    comm: MPI_Comm,
+    baseptr: *mut c_void,
+    win: *mut MPI_Win,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let baseptr = Out::new(baseptr.cast::<*mut c_void>(), "baseptr")?;
+        let window = create(spec, info, comm, win)?;
+        baseptr.set(std::ptr::with_exposed_provenance_mut(
+            window.predefined().base,
+        ));
+    }
+    Ok(())
+}
+
+/// MPI_Win_create_dynamic.
+///
+/// # Safety
+/// `win` is null or writable.
+pub unsafe fn mpi_win_create_dynamic(
+    info: MPI_Info,
+    comm: MPI_Comm,
+    win: *mut MPI_Win,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { create(&WindowSpec::Dynamic, info, comm, win)? };
+    Ok(())
+}
+
+/// MPI_Win_attach.
+///
+/// # Safety
+/// `base` is readable and writable for `size` bytes until it is detached.
+pub unsafe fn mpi_win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let memory = unsafe { exposed(base, size) };
+    Window::resolve(win.raw())?.attach(memory, size as i64)
+}
+
+/// MPI_Win_detach.
+pub fn mpi_win_detach(win: MPI_Win, base: *const c_void) -> Result<()> {
+    Window::resolve(win.raw())?.detach(base.addr())
+}
+
+/// MPI_Win_shared_query.
+///
+/// # Safety
+/// `size` and `disp_unit` are null or writable, `baseptr` null or writable for an address.
+pub unsafe fn mpi_win_shared_query(
+    win: MPI_Win,
+    rank: c_int,
+    size: *mut MPI_Aint,
+    disp_unit: PolyOut,
+    baseptr: *mut c_void,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (size, baseptr) = unsafe {
+        (
+            Out::new(size, "size")?,
+            Out::new(baseptr.cast::<*mut c_void>(), "baseptr")?,
+        )
+    };
+    let (bytes, unit, base) = Window::resolve(win.raw())?.shared_query(rank)?;
+    size.set(bytes as MPI_Aint);
+    // SAFETY: as the caller promises.
+    unsafe { disp_unit.set(0, unit as i64) };
+    baseptr.set(std::ptr::with_exposed_provenance_mut(base));
+    Ok(())
+}
+
+/// MPI_Win_free.
+///
+/// # Safety
+/// `win` is null or points to a handle that may be overwritten.
+pub unsafe fn mpi_win_free(win: *mut MPI_Win) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let win = unsafe { Out::new(win, "win")? };
+    let handle = win.get().raw();
+    Window::free(handle).map_err(|error| ErrorOn::new(ErrorTarget::Win(handle), error))?;
+    win.set(MPI_Win::from_raw(c::WIN_NULL));
+    Ok(())
+}
+
+/// MPI_Win_get_group.
+///
+/// # Safety
+/// `group` is null or writable.
+pub unsafe fn mpi_win_get_group(win: MPI_Win, group: *mut MPI_Group) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let group = unsafe { Out::new(group, "group")? };
+    let members = Window::resolve(win.raw())?.group();
+    group.set(MPI_Group::from_raw(members.into_handle()?));
+    Ok(())
+}
+
+/// MPI_Win_set_info.
+pub fn mpi_win_set_info(win: MPI_Win, info: MPI_Info) -> Result<()> {
+    let hints = Info::resolve_hints(info.raw())?;
+    Window::resolve(win.raw())?.set_info(&hints);
+    Ok(())
+}
+
+/// MPI_Win_get_info.
+///
+/// # Safety
+/// `info_used` is null or writable.
+pub unsafe fn mpi_win_get_info(win: MPI_Win, info_used: *mut MPI_Info) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let info_used = unsafe { Out::new(info_used, "info_used")? };
+    let info = Window::resolve(win.raw())?.info();
+    info_used.set(MPI_Info::from_raw(info.into_handle()?));
+    Ok(())
+}
+
+/// MPI_Win_set_name.
+///
+/// # Safety
+/// `win_name` is null or a string.
+pub unsafe fn mpi_win_set_name(win: MPI_Win, win_name: *const c_char) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let name = unsafe { text(win_name, "win_name")? };
+    Window::resolve(win.raw())?.set_name(&name);
+    Ok(())
+}
+
+/// MPI_Win_get_name.
+///
+/// # Safety
+/// `win_name` is null or writable for `MPI_MAX_OBJECT_NAME` bytes, `resultlen` null or writable.
+pub unsafe fn mpi_win_get_name(
+    win: MPI_Win,
+    win_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
+    let name = match win.raw() {
+        c::WIN_NULL => "MPI_WIN_NULL".to_owned(), // has a name, too (MPI 5.0, 7.8)
+        handle => Window::resolve(handle)?.name(),
+    };
+    // SAFETY: as the caller promises.
+    resultlen.set(unsafe { put_text(win_name, c::MAX_OBJECT_NAME, &name, "win_name")? });
+    Ok(())
+}
+
+/// MPI_Win_set_errhandler.
+pub fn mpi_win_set_errhandler(win: MPI_Win, errhandler: MPI_Errhandler) -> Result<()> {
+    Window::resolve(win.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?)
+}
+
+/// MPI_Win_get_errhandler.
+///
+/// # Safety
+/// `errhandler` is null or writable.
+pub unsafe fn mpi_win_get_errhandler(win: MPI_Win, errhandler: *mut MPI_Errhandler) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
+    let handler = Window::resolve(win.raw())?.errhandler();
+    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
+    Ok(())
+}
+
+/// MPI_Win_call_errhandler.
+pub fn mpi_win_call_errhandler(win: MPI_Win, errorcode: c_int) -> Result<()> {
+    Window::resolve(win.raw())?;
+    raise::call(ErrorTarget::Win(win.raw()), errorcode)
+}
+
+/// MPI_Win_set_attr.
+pub fn mpi_win_set_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void) -> Result<()> {
+    let value = attribute_val.expose_provenance();
+    Window::resolve(win.raw())?.set_attribute(win_keyval, value)
+}
+
+/// MPI_Win_get_attr.
+///
+/// # Safety
+/// `attribute_val` is null or writable for a word, `found` null or writable.
+pub unsafe fn mpi_win_get_attr(
+    win: MPI_Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    found: *mut c_int,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (place, found) = unsafe {
+        (
+            Out::new(attribute_val.cast::<usize>(), "attribute_val")?,
+            Out::new(found, "flag")?,
+        )
+    };
+    let window = Window::resolve(win.raw())?;
+    let predefined = window.predefined();
+    // C gets the addresses of the numbers, which stay as long as the window.
+    let value = match win_keyval {
+        c::WIN_BASE => Some(predefined.base),
+        c::WIN_SIZE => Some((&raw const predefined.size).expose_provenance()),
+        c::WIN_DISP_UNIT => Some((&raw const predefined.disp_unit).expose_provenance()),
+        c::WIN_CREATE_FLAVOR => Some((&raw const predefined.flavor).expose_provenance()),
+        c::WIN_MODEL => Some((&raw const predefined.model).expose_provenance()),
+        _ => window.attribute(win_keyval)?,
+    };
+    if let Some(value) = value {
+        place.set(value);
+    }
+    found.set(flag(value.is_some()));
+    Ok(())
+}
+
+/// MPI_Win_delete_attr.
+pub fn mpi_win_delete_attr(win: MPI_Win, win_keyval: c_int) -> Result<()> {
+    Window::resolve(win.raw())?.delete_attribute(win_keyval)
+}

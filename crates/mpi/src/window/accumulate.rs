@@ -1,0 +1,490 @@
+//! Accumulate, get_accumulate, fetch_and_op, compare_and_swap (MPI 5.0, 12.3.4 and 12.3.5).
+//!
+//! Atomic for each element, and ordered: the operations of one origin on one element take place in
+//! the order of their calls, since each is complete on return, or its request is carried out before
+//! the next one (12.7.2; stricter than any value of `accumulate_ordering` asks for).
+//!
+//! A few elements are changed by processor atomics, many under the target's lock: see
+//! [`AccumulateGate`](mica_node::window::AccumulateGate).
+
+use std::sync::Arc;
+
+use mica_channel::memory::{AtomicWidth, Block, Region, Shape, View, copy_bytes};
+use mica_node::window::AccumulateGate;
+
+use super::admission::NeededEpoch;
+use super::element::{
+    BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, read, write,
+};
+use super::object::{self, Window};
+use super::place::TargetPlace;
+use super::remote::{RemoteAccumulate, RemoteOperation};
+use super::target::{Target, TargetMemory, TargetRange};
+use super::transfer::request_of;
+use crate::constants as c;
+use crate::datatype::{self, BasicType, Datatype};
+use crate::error::{Error, Result};
+use crate::op::Op;
+
+/// Elements that a bulk update changes before it lets others in: 32 KiB of doubles, about 4 us.
+const BULK_ELEMENTS: usize = 4096;
+
+/// The buffers and datatypes of an accumulate.
+#[derive(Debug, Clone, Copy)]
+pub struct AccumulateOperands<'a> {
+    /// What is combined with the target; no bytes for `MPI_NO_OP`.
+    pub origin: &'a View,
+    /// Its datatype.
+    pub origin_datatype: u32,
+    /// Where the previous values go, and their datatype.
+    pub result: Option<(&'a View, u32)>,
+    /// The target's datatype.
+    pub target_datatype: u32,
+    /// The operator.
+    pub op: u32,
+}
+
+/// How an accumulate tells that it is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    /// By returning.
+    OnReturn,
+    /// By a request.
+    ByRequest,
+}
+
+/// `MPI_Accumulate` and `MPI_Raccumulate`: the handle of a request, if it was asked for. Blocks
+/// until the target may be accessed.
+///
+/// # Errors
+/// `MPI_ERR_WIN`, `MPI_ERR_RANK`, `MPI_ERR_RMA_SYNC`, `MPI_ERR_DISP`, `MPI_ERR_RMA_RANGE`;
+/// `MPI_ERR_TYPE` when the entries of the datatypes are not of one predefined type; `MPI_ERR_OP`.
+#[inline]
+pub fn accumulate(
+    win: u32,
+    operands: &AccumulateOperands<'_>,
+    to: &TargetRange,
+    completion: Completion,
+) -> Result<u32> {
+    let needed = match completion {
+        Completion::OnReturn => NeededEpoch::Any,
+        Completion::ByRequest => NeededEpoch::Passive,
+    };
+    let operation = object::with(win, |window| window.accumulate(operands, to, needed))?;
+    match completion {
+        Completion::OnReturn => Ok(c::REQUEST_NULL),
+        Completion::ByRequest => request_of(operation),
+    }
+}
+
+/// `MPI_Fetch_and_op` of one element at `disp` of `rank`. Blocks until the target may be accessed.
+///
+/// # Errors
+/// As [`accumulate`].
+#[inline]
+pub fn fetch_and_op(win: u32, op: u32, element: &SingleElement<'_>, origin: &Region) -> Result<()> {
+    object::with(win, |window| window.fetch_and_op(op, element, origin))
+}
+
+/// `MPI_Compare_and_swap` of one element. Blocks until the target may be accessed.
+///
+/// # Errors
+/// As [`accumulate`]; `MPI_ERR_TYPE` also for floating point numbers.
+#[inline]
+pub fn compare_and_swap(
+    win: u32,
+    element: &SingleElement<'_>,
+    origin: &Region,
+    compare: &Region,
+) -> Result<()> {
+    object::with(win, |window| {
+        window.compare_and_swap(element, origin, compare)
+    })
+}
+
+/// One element of a target, and where its previous value goes.
+#[derive(Debug)]
+pub struct SingleElement<'a> {
+    /// Its predefined datatype.
+    pub datatype: u32,
+    /// Rank in the window, or `MPI_PROC_NULL`.
+    pub rank: i32,
+    /// Displacement.
+    pub disp: isize,
+    /// Where the previous value goes.
+    pub result: &'a Region,
+}
+
+impl SingleElement<'_> {
+    fn basic(&self) -> Result<BasicType> {
+        datatype::basic_of(self.datatype).ok_or_else(|| {
+            let value = match Datatype::resolve(self.datatype) {
+                Ok(datatype) => datatype.label(),
+                Err(error) => return error,
+            };
+            let reason = "the datatype must be a predefined one";
+            Error::argument(c::ERR_TYPE, "datatype", value, reason)
+        })
+    }
+}
+
+impl Window {
+    fn accumulate(
+        &self,
+        operands: &AccumulateOperands<'_>,
+        range: &TargetRange,
+        needed: NeededEpoch,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
+        let Some(rank) = self.target(range.rank)? else {
+            return Ok(None);
+        };
+        self.admit(rank, needed)?;
+        operands.check_lengths(range)?;
+        if range.shape.is_empty() {
+            // With any operator and type, as in MPICH and Open MPI.
+            return Ok(None);
+        }
+        let update = operands.update()?;
+        let target = &self.0.targets[rank];
+        if target.is_remote() {
+            return self.accumulate_by_messages(rank, &update, operands, range);
+        }
+        target.reach(range, |place| {
+            let elements = range.shape.len() / update.basic.size() as usize;
+            match elements <= BRIEF_ELEMENTS
+                && self.update_briefly(target, &update, operands, range, place)?
+            {
+                true => Ok(()),
+                false => self.update_in_bulk(target, &update, operands, range, place),
+            }
+        })?;
+        Ok(None)
+    }
+
+    #[inline(never)]
+    fn accumulate_by_messages(
+        &self,
+        rank: usize,
+        update: &ElementUpdate,
+        operands: &AccumulateOperands<'_>,
+        range: &TargetRange,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
+        let address = self.0.targets[rank].address(range)?;
+        let origin = operands.has_input().then(|| operands.origin.region());
+        let result = operands.result.map(|(view, _)| view.region());
+        let call = RemoteAccumulate {
+            op: operands.op,
+            update,
+            origin: origin.as_ref(),
+            result: result.as_ref(),
+        };
+        self.remote().accumulate(rank, address, call, |most, f| {
+            operands.for_each_run(range, update.basic, most, f)
+        })
+    }
+
+    /// Changes all elements by processor atomics. False if it cannot; then nothing has changed.
+    #[inline]
+    fn update_briefly(
+        &self,
+        target: &Target,
+        update: &ElementUpdate,
+        operands: &AccumulateOperands<'_>,
+        range: &TargetRange,
+        place: TargetPlace<'_>,
+    ) -> Result<bool> {
+        let (low, span) = range.shape.span();
+        let Some(region) = place.offset(low).region(span) else {
+            return Ok(false);
+        };
+        let region = region.offset(low.wrapping_neg());
+        let basic = update.basic;
+        let Some(width) = update.width_at(region.address().wrapping_add_signed(low)) else {
+            return Ok(false);
+        };
+        let extent = basic.extent() as usize;
+        let mut aligned = true;
+        for_each_run([&range.shape], basic, usize::MAX, |[at], _| {
+            aligned &= update.width_at(region.address().wrapping_add_signed(at)) == Some(width);
+            Ok(())
+        })?;
+        if !aligned {
+            return Ok(false);
+        }
+        let (gate, me) = self.gate(target);
+        let _brief = gate.brief(me);
+        let origin = operands.origin.region();
+        operands.for_each_run(range, basic, usize::MAX, |[there, here, result], n| {
+            for i in 0..n {
+                let next = |at: isize| at.wrapping_add((i * extent) as isize) as usize;
+                let input = update.input(origin.at(next(here)), width);
+                let previous = update.apply_atomically(region.at(next(there)), width, input);
+                if let Some((view, _)) = operands.result {
+                    write(view.region().at(next(result)), width, previous);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    fn update_in_bulk(
+        &self,
+        target: &Target,
+        update: &ElementUpdate,
+        operands: &AccumulateOperands<'_>,
+        range: &TargetRange,
+        place: TargetPlace<'_>,
+    ) -> Result<()> {
+        let (gate, me) = self.gate(target);
+        let origin = operands.origin.region();
+        let result = operands.result.map(|(view, _)| view.region());
+        let mut bulk = Some(gate.bulk(me));
+        let mut done = 0;
+        let basic = update.basic;
+        operands.for_each_run(range, basic, BULK_ELEMENTS, |[there, here, back], n| {
+            if done >= BULK_ELEMENTS {
+                // Others may be waiting.
+                bulk = None;
+                bulk = Some(gate.bulk(me));
+                done = 0;
+            }
+            done += n;
+            let (input, result) = (
+                origin.offset(here),
+                result.as_ref().map(|result| result.offset(back)),
+            );
+            update.apply_in_bulk(place.offset(there), &input, result.as_ref(), n)
+        })?;
+        drop(bulk);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn fetch_and_op(&self, op: u32, element: &SingleElement<'_>, origin: &Region) -> Result<()> {
+        let Some(rank) = self.target(element.rank)? else {
+            return Ok(());
+        };
+        let basic = element.basic()?;
+        let update = ElementUpdate::new(op, basic)?;
+        self.admit(rank, NeededEpoch::Any)?;
+        let target = &self.0.targets[rank];
+        if let TargetMemory::Mapped(region) = &target.memory
+            && let Some(at) = target.locate(element.disp, 0, basic.size() as usize)
+            && let Some(width) = update.width_at(region.address().wrapping_add(at))
+        {
+            let input = update.input(origin.at(0), width);
+            let (gate, me) = self.gate(target);
+            let brief = gate.brief(me);
+            let previous = update.apply_atomically(region.at(at), width, input);
+            drop(brief);
+            write(element.result.at(0), width, previous);
+            return Ok(());
+        }
+        self.fetch_slowly(rank, &update, op, element, origin)
+    }
+
+    #[inline(never)]
+    fn fetch_slowly(
+        &self,
+        rank: usize,
+        update: &ElementUpdate,
+        op: u32,
+        element: &SingleElement<'_>,
+        origin: &Region,
+    ) -> Result<()> {
+        let target = &self.0.targets[rank];
+        let bytes = update.bytes(1);
+        let range = element.range(bytes);
+        if target.is_remote() {
+            let call = RemoteAccumulate {
+                op,
+                update,
+                origin: (op != c::NO_OP).then_some(origin),
+                result: Some(element.result),
+            };
+            let address = target.address(&range)?;
+            self.remote()
+                .accumulate(rank, address, call, |_, f| f([0; 3], 1))?;
+            return Ok(());
+        }
+        target.reach(&range, |place| {
+            let (gate, me) = self.gate(target);
+            update.apply_run(gate, me, place, origin, Some(element.result), 1)
+        })?;
+        Ok(())
+    }
+
+    /// What keeps updates of `target`'s elements atomic, and this rank's number there.
+    #[inline]
+    fn gate(&self, target: &Target) -> (AccumulateGate<'_>, u32) {
+        let number = target
+            .number
+            .expect("its memory is reached, so its locks are shared");
+        (self.0.locks.accumulate_gate(number), self.0.neighbours.me)
+    }
+
+    #[inline(always)]
+    fn compare_and_swap(
+        &self,
+        element: &SingleElement<'_>,
+        origin: &Region,
+        compare: &Region,
+    ) -> Result<()> {
+        let Some(rank) = self.target(element.rank)? else {
+            return Ok(());
+        };
+        let basic = element.basic()?;
+        if !may_be_compared(basic) {
+            let reason = "compare_and_swap takes integers, logicals and bytes";
+            let value = Datatype::resolve(element.datatype)?.label();
+            return Err(Error::argument(c::ERR_TYPE, "datatype", value, reason));
+        }
+        self.admit(rank, NeededEpoch::Any)?;
+        let target = &self.0.targets[rank];
+        let bytes = basic.size() as usize;
+        if let TargetMemory::Mapped(region) = &target.memory
+            && let Some(at) = target.locate(element.disp, 0, bytes)
+            && let Some(width) = AtomicWidth::at(region.address().wrapping_add(at), bytes)
+        {
+            let (expected, new) = (read(compare.at(0), width), read(origin.at(0), width));
+            let (gate, me) = self.gate(target);
+            let brief = gate.brief(me);
+            let previous = region.at(at).atomic_compare_swap(width, expected, new);
+            drop(brief);
+            write(element.result.at(0), width, previous);
+            return Ok(());
+        }
+        self.compare_slowly(rank, basic, element, [origin, compare])
+    }
+
+    #[inline(never)]
+    fn compare_slowly(
+        &self,
+        rank: usize,
+        basic: BasicType,
+        element: &SingleElement<'_>,
+        [origin, compare]: [&Region; 2],
+    ) -> Result<()> {
+        let target = &self.0.targets[rank];
+        let bytes = basic.size() as usize;
+        let range = element.range(bytes);
+        if target.is_remote() {
+            let values = Block::allocate(2 * bytes)?;
+            copy_bytes(origin, &values, bytes);
+            copy_bytes(compare, &values.offset(bytes as isize), bytes);
+            let address = target.address(&range)?;
+            let remote = self.remote();
+            remote.compare_and_swap(rank, address, basic, &values, element.result)?;
+            return Ok(());
+        }
+        target.reach(&range, |place| {
+            let (gate, me) = self.gate(target);
+            let values = [origin, compare, element.result];
+            compare_element(gate, me, place, bytes, values)
+        })?;
+        Ok(())
+    }
+}
+
+/// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
+fn may_be_compared(basic: BasicType) -> bool {
+    use BasicType::*;
+    matches!(
+        basic,
+        I8 | I16
+            | I32
+            | I64
+            | I128
+            | U8
+            | U16
+            | U32
+            | U64
+            | Bool
+            | Logical8
+            | Logical16
+            | Logical32
+            | Logical64
+            | Logical128
+            | Byte
+            | Char
+    )
+}
+
+impl SingleElement<'_> {
+    fn range(&self, bytes: usize) -> TargetRange {
+        TargetRange {
+            rank: self.rank,
+            disp: self.disp,
+            shape: Shape::Contiguous { bytes },
+        }
+    }
+}
+
+impl AccumulateOperands<'_> {
+    /// Whether the operator uses the origin's buffer.
+    fn has_input(&self) -> bool {
+        self.op != c::NO_OP
+    }
+
+    /// What is done to each element.
+    fn update(&self) -> Result<ElementUpdate> {
+        if let (c::NO_OP, None) = (self.op, self.result) {
+            let reason = "it is for calls that return the previous values";
+            return Err(Error::argument(c::ERR_OP, "op", "MPI_NO_OP", reason));
+        }
+        // Before the datatypes: an operator of the program's own is wrong with any.
+        let _ = Op::resolve(self.op)?;
+        let basic = element_of(self.target_datatype, "target_datatype")?;
+        let origin = self
+            .has_input()
+            .then_some(("origin_datatype", self.origin_datatype));
+        let result = self
+            .result
+            .map(|(_, datatype)| ("result_datatype", datatype));
+        for (argument, handle) in origin.into_iter().chain(result) {
+            if handle != self.target_datatype && element_of(handle, argument)? != basic {
+                let value = Datatype::resolve_as(handle, argument)?.label();
+                let reason = "its entries are of another type than the target's";
+                return Err(Error::argument(c::ERR_TYPE, argument, value, reason));
+            }
+        }
+        ElementUpdate::new(self.op, basic)
+    }
+
+    fn check_lengths(&self, range: &TargetRange) -> Result<()> {
+        let target = range.shape.len();
+        let origin = self.has_input().then(|| ("origin", self.origin.len()));
+        let result = self.result.map(|(view, _)| ("result", view.len()));
+        for (side, bytes) in origin.into_iter().chain(result) {
+            if bytes != target {
+                let detail = format!(
+                    "the {side} buffer has {bytes} bytes of elements, the target {target} \
+                     (rank {}, displacement {})",
+                    range.rank, range.disp
+                );
+                return Err(Error::other(c::ERR_TRUNCATE, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with the offsets of elements that lie side by side at the target, in the origin's
+    /// buffer and in the result's, and their number. A buffer that is not used has the target's
+    /// offsets.
+    fn for_each_run(
+        &self,
+        range: &TargetRange,
+        basic: BasicType,
+        most: usize,
+        f: impl FnMut([isize; 3], usize) -> Result<()>,
+    ) -> Result<()> {
+        let target = &range.shape;
+        let origin = match self.has_input() {
+            true => self.origin.shape(),
+            false => target,
+        };
+        let result = self.result.map_or(target, |(view, _)| view.shape());
+        for_each_run([target, origin, result], basic, most, f)
+    }
+}

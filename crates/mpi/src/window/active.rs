@@ -1,0 +1,274 @@
+//! Active target synchronization (MPI 5.0, 12.5.1 and 12.5.2): fence; post, start, complete, wait.
+//!
+//! Operations are complete when they return, so a fence is a barrier, and complete tells the
+//! targets by a count each (jiang-2004, 3.3.3). Start does not block: the first operation on a
+//! target waits until that has posted. Targets that share no memory are told by messages; a fence
+//! waits first until the operations on them are done.
+
+use mica_protocol::{Pending, WaitKind, WaitList};
+
+use super::epoch::{AccessEpoch, ExposureEpoch, wrong_epoch};
+use super::object::Window;
+use crate::collective::{self, execute, intranode::fast_path};
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::process;
+use crate::sync::lock;
+
+/// All assertions that MPI defines. Those that a call does not know are ignored, as hints are.
+const ASSERTIONS: i32 =
+    c::MODE_NOCHECK | c::MODE_NOPRECEDE | c::MODE_NOPUT | c::MODE_NOSTORE | c::MODE_NOSUCCEED;
+
+pub(super) fn check_assertions(assertions: i32) -> Result<()> {
+    if assertions & !ASSERTIONS == 0 {
+        return Ok(());
+    }
+    let reason = "only MPI_MODE_* may be combined here";
+    Err(Error::argument(
+        c::ERR_ASSERT,
+        "assert",
+        format_args!("{assertions:#x}"),
+        reason,
+    ))
+}
+
+impl Window {
+    /// `MPI_Win_fence`. Blocks until all ranks of the window have called it.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ASSERT`; `MPI_ERR_RMA_SYNC` in another epoch.
+    pub fn fence(&self, assertions: i32) -> Result<()> {
+        check_assertions(assertions)?;
+        {
+            let mut epochs = lock(&self.0.epochs);
+            if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
+                let described = epochs.describe();
+                return Err(wrong_epoch(format!("{described}; end it before a fence")));
+            }
+            if epochs.exposure.is_some() {
+                let detail = "the window is exposed by MPI_Win_post; call MPI_Win_wait first";
+                return Err(wrong_epoch(detail.to_owned()));
+            }
+            epochs.access = AccessEpoch::None;
+            self.0.flags.set_all(false);
+        }
+        if let Some(remote) = &self.0.remote {
+            remote.flush(&self.remote_targets())?;
+        }
+        self.meet()?;
+        if assertions & c::MODE_NOSUCCEED == 0 {
+            lock(&self.0.epochs).access = AccessEpoch::Fence {
+                has_operations: false,
+            };
+        }
+        Ok(())
+    }
+
+    /// Returns when all ranks of the window have called it. What they have written to window memory
+    /// before is visible then.
+    pub(super) fn meet(&self) -> Result<()> {
+        let comm = &self.0.comm;
+        match fast_path::barrier(comm) {
+            Some(met) => met,
+            None => execute::run(comm, &collective::barrier(comm)?),
+        }
+    }
+
+    /// `MPI_Win_start`. Does not block.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ASSERT`; `MPI_ERR_GROUP` when members are not in the window; `MPI_ERR_RMA_SYNC` in
+    /// another access epoch.
+    pub fn start(&self, group: &Group, assertions: i32) -> Result<()> {
+        check_assertions(assertions)?;
+        let targets = self.ranks_of(group)?;
+        let (numbers, others) = self.numbers(&targets);
+        let mut epochs = lock(&self.0.epochs);
+        epochs.must_not_access("end it before MPI_Win_start")?;
+        self.0.flags.set_all(false);
+        epochs.counts.start(&numbers);
+        others
+            .iter()
+            .for_each(|&target| self.remote().start(target));
+        epochs.access = AccessEpoch::Start { targets };
+        Ok(())
+    }
+
+    /// `MPI_Win_complete`. Blocks until all targets have posted.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_SYNC` without a start.
+    pub fn complete(&self) -> Result<()> {
+        let targets = match &lock(&self.0.epochs).access {
+            AccessEpoch::Start { targets } => targets.clone(),
+            _ => {
+                let detail = "MPI_Win_start has not been called";
+                return Err(wrong_epoch(detail.to_owned()));
+            }
+        };
+        await_posts(self, &targets)?;
+        let engine = process::engine()?;
+        let (numbers, others) = self.numbers(&targets);
+        if let Some(remote) = &self.0.remote {
+            // Those that share counts with this rank do not see in which order requests come.
+            let shared = |&target: &usize| self.0.targets[target].number.is_some();
+            let by_messages = self.remote_among(&targets);
+            remote.flush(&by_messages.into_iter().filter(shared).collect::<Vec<_>>())?;
+            others
+                .iter()
+                .try_for_each(|&target| remote.complete(target))?;
+        }
+        let mut epochs = lock(&self.0.epochs);
+        for &target in &targets {
+            self.0.flags.set(target, false);
+        }
+        epochs.access = AccessEpoch::None;
+        let neighbours = &self.0.neighbours;
+        let board = self.0.locks.board();
+        epochs.counts.complete(board, &numbers, |number| {
+            engine.wake(neighbours.job_ranks[number as usize]);
+        });
+        Ok(())
+    }
+
+    /// `MPI_Win_post`. Does not block.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), for the exposure epoch.
+    pub fn post(&self, group: &Group, assertions: i32) -> Result<()> {
+        check_assertions(assertions)?;
+        let origins = self.ranks_of(group)?;
+        let (numbers, others) = self.numbers(&origins);
+        let engine = process::engine()?;
+        let mut epochs = lock(&self.0.epochs);
+        if epochs.exposure.is_some() {
+            let detail = "the window is exposed already; call MPI_Win_wait first";
+            return Err(wrong_epoch(detail.to_owned()));
+        }
+        let in_fence = AccessEpoch::Fence {
+            has_operations: true,
+        };
+        if epochs.access == in_fence {
+            let detail = "the epoch of a fence is open; end it by a fence with MPI_MODE_NOSUCCEED";
+            return Err(wrong_epoch(detail.to_owned()));
+        }
+        let neighbours = &self.0.neighbours;
+        let board = self.0.locks.board();
+        epochs.counts.post(board, &numbers, |number| {
+            engine.wake(neighbours.job_ranks[number as usize]);
+        });
+        epochs.exposure = Some(ExposureEpoch { origins });
+        drop(epochs);
+        others
+            .iter()
+            .try_for_each(|&origin| self.remote().post(origin))
+    }
+
+    /// `MPI_Win_wait`. Blocks until all origins have completed.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_SYNC` without a post.
+    pub fn wait(&self) -> Result<()> {
+        self.must_be_exposed()?;
+        let pending = self.pending("the origins of MPI_Win_post to complete");
+        process::engine()?.watch(
+            |_, list: &mut WaitList| list.add(pending.clone()),
+            || self.end_exposure().then_some(()),
+        )?;
+        Ok(())
+    }
+
+    /// `MPI_Win_test`: whether all origins have completed; the exposure epoch has ended then.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn test(&self) -> Result<bool> {
+        let poll = process::begin_poll()?;
+        self.must_be_exposed()?;
+        let pending = self.pending("the origins of MPI_Win_post to complete");
+        let ended = poll.try_once(
+            |state, arrived| {
+                *arrived = state.progress()?;
+                Ok(self.end_exposure().then_some(()))
+            },
+            |_, list| list.add(pending.clone()),
+        )?;
+        Ok(ended.is_some())
+    }
+
+    fn must_be_exposed(&self) -> Result<()> {
+        match lock(&self.0.epochs).exposure {
+            Some(_) => Ok(()),
+            None => Err(wrong_epoch("MPI_Win_post has not been called".to_owned())),
+        }
+    }
+
+    /// Ends the exposure epoch if all its origins have completed.
+    fn end_exposure(&self) -> bool {
+        let mut epochs = lock(&self.0.epochs);
+        let Some(exposure) = &epochs.exposure else {
+            return true; // another thread has ended it
+        };
+        let (board, counts) = (self.0.locks.board(), &epochs.counts);
+        let has_completed = |&origin: &usize| match self.0.targets[origin].number {
+            Some(number) => counts.is_complete(board, number),
+            None => self.remote().is_complete(origin),
+        };
+        let complete = exposure.origins.iter().all(has_completed);
+        if complete {
+            epochs.exposure = None;
+        }
+        complete
+    }
+
+    /// What this rank waits for, in hang reports.
+    pub(super) fn pending(&self, what: &str) -> Pending {
+        Pending {
+            name: Some(format!("{what}, in {self}").into()),
+            ..Pending::of(WaitKind::Window)
+        }
+    }
+
+    /// The ranks in the window of a group's members.
+    fn ranks_of(&self, group: &Group) -> Result<Vec<usize>> {
+        let ranks = group.peers().map(|peer| self.0.comm.rank_of(peer));
+        ranks.collect::<Option<_>>().ok_or_else(|| {
+            let value = format!("a group of {}", group.size());
+            let reason = format!("not all of its members are in {self}");
+            Error::argument(c::ERR_GROUP, "group", value, reason)
+        })
+    }
+
+    /// The numbers of those of `ranks` that share counts with this one, and the other ranks.
+    fn numbers(&self, ranks: &[usize]) -> (Vec<u32>, Vec<usize>) {
+        let number = |&rank: &usize| self.0.targets[rank].number;
+        let others = ranks.iter().filter(|rank| number(rank).is_none());
+        (
+            ranks.iter().filter_map(number).collect(),
+            others.copied().collect(),
+        )
+    }
+}
+
+/// Returns when all of `targets`, for which an epoch was started, have posted. Blocks.
+pub(super) fn await_posts(window: &Window, targets: &[usize]) -> Result<()> {
+    let posted = || {
+        let epochs = lock(&window.0.epochs);
+        let board = window.0.locks.board();
+        let is_posted = |&target: &usize| match window.0.targets[target].number {
+            Some(number) => epochs.counts.is_posted(board, number),
+            None => window.remote().is_posted(target),
+        };
+        targets.iter().all(is_posted).then_some(())
+    };
+    if posted().is_some() {
+        return Ok(());
+    }
+    let pending = match targets {
+        [target] => window.pending(&format!("rank {target} to post")),
+        _ => window.pending("the targets of MPI_Win_start to post"),
+    };
+    process::engine()?.watch(|_, list: &mut WaitList| list.add(pending.clone()), posted)?;
+    Ok(())
+}

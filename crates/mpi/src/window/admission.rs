@@ -1,0 +1,90 @@
+//! Whether an operation on a target may begin, and what it waits for first.
+
+use mica_node::window::LockMode;
+
+use super::active;
+use super::epoch::{AccessEpoch, wrong_epoch};
+use super::object::Window;
+use super::passive;
+use crate::error::Result;
+use crate::sync::lock;
+
+/// What kind of epoch an operation needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NeededEpoch {
+    /// Any that covers the target.
+    Any,
+    /// One of passive target communication: request forms (MPI 5.0, 12.3.5).
+    Passive,
+}
+
+impl Window {
+    /// Returns when `target` may be accessed. Blocks until a lock is held, or until the target has
+    /// posted.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_SYNC` when no epoch covers the target.
+    #[inline(always)]
+    pub(super) fn admit(&self, target: usize, needed: NeededEpoch) -> Result<()> {
+        if self.0.flags.is_open(target) && needed == NeededEpoch::Any {
+            return Ok(());
+        }
+        self.admit_slowly(target, needed)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn admit_slowly(&self, target: usize, needed: NeededEpoch) -> Result<()> {
+        let mut epochs = lock(&self.0.epochs);
+        if needed == NeededEpoch::Passive && !epochs.is_passive() {
+            let described = epochs.describe();
+            return Err(wrong_epoch(format!(
+                "request forms need a passive target epoch (MPI_Win_lock, MPI_Win_lock_all): \
+                 {described}"
+            )));
+        }
+        if self.0.flags.is_open(target) {
+            return Ok(());
+        }
+        let is_joined = epochs.locks.contains_key(&target);
+        match epochs.access.clone() {
+            AccessEpoch::None => Err(wrong_epoch(
+                "no epoch is open: the operation needs a fence, start, lock or lock_all first"
+                    .to_owned(),
+            )),
+            AccessEpoch::Fence { .. } => {
+                epochs.access = AccessEpoch::Fence {
+                    has_operations: true,
+                };
+                self.0.flags.set_all(true);
+                Ok(())
+            }
+            AccessEpoch::Start { targets } => {
+                if !targets.contains(&target) {
+                    let described = epochs.describe();
+                    return Err(wrong_epoch(format!(
+                        "target {target} is not in the group of MPI_Win_start: {described}"
+                    )));
+                }
+                drop(epochs);
+                active::await_posts(self, &[target])?;
+                self.0.flags.set(target, true);
+                Ok(())
+            }
+            AccessEpoch::Lock if !is_joined => epochs.must_be_passive(Some(target)),
+            AccessEpoch::LockAll { unchecked } => {
+                if !is_joined {
+                    let mode = (!unchecked).then_some(LockMode::Shared);
+                    passive::join(self, epochs, target, mode)?;
+                } else {
+                    drop(epochs);
+                }
+                passive::await_lock(self, target)
+            }
+            AccessEpoch::Lock => {
+                drop(epochs);
+                passive::await_lock(self, target)
+            }
+        }
+    }
+}

@@ -1,0 +1,643 @@
+//! Making and freeing windows (MPI 5.0, 12.2).
+//!
+//! All ranks of the communicator agree in three exchanges, each of which carries what went wrong,
+//! so that a call fails at all ranks or at none:
+//!
+//! 1. what each rank asks for: bytes, displacement unit;
+//! 2. where it lies: each rank allocates or exposes its memory and says where; the first rank of
+//!    the node also allocates the locks (and the memory of a contiguous shared window);
+//! 3. whether all ranks could map the others' memory, and whether any rank needs messages to reach
+//!    another: then all of them serve requests.
+//!
+//! A window is freed in the reverse order: the ranks meet, drop their references, and each owner
+//! returns its memory to the system.
+
+use std::sync::{Arc, Mutex};
+
+use mica_channel::direct::PublishedBuffer;
+use mica_channel::memory::{Block, Region};
+use mica_channel::window::WindowLocks;
+use mica_node::segment::SegmentError;
+use mica_node::tunables;
+use mica_node::window::LockDesign;
+use mica_protocol::Engine;
+
+use super::access::AccessFlags;
+use super::attached::{OwnAttachments, PeerAttachments};
+use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
+use super::neighbours::Neighbours;
+use super::object::{PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties};
+use super::properties::{hints_in_force, is_set};
+use super::remote::RemoteSide;
+use super::target::{Target, TargetMemory};
+use crate::attribute::AttributeSet;
+use crate::comm::Comm;
+use crate::comm::exchange::Party;
+use crate::constants as c;
+use crate::errhandler::Errhandler;
+use crate::error::{Error, Result};
+use crate::info::Info;
+use crate::process;
+use crate::sync::lock;
+
+/// What this rank asks for.
+#[derive(Debug)]
+pub enum WindowSpec {
+    /// `MPI_Win_create`: the program's memory.
+    Create {
+        /// The memory; its bounds are the window's.
+        memory: Region,
+        /// Its bytes.
+        bytes: i64,
+        /// Displacement unit in bytes.
+        unit: i64,
+    },
+    /// `MPI_Win_allocate`: memory of the library.
+    Allocate {
+        /// Bytes.
+        bytes: i64,
+        /// Displacement unit in bytes.
+        unit: i64,
+    },
+    /// `MPI_Win_allocate_shared`: memory that all ranks of the window load and store.
+    Shared {
+        /// Bytes.
+        bytes: i64,
+        /// Displacement unit in bytes.
+        unit: i64,
+    },
+    /// `MPI_Win_create_dynamic`: memory that is attached later.
+    Dynamic,
+}
+
+/// What a rank announces in an exchange.
+#[derive(Debug, Clone, Copy, Default)]
+struct Announcement {
+    /// `MPI_SUCCESS`, or the class of the rank's error.
+    error: i32,
+    words: [u64; 3],
+}
+
+impl WindowSpec {
+    /// Refuses a shared window of ranks that share no memory.
+    fn check_neighbours(&self, neighbours: &Neighbours, comm: &Comm) -> Result<()> {
+        let all = comm.size();
+        let number = neighbours.window_ranks.len();
+        if self.is_shared() && number < all {
+            let what_to_do = match neighbours.is_shared {
+                true => {
+                    "make a communicator of ranks that do (MPI_Comm_split_type with \
+                         MPI_COMM_TYPE_SHARED)"
+                }
+                false => {
+                    "raise the limit of the size of files (ulimit -f) that was in force when \
+                          the job started"
+                }
+            };
+            let detail = format!(
+                "of the {all} ranks of the communicator, this one shares memory with {number}; \
+                 {what_to_do}"
+            );
+            return Err(Error::other(c::ERR_RMA_SHARED, detail));
+        }
+        Ok(())
+    }
+
+    fn is_shared(&self) -> bool {
+        matches!(self, WindowSpec::Shared { .. })
+    }
+
+    fn flavor(&self) -> i32 {
+        match self {
+            WindowSpec::Create { .. } => c::WIN_FLAVOR_CREATE,
+            WindowSpec::Allocate { .. } => c::WIN_FLAVOR_ALLOCATE,
+            WindowSpec::Shared { .. } => c::WIN_FLAVOR_SHARED,
+            WindowSpec::Dynamic => c::WIN_FLAVOR_DYNAMIC,
+        }
+    }
+
+    /// Bytes and displacement unit, checked.
+    fn sizes(&self) -> Result<(usize, usize)> {
+        let (bytes, unit) = match *self {
+            WindowSpec::Create { bytes, unit, .. }
+            | WindowSpec::Allocate { bytes, unit }
+            | WindowSpec::Shared { bytes, unit } => (bytes, unit),
+            WindowSpec::Dynamic => (0, 1),
+        };
+        let reason = "a size is not negative";
+        let size = usize::try_from(bytes)
+            .map_err(|_| Error::argument(c::ERR_SIZE, "size", bytes, reason))?;
+        if unit <= 0 || unit > i64::from(i32::MAX) {
+            let reason = "a displacement unit is positive, and fits an int";
+            return Err(Error::argument(c::ERR_DISP, "disp_unit", unit, reason));
+        }
+        if let WindowSpec::Create { memory, .. } = self
+            && memory.address() == 0
+            && size > 0
+        {
+            let reason = format!("a null address has no {size} bytes");
+            return Err(Error::argument(c::ERR_BASE, "base", "NULL", reason));
+        }
+        Ok((size, unit as usize))
+    }
+}
+
+/// This rank's memory of a window that is being made.
+struct OwnMemory {
+    region: Region,
+    /// What the peers open it by.
+    words: [u64; 2],
+    published: Option<PublishedBuffer>,
+    attachments: Option<OwnAttachments>,
+    /// Those that this rank has allocated for its neighbours.
+    locks: Option<WindowLocks>,
+}
+
+/// What all exchanges of a call share.
+struct Creation<'a> {
+    engine: &'a Engine,
+    comm: &'a Comm,
+    spec: &'a WindowSpec,
+    neighbours: Arc<Neighbours>,
+    sizes: Sizes,
+    /// The segments of a shared window lie one after the other.
+    is_contiguous: bool,
+}
+
+/// What all ranks have asked for.
+struct Sizes {
+    bytes: Vec<usize>,
+    units: Vec<usize>,
+}
+
+impl Window {
+    /// Makes a window of the ranks of `comm`. Blocks until all of them have called it.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM` for an inter-communicator; `MPI_ERR_SIZE`, `MPI_ERR_DISP`, `MPI_ERR_BASE`;
+    /// `MPI_ERR_NO_MEM` with the bytes wanted; `MPI_ERR_RMA_SHARED` for a shared window of ranks
+    /// that share no memory. If the call fails at one rank, it fails at all.
+    pub fn create(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
+        comm.must_be_intra()?;
+        let comm = comm.hidden_twin()?;
+        let made = Window::create_on(&comm, spec, hints);
+        if made.is_err() {
+            comm.discard();
+        }
+        made
+    }
+
+    fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
+        let engine = process::engine()?;
+        let design = lock_design()?;
+        let neighbours = Arc::new(Neighbours::of(engine, comm, spec.is_shared()));
+        let wanted = spec.sizes().and_then(|sizes| {
+            spec.check_neighbours(&neighbours, comm)?;
+            Ok(sizes)
+        });
+        let creation = Creation {
+            engine,
+            comm,
+            spec,
+            neighbours: Arc::clone(&neighbours),
+            sizes: Sizes::agree(comm, wanted)?,
+            is_contiguous: spec.is_shared() && !is_set(hints, "alloc_shared_noncontig"),
+        };
+        let own = creation.own_memory();
+        let announced = own.as_ref().map(OwnMemory::announcement);
+        let places = agree(comm, announced.map_err(Error::clone))?;
+        let opened = creation.open_all(&places, own?);
+        let needs_messages = |(targets, ..): &(Box<[Target]>, _, _)| Announcement {
+            words: [u64::from(targets.iter().any(Target::is_remote)), 0, 0],
+            ..Announcement::default()
+        };
+        let needs = agree(
+            comm,
+            opened.as_ref().map(needs_messages).map_err(Error::clone),
+        )?;
+        let (targets, locks, own) = opened?;
+        let locks = Arc::new(locks);
+        let remote = match needs.iter().any(|need| need.words[0] != 0) {
+            false => None,
+            true => Some(RemoteSide::open(
+                comm,
+                creation.own_target(&own),
+                Arc::clone(&locks),
+                Arc::clone(&neighbours),
+                design,
+            )?),
+        };
+        let Sizes { bytes, units } = &creation.sizes;
+        let me = comm.rank();
+        let predefined = PredefinedAttributes {
+            base: match &targets[me].memory {
+                TargetMemory::Mapped(region) => region.address(),
+                _ => 0,
+            },
+            size: bytes[me] as isize,
+            disp_unit: units[me] as i32,
+            flavor: spec.flavor(),
+            model: c::WIN_UNIFIED,
+        };
+        let info = hints_in_force(hints);
+        let properties = WindowProperties {
+            name: String::new(),
+            errhandler: Errhandler::ARE_FATAL,
+            has_locks: !is_set(&info, "no_locks"),
+            info,
+        };
+        let epochs = Epochs::new(neighbours.me, neighbours.numbers());
+        WINDOWS.insert_with(|handle| {
+            Window(Arc::new(WindowInner {
+                handle,
+                comm: comm.clone(),
+                flags: AccessFlags::closed(targets.len()),
+                targets,
+                epochs: Mutex::new(epochs),
+                locks,
+                design,
+                neighbours,
+                remote,
+                _published: own.published,
+                attachments: own.attachments,
+                attributes: AttributeSet::default(),
+                predefined,
+                properties: Mutex::new(properties),
+            }))
+        })
+    }
+
+    /// `MPI_Win_free`: deletes the attributes, and frees the window. Blocks until all ranks have
+    /// called it.
+    ///
+    /// # Errors
+    /// `MPI_ERR_WIN`; `MPI_ERR_RMA_SYNC` in an epoch that is not a fence's; those of the delete
+    /// callbacks.
+    pub fn free(handle: u32) -> Result<()> {
+        let window = Window::resolve(handle)?;
+        {
+            let epochs = lock(&window.0.epochs);
+            if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
+                let described = epochs.describe();
+                return Err(wrong_epoch(format!(
+                    "{described}; end it before MPI_Win_free"
+                )));
+            }
+            if epochs.exposure.is_some() {
+                let detail = "the window is exposed by MPI_Win_post; call MPI_Win_wait first";
+                return Err(wrong_epoch(detail.to_owned()));
+            }
+        }
+        window.0.attributes.delete_all(handle)?;
+        if let Some(remote) = &window.0.remote {
+            remote.flush(&window.remote_targets())?;
+        }
+        window.meet()?;
+        if let Some(remote) = &window.0.remote {
+            remote.close()?;
+        }
+        window.discard();
+        window.0.comm.discard();
+        Ok(())
+    }
+
+    /// `MPI_Win_shared_query`: bytes, displacement unit and address of the memory of `rank`, or for
+    /// `MPI_PROC_NULL` of the first rank that has any.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RANK`; `MPI_ERR_RMA_FLAVOR` for a dynamic window.
+    pub fn shared_query(&self, rank: i32) -> Result<(usize, usize, usize)> {
+        if self.is_dynamic() {
+            let detail = "a dynamic window has no memory of its own";
+            return Err(Error::other(c::ERR_RMA_FLAVOR, detail));
+        }
+        let target = match self
+            .target(rank)
+            .map_err(|e| e.renamed(&[("target_rank", "rank")]))?
+        {
+            Some(target) => target,
+            None => {
+                let all = &self.0.targets;
+                all.iter().position(|target| target.bytes > 0).unwrap_or(0)
+            }
+        };
+        let target = &self.0.targets[target];
+        Ok(match &target.memory {
+            TargetMemory::Mapped(region) => (target.bytes, target.unit, region.address()),
+            TargetMemory::Peer(buffer) => match buffer.region(0, target.bytes) {
+                Some(region) => (target.bytes, target.unit, region.address()),
+                // Not reached by loads and stores (MPI 5.0, 12.2.3).
+                None => (0, target.unit, 0),
+            },
+            TargetMemory::Empty | TargetMemory::Attached(_) | TargetMemory::Messages { .. } => {
+                (0, target.unit, 0)
+            }
+        })
+    }
+
+    /// `MPI_Win_attach` of the `bytes` bytes of `memory`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_FLAVOR` for a window that is not dynamic; `MPI_ERR_SIZE`;
+    /// `MPI_ERR_RMA_ATTACH`; `MPI_ERR_NO_MEM`.
+    pub fn attach(&self, memory: Region, bytes: i64) -> Result<()> {
+        let attachments = self.attachments()?;
+        let reason = "a size is not negative";
+        let bytes = usize::try_from(bytes)
+            .map_err(|_| Error::argument(c::ERR_SIZE, "size", bytes, reason))?;
+        attachments.attach(process::engine()?, memory, bytes)
+    }
+
+    /// `MPI_Win_detach` of the memory at `address`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_FLAVOR`; `MPI_ERR_RMA_ATTACH` if none is attached there.
+    pub fn detach(&self, address: usize) -> Result<()> {
+        self.attachments()?.detach(process::engine()?, address)
+    }
+
+    fn is_dynamic(&self) -> bool {
+        self.0.attachments.is_some()
+    }
+
+    fn attachments(&self) -> Result<&OwnAttachments> {
+        self.0.attachments.as_ref().ok_or_else(|| {
+            let detail = "memory can be attached to windows of MPI_Win_create_dynamic only";
+            Error::other(c::ERR_RMA_FLAVOR, detail)
+        })
+    }
+}
+
+/// The design of the locks of new windows.
+fn lock_design() -> Result<LockDesign> {
+    let choice = tunables::WINDOW_LOCK.choice();
+    match choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))? {
+        "test_and_set" => Ok(LockDesign::TestAndSet),
+        _ => Ok(LockDesign::Mcs),
+    }
+}
+
+impl Sizes {
+    /// What all ranks have asked for, given what this one asks for.
+    fn agree(comm: &Comm, own: Result<(usize, usize)>) -> Result<Sizes> {
+        let own = own.map(|(bytes, unit)| Announcement {
+            words: [bytes as u64, unit as u64, 0],
+            ..Announcement::default()
+        });
+        let all = agree(comm, own)?;
+        let word = |at: usize| all.iter().map(|a| a.words[at] as usize).collect();
+        Ok(Sizes {
+            bytes: word(0),
+            units: word(1),
+        })
+    }
+
+    /// Where the segments of a contiguous shared window begin, and the bytes of all.
+    fn offsets(&self) -> Result<(Vec<usize>, usize)> {
+        let mut end = 0_usize;
+        let mut offsets = Vec::with_capacity(self.bytes.len());
+        for &bytes in &self.bytes {
+            offsets.push(end);
+            end = end.checked_add(bytes).ok_or(Error::OutOfMemory {
+                bytes: u64::MAX,
+                what: "a shared window",
+            })?;
+        }
+        Ok((offsets, end))
+    }
+}
+
+impl Creation<'_> {
+    /// Allocates or exposes this rank's memory.
+    fn own_memory(&self) -> Result<OwnMemory> {
+        let me = self.comm.rank();
+        let bytes = self.sizes.bytes[me];
+        let numbers = self.neighbours.numbers();
+        let mut own = OwnMemory {
+            region: Region::null(),
+            words: [0, 0],
+            published: None,
+            attachments: None,
+            locks: None,
+        };
+        if !self.neighbours.is_shared {
+            own.locks = Some(WindowLocks::private(numbers)?);
+        } else if self.neighbours.me == 0 {
+            own.locks = Some(self.engine.allocate_window_locks(numbers)?);
+        }
+        match self.spec {
+            WindowSpec::Create { memory, .. } => {
+                let access = self.engine.peer_access();
+                let published = access.expose_for_long(memory.address(), bytes);
+                own.words = published.words();
+                own.published = Some(published);
+                own.region = memory.clone();
+            }
+            WindowSpec::Shared { .. } if self.is_contiguous => {
+                let (_, all) = self.sizes.offsets()?;
+                if me == 0 && all > 0 {
+                    self.allocate(&mut own, all)?;
+                }
+            }
+            WindowSpec::Allocate { .. } | WindowSpec::Shared { .. } => {
+                if bytes > 0 {
+                    self.allocate(&mut own, bytes)?;
+                }
+            }
+            WindowSpec::Dynamic => {
+                let attachments = OwnAttachments::new(self.engine, self.neighbours.is_shared)?;
+                own.words = [attachments.offset(), 0];
+                own.attachments = Some(attachments);
+            }
+        }
+        Ok(own)
+    }
+
+    fn allocate(&self, own: &mut OwnMemory, bytes: usize) -> Result<()> {
+        if !self.neighbours.is_shared {
+            own.region = Block::allocate(bytes)?;
+            return Ok(());
+        }
+        let window = self.engine.allocate_window(bytes)?;
+        own.words = [window.offset(), 0];
+        own.region = window.region();
+        Ok(())
+    }
+
+    /// Maps the memory and the locks of all neighbours.
+    fn open_all(
+        &self,
+        places: &[Announcement],
+        mut own: OwnMemory,
+    ) -> Result<(Box<[Target]>, WindowLocks, OwnMemory)> {
+        let first = self.neighbours.window_ranks[0];
+        let locks = match own.locks.take() {
+            Some(locks) => locks,
+            None => self.engine.open_window_locks(
+                self.comm.peer(first),
+                places[first].words[2],
+                self.neighbours.numbers(),
+            )?,
+        };
+        let memories: Vec<TargetMemory> = match self.is_contiguous {
+            true => self.open_segments(places[first].words[0], &own)?,
+            false => {
+                let open = |rank: usize| self.open_one(rank, places[rank].words, &own);
+                (0..self.comm.size()).map(open).collect::<Result<_>>()?
+            }
+        };
+        let targets = memories.into_iter().enumerate();
+        let targets = targets.map(|(rank, memory)| self.target(rank, memory));
+        Ok((targets.collect(), locks, own))
+    }
+
+    fn target(&self, rank: usize, memory: TargetMemory) -> Target {
+        Target {
+            memory,
+            bytes: self.sizes.bytes[rank],
+            unit: self.sizes.units[rank],
+            number: self.neighbours.number(rank),
+        }
+    }
+
+    /// This rank's part of the window.
+    fn own_target(&self, own: &OwnMemory) -> Target {
+        self.target(self.comm.rank(), own_part(own))
+    }
+
+    /// The segments of a contiguous shared window, which the first rank has allocated at `offset`.
+    fn open_segments(&self, offset: u64, own: &OwnMemory) -> Result<Vec<TargetMemory>> {
+        let (offsets, all) = self.sizes.offsets()?;
+        let whole = match (self.comm.rank(), all) {
+            (_, 0) => Region::null(),
+            (0, _) => own.region.clone(),
+            _ => {
+                let window = self.engine.open_window(self.comm.peer(0), offset, all)?;
+                window.region()
+            }
+        };
+        let segment = |&at: &usize| TargetMemory::Mapped(whole.offset(at as isize));
+        Ok(offsets.iter().map(segment).collect())
+    }
+
+    /// Opens the memory of `rank`, which has announced it by these words.
+    fn open_one(&self, rank: usize, [a, b, _]: [u64; 3], own: &OwnMemory) -> Result<TargetMemory> {
+        if rank == self.comm.rank() {
+            return Ok(own_part(own));
+        }
+        let (peer, bytes) = (self.comm.peer(rank), self.sizes.bytes[rank]);
+        let by_messages = TargetMemory::Messages {
+            is_dynamic: matches!(self.spec, WindowSpec::Dynamic),
+        };
+        let is_compared = reaches_by_messages()? && !self.spec.is_shared();
+        if self.neighbours.number(rank).is_none() || is_compared {
+            return Ok(by_messages);
+        }
+        match self.spec {
+            // It may attach memory that only the kernel reaches.
+            WindowSpec::Dynamic if !self.engine.peer_access().reaches_all_of(peer) => {
+                Ok(by_messages)
+            }
+            WindowSpec::Dynamic => {
+                let attached = PeerAttachments::open(self.engine, peer, a)?;
+                Ok(TargetMemory::Attached(Box::new(attached)))
+            }
+            _ if bytes == 0 => Ok(TargetMemory::Empty),
+            WindowSpec::Create { .. } => {
+                // Where neither migration nor the kernel's copies work, by messages.
+                let opened = self.engine.peer_access().open(peer, [a, b], bytes);
+                Ok(match opened {
+                    None => by_messages,
+                    Some(buffer) => match buffer.region(0, bytes) {
+                        Some(region) if buffer.is_window() => TargetMemory::Mapped(region),
+                        _ => TargetMemory::Peer(buffer),
+                    },
+                })
+            }
+            WindowSpec::Allocate { .. } | WindowSpec::Shared { .. } => {
+                let window = self.engine.open_window(peer, a, bytes)?;
+                Ok(TargetMemory::Mapped(window.region()))
+            }
+        }
+    }
+}
+
+/// This rank's own memory as its operations see it.
+fn own_part(own: &OwnMemory) -> TargetMemory {
+    match &own.attachments {
+        Some(attachments) => TargetMemory::Attached(Box::new(attachments.own())),
+        None => TargetMemory::Mapped(own.region.clone()),
+    }
+}
+
+/// Whether operations go by messages although memory could be reached, for comparison.
+fn reaches_by_messages() -> Result<bool> {
+    let choice = tunables::WINDOW_ACCESS.choice();
+    let choice = choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))?;
+    Ok(choice == "messages")
+}
+
+impl OwnMemory {
+    fn announcement(&self) -> Announcement {
+        let locks = self.locks.as_ref().map_or(0, WindowLocks::offset);
+        Announcement {
+            error: c::SUCCESS,
+            words: [self.words[0], self.words[1], locks],
+        }
+    }
+}
+
+/// Exchanges what each rank has to announce. Fails at all ranks if one has an error: with its own
+/// error there, and with the class and the rank at the others.
+fn agree(comm: &Comm, own: Result<Announcement>) -> Result<Vec<Announcement>> {
+    let announced = match &own {
+        Ok(announcement) => *announcement,
+        Err(error) => Announcement {
+            error: error.code(),
+            ..Announcement::default()
+        },
+    };
+    let all = Party::all(comm).allgather(&announced.to_bytes())?;
+    own?;
+    let all: Vec<_> = all
+        .as_chunks()
+        .0
+        .iter()
+        .map(Announcement::from_bytes)
+        .collect();
+    match all.iter().position(|a| a.error != c::SUCCESS) {
+        None => Ok(all),
+        Some(rank) => {
+            let detail = format!("the call has failed at rank {rank} of the communicator");
+            Err(Error::other(all[rank].error, detail))
+        }
+    }
+}
+
+impl Announcement {
+    const BYTES: usize = 32;
+
+    fn to_bytes(self) -> [u8; Announcement::BYTES] {
+        let [a, b, c] = self.words;
+        let words = [self.error as u64, a, b, c].map(u64::to_ne_bytes);
+        let mut bytes = [0; Announcement::BYTES];
+        bytes.copy_from_slice(words.as_flattened());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
+        let (words, _) = bytes.as_chunks();
+        let word = |at: usize| u64::from_ne_bytes(words[at]);
+        Announcement {
+            error: word(0) as i32,
+            words: [word(1), word(2), word(3)],
+        }
+    }
+}
+
+impl From<SegmentError> for Error {
+    #[cold]
+    fn from(error: SegmentError) -> Error {
+        Error::other(c::ERR_NO_MEM, error.to_string())
+    }
+}

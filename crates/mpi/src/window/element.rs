@@ -1,0 +1,393 @@
+//! The elements of an accumulate: what one is, where they lie, and how they are changed.
+
+use mica_channel::memory::{AtomicWidth, Block, Region, RegionRef, Shape, combine, copy_bytes};
+use mica_node::window::AccumulateGate;
+
+use super::place::TargetPlace;
+use crate::constants as c;
+use crate::datatype::{self, BasicType, Datatype};
+use crate::error::{Error, Result};
+use crate::op::Op;
+use crate::op::kernel::Kernel;
+
+/// Most elements that are changed by processor atomics, 6 ns each. A bulk update begins with a look
+/// at the lines of all origins (50 ns for a line that another core has written).
+pub(super) const BRIEF_ELEMENTS: usize = 64;
+
+/// What an accumulate does to each element (MPI 5.0, 12.3.4).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ElementUpdate {
+    pub basic: BasicType,
+    action: UpdateAction,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum UpdateAction {
+    /// `MPI_NO_OP`.
+    Nothing,
+    /// `MPI_REPLACE`.
+    Replace,
+    /// `MPI_SUM` of integers, which the processor adds.
+    Add,
+    Combine(Kernel),
+}
+
+impl ElementUpdate {
+    /// The update by the operator `op` of elements of this type.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OP` if the operator is the program's own, or not defined on the type.
+    #[inline]
+    pub fn new(op: u32, basic: BasicType) -> Result<ElementUpdate> {
+        let action = match op {
+            c::NO_OP => UpdateAction::Nothing,
+            c::REPLACE => UpdateAction::Replace,
+            c::SUM if is_integer(basic) => UpdateAction::Add,
+            _ => match Op::kernel_on(op, basic) {
+                Some(kernel) => UpdateAction::Combine(kernel),
+                None => return Err(no_operator(op, basic)),
+            },
+        };
+        Ok(ElementUpdate { basic, action })
+    }
+
+    /// Bytes of `n` elements side by side, without the padding after the last.
+    #[inline]
+    pub fn bytes(&self, n: usize) -> usize {
+        self.basic.extent() as usize * (n - 1) + used(self.basic)
+    }
+
+    /// The processor's width for one of these elements at `address`, if it has one.
+    #[inline]
+    pub fn width_at(&self, address: usize) -> Option<AtomicWidth> {
+        match has_gap(self.basic) {
+            true => None,
+            false => AtomicWidth::at(address, self.basic.size() as usize),
+        }
+    }
+
+    /// The origin's value at `from`; `MPI_NO_OP` has none.
+    #[inline]
+    pub fn input(&self, from: RegionRef<'_>, width: AtomicWidth) -> u64 {
+        match self.action {
+            UpdateAction::Nothing => 0,
+            _ => read(from, width),
+        }
+    }
+
+    /// Changes one element by a processor atomic; returns the previous value.
+    #[inline]
+    pub fn apply_atomically(&self, element: RegionRef<'_>, width: AtomicWidth, input: u64) -> u64 {
+        match self.action {
+            UpdateAction::Nothing => element.atomic_load(width),
+            UpdateAction::Replace => element.atomic_swap(width, input),
+            UpdateAction::Add => element.atomic_add(width, input),
+            UpdateAction::Combine(kernel) => element.atomic_update(width, |value| {
+                let (input, mut inout) = (to_bytes(input, width), to_bytes(value, width));
+                let bytes = width.bytes();
+                kernel(&input[..bytes], &mut inout[..bytes]);
+                from_bytes(&inout, width)
+            }),
+        }
+    }
+
+    /// Changes `n` elements side by side by plain loads and stores.
+    fn apply(&self, input: &Region, inout: &Region, n: usize) {
+        let bytes = self.bytes(n);
+        match self.action {
+            UpdateAction::Nothing => {}
+            UpdateAction::Replace => copy_bytes(input, inout, bytes),
+            UpdateAction::Add => combine(input, inout, bytes, integer_sum(self.basic)),
+            UpdateAction::Combine(kernel) => combine(input, inout, bytes, kernel),
+        }
+    }
+
+    /// Changes `n` elements side by side at `place`, in a bulk update; stores the previous values
+    /// in `result`, if there is one.
+    pub fn apply_in_bulk(
+        &self,
+        place: TargetPlace<'_>,
+        input: &Region,
+        result: Option<&Region>,
+        n: usize,
+    ) -> Result<()> {
+        let bytes = self.bytes(n);
+        if let Some(target) = place.region(bytes) {
+            if let Some(result) = result {
+                // The input may be the result's buffer: it is used before that is overwritten.
+                let previous = Block::allocate(bytes)?;
+                copy_bytes(&target, &previous, bytes);
+                self.apply(input, &target, n);
+                copy_bytes(&previous, result, bytes);
+            } else {
+                self.apply(input, &target, n);
+            }
+            return Ok(());
+        }
+        // The kernel copies the elements here and back.
+        let TargetPlace::Peer(buffer, at) = place else {
+            unreachable!("mapped memory has a region")
+        };
+        let changed = Block::allocate(bytes)?;
+        let whole = changed.clone().view(Shape::Contiguous { bytes });
+        buffer.load(at as usize, &whole, 0, bytes)?;
+        let previous = match result {
+            None => None,
+            Some(_) => {
+                let copy = Block::allocate(bytes)?;
+                copy_bytes(&changed, &copy, bytes);
+                Some(copy)
+            }
+        };
+        self.apply(input, &changed, n);
+        if !matches!(self.action, UpdateAction::Nothing) {
+            buffer.store(at as usize, &whole, 0, bytes)?;
+        }
+        if let (Some(previous), Some(result)) = (previous, result) {
+            copy_bytes(&previous, result, bytes);
+        }
+        Ok(())
+    }
+}
+
+impl ElementUpdate {
+    /// Changes `n` elements side by side at `place` in the name of rank `me`; stores the previous
+    /// values in `result`, if there is one.
+    pub fn apply_run(
+        &self,
+        gate: AccumulateGate<'_>,
+        me: u32,
+        place: TargetPlace<'_>,
+        input: &Region,
+        result: Option<&Region>,
+        n: usize,
+    ) -> Result<()> {
+        if n <= BRIEF_ELEMENTS
+            && let Some(region) = place.region(self.bytes(n))
+            && let Some(width) = self.width_at(region.address())
+        {
+            let _brief = gate.brief(me);
+            for at in (0..n).map(|i| i * width.bytes()) {
+                let value = self.input(input.at(at), width);
+                let previous = self.apply_atomically(region.at(at), width, value);
+                if let Some(result) = result {
+                    write(result.at(at), width, previous);
+                }
+            }
+            return Ok(());
+        }
+        let _bulk = gate.bulk(me);
+        self.apply_in_bulk(place, input, result, n)
+    }
+}
+
+/// Bytes of the longest type that may be compared.
+const COMPARED_MAX: usize = 16;
+
+/// Compares and swaps the element of `bytes` bytes at `place` in the name of rank `me`. `values` are
+/// the new value, the expected one, and where the previous one goes.
+pub(super) fn compare_element(
+    gate: AccumulateGate<'_>,
+    me: u32,
+    place: TargetPlace<'_>,
+    bytes: usize,
+    [new, expected, result]: [&Region; 3],
+) -> Result<()> {
+    if let Some(region) = place.region(bytes)
+        && let Some(width) = AtomicWidth::at(region.address(), bytes)
+    {
+        let (expected, new) = (read(expected.at(0), width), read(new.at(0), width));
+        let brief = gate.brief(me);
+        let previous = region.at(0).atomic_compare_swap(width, expected, new);
+        drop(brief);
+        write(result.at(0), width, previous);
+        return Ok(());
+    }
+    let mut values = [[0; COMPARED_MAX]; 2];
+    let [wanted, found] = &mut values;
+    expected.read_bytes(&mut wanted[..bytes]);
+    let element = Block::allocate(bytes)?;
+    let view = element.clone().view(Shape::Contiguous { bytes });
+    let _bulk = gate.bulk(me);
+    match place {
+        TargetPlace::Mapped(region, at) => copy_bytes(&region.offset(at), &element, bytes),
+        TargetPlace::Peer(buffer, at) => buffer.load(at as usize, &view, 0, bytes)?,
+    }
+    element.read_bytes(&mut found[..bytes]);
+    if found[..bytes] == wanted[..bytes] {
+        copy_bytes(new, &element, bytes);
+        match place {
+            TargetPlace::Mapped(region, at) => copy_bytes(&element, &region.offset(at), bytes),
+            TargetPlace::Peer(buffer, at) => buffer.store(at as usize, &view, 0, bytes)?,
+        }
+    }
+    result.write_bytes(&found[..bytes]);
+    Ok(())
+}
+
+/// The sum of integers by plain loads and stores.
+fn integer_sum(basic: BasicType) -> Kernel {
+    Op::kernel_on(c::SUM, basic).expect("integers have a sum")
+}
+
+/// Whether the processor adds values of this type as integers.
+#[inline]
+fn is_integer(basic: BasicType) -> bool {
+    use BasicType::*;
+    matches!(basic, I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64)
+}
+
+/// Whether there is padding between elements, or inside them.
+#[inline]
+fn has_gap(basic: BasicType) -> bool {
+    basic.extent() != basic.size()
+}
+
+/// Bytes of one element, without the padding after it.
+#[inline]
+fn used(basic: BasicType) -> usize {
+    let used = match basic.pair() {
+        Some((_, index)) => basic.index_at() + index.size(),
+        None => basic.size(),
+    };
+    used as usize
+}
+
+/// A value's bytes as they lie in memory, the first `width` of eight.
+#[inline]
+fn to_bytes(value: u64, width: AtomicWidth) -> [u8; 8] {
+    match cfg!(target_endian = "little") {
+        true => value.to_ne_bytes(),
+        false => (value << (64 - 8 * width.bytes())).to_ne_bytes(),
+    }
+}
+
+/// The value whose bytes in memory are the first `width` of these.
+#[inline]
+fn from_bytes(bytes: &[u8; 8], width: AtomicWidth) -> u64 {
+    let value = u64::from_ne_bytes(*bytes);
+    let unused = 64 - 8 * width.bytes();
+    match cfg!(target_endian = "little") {
+        true => value << unused >> unused,
+        false => value >> unused,
+    }
+}
+
+/// The value of the element at `from`.
+#[inline]
+pub(super) fn read(from: RegionRef<'_>, width: AtomicWidth) -> u64 {
+    let mut bytes = [0; 8];
+    from.read_bytes(&mut bytes[..width.bytes()]);
+    from_bytes(&bytes, width)
+}
+
+/// Stores the value of an element at `to`.
+#[inline]
+pub(super) fn write(to: RegionRef<'_>, width: AtomicWidth, value: u64) {
+    to.write_bytes(&to_bytes(value, width)[..width.bytes()]);
+}
+
+/// Elements side by side in memory: the offset of the first from a shape's origin, and how many.
+pub(super) type ElementRun = (isize, usize);
+
+/// Where the elements of a shape lie, in message order.
+#[derive(Debug)]
+pub(super) struct ElementRuns<'a> {
+    shape: &'a Shape,
+    size: usize,
+    has_gap: bool,
+    position: usize,
+    /// The rest of a run that was split.
+    rest: Option<ElementRun>,
+}
+
+impl<'a> ElementRuns<'a> {
+    /// The elements of type `basic` of which the shape consists.
+    pub fn new(shape: &'a Shape, basic: BasicType) -> ElementRuns<'a> {
+        ElementRuns {
+            shape,
+            size: basic.size() as usize,
+            has_gap: has_gap(basic),
+            position: 0,
+            rest: None,
+        }
+    }
+
+    /// The next run, if there is one.
+    fn peek(&mut self) -> Option<ElementRun> {
+        if self.rest.is_none() {
+            let (at, bytes) = self.shape.seek(self.position)?;
+            let n = match self.has_gap {
+                // Its fields may be runs of bytes of their own.
+                true => 1,
+                false => (bytes / self.size).max(1),
+            };
+            self.position += n * self.size;
+            self.rest = Some((at, n));
+        }
+        self.rest
+    }
+
+    /// Takes `n` elements of the next run, which has as many; returns the offset of the first.
+    fn take(&mut self, n: usize, extent: usize) -> isize {
+        let (at, left) = self.rest.take().expect("peeked");
+        if left > n {
+            self.rest = Some((at + (n * extent) as isize, left - n));
+        }
+        at
+    }
+}
+
+/// Calls `f` with the offsets of elements that lie side by side in all of `shapes`, and their
+/// number, in message order. Ends with the shortest of them.
+pub(super) fn for_each_run<const N: usize>(
+    shapes: [&Shape; N],
+    basic: BasicType,
+    most: usize,
+    mut f: impl FnMut([isize; N], usize) -> Result<()>,
+) -> Result<()> {
+    let extent = basic.extent() as usize;
+    let mut lists = shapes.map(|shape| ElementRuns::new(shape, basic));
+    loop {
+        let mut n = most;
+        for list in &mut lists {
+            match list.peek() {
+                Some((_, left)) => n = n.min(left),
+                None => return Ok(()),
+            }
+        }
+        let offsets = lists.each_mut().map(|list| list.take(n, extent));
+        f(offsets, n)?;
+    }
+}
+
+/// The type that all entries of a datatype have.
+///
+/// # Errors
+/// `MPI_ERR_TYPE` if they have several (MPI 5.0, 12.3.4).
+#[inline]
+pub(super) fn element_of(handle: u32, argument: &'static str) -> Result<BasicType> {
+    match datatype::basic_of(handle) {
+        Some(basic) => Ok(basic),
+        None => element_of_derived(handle, argument),
+    }
+}
+
+#[cold]
+fn element_of_derived(handle: u32, argument: &'static str) -> Result<BasicType> {
+    let datatype = Datatype::resolve_as(handle, argument)?;
+    datatype.element().ok_or_else(|| {
+        let reason = "all its entries must be of one predefined datatype";
+        Error::argument(c::ERR_TYPE, argument, datatype.label(), reason)
+    })
+}
+
+#[cold]
+fn no_operator(op: u32, basic: BasicType) -> Error {
+    let reason = match Op::resolve(op) {
+        Err(error) => return error,
+        Ok(op) if op.is_predefined() => format!("it is not defined on elements of type {basic:?}"),
+        Ok(_) => "one-sided communication takes predefined operators only".to_owned(),
+    };
+    Error::argument(c::ERR_OP, "op", format_args!("{op:#x}"), reason)
+}

@@ -1,0 +1,143 @@
+//! The epochs of one window in this process (MPI 5.0, 12.5): what the program has opened, and what
+//! it may call.
+//!
+//! | access epoch | opened by | closed by |
+//! |---|---|---|
+//! | `Fence` | fence | the next fence |
+//! | `Start` | start | complete |
+//! | `Lock` | lock, once for each target | unlock |
+//! | `LockAll` | lock_all | unlock_all |
+//!
+//! A fence opens an epoch only if operations follow. So a fence epoch without operations may be
+//! followed by any other.
+//!
+//! Locks are had late: `MPI_Win_lock` joins the lock's queue, and the first operation waits. A lock
+//! of this rank's own memory is awaited at once, since the program may load and store there without
+//! a call. `MPI_Win_lock_all` joins no queue until there is an operation on the target.
+
+use std::collections::BTreeMap;
+
+use mica_node::window::{EpochCounts, LockTicket};
+
+use super::remote::GrantedLock;
+use crate::constants as c;
+use crate::error::{Error, Result};
+
+/// What the program has opened.
+#[derive(Debug)]
+pub(super) struct Epochs {
+    pub access: AccessEpoch,
+    pub exposure: Option<ExposureEpoch>,
+    /// The locks of the access epoch that are held or awaited, by target.
+    pub locks: BTreeMap<usize, HeldLock>,
+    /// Post and complete, among the ranks of the node.
+    pub counts: EpochCounts,
+}
+
+/// An access epoch of this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AccessEpoch {
+    None,
+    Fence {
+        /// Whether operations have followed the fence.
+        has_operations: bool,
+    },
+    Start {
+        /// Ranks in the window.
+        targets: Vec<usize>,
+    },
+    /// At least one lock is held or awaited.
+    Lock,
+    LockAll {
+        /// `MPI_MODE_NOCHECK`: no other rank holds a lock that conflicts.
+        unchecked: bool,
+    },
+}
+
+/// An exposure epoch of this process, from post to wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ExposureEpoch {
+    /// Ranks in the window.
+    pub origins: Vec<usize>,
+}
+
+/// A lock of one target.
+#[derive(Debug)]
+pub(super) enum HeldLock {
+    /// `MPI_MODE_NOCHECK`: the program promises that no other rank has a conflicting one.
+    Unchecked,
+    /// Held or awaited, by the locks that this node shares.
+    Ticket(LockTicket),
+    /// A thread of this rank is about to ask for it by a message.
+    Asking,
+    /// Held or awaited, by a message.
+    Remote(GrantedLock),
+}
+
+impl Epochs {
+    /// No epochs, for rank `me` of `ranks` ranks that share the counts.
+    pub fn new(me: u32, ranks: u32) -> Epochs {
+        Epochs {
+            access: AccessEpoch::None,
+            exposure: None,
+            locks: BTreeMap::new(),
+            counts: EpochCounts::new(me, ranks),
+        }
+    }
+
+    /// Whether the access epoch is one of passive target communication.
+    pub fn is_passive(&self) -> bool {
+        matches!(self.access, AccessEpoch::Lock | AccessEpoch::LockAll { .. })
+    }
+
+    /// Refuses what may not be called in an access epoch; a fence without operations is none.
+    pub fn must_not_access(&self, reason: &str) -> Result<()> {
+        match self.access {
+            AccessEpoch::None
+            | AccessEpoch::Fence {
+                has_operations: false,
+            } => Ok(()),
+            _ => Err(wrong_epoch(format!("{}; {reason}", self.describe()))),
+        }
+    }
+
+    /// Refuses what may only be called in a passive target epoch that covers `target` (`None`:
+    /// every rank, or any).
+    pub fn must_be_passive(&self, target: Option<usize>) -> Result<()> {
+        let covers = match (&self.access, target) {
+            (AccessEpoch::Lock, Some(target)) => self.locks.contains_key(&target),
+            _ => self.is_passive(),
+        };
+        match (covers, target) {
+            (true, _) => Ok(()),
+            (false, Some(target)) => Err(wrong_epoch(format!(
+                "target {target} is not locked: {}",
+                self.describe()
+            ))),
+            (false, None) => Err(wrong_epoch(format!("no lock is held: {}", self.describe()))),
+        }
+    }
+
+    /// The access epoch in words.
+    pub fn describe(&self) -> String {
+        match &self.access {
+            AccessEpoch::None => "no access epoch is open".to_owned(),
+            AccessEpoch::Fence { .. } => "the epoch of a fence is open".to_owned(),
+            AccessEpoch::Start { targets } => format!(
+                "the epoch of an MPI_Win_start with {} targets is open",
+                targets.len()
+            ),
+            AccessEpoch::Lock => {
+                let locked: Vec<_> = self.locks.keys().map(usize::to_string).collect();
+                format!("locked targets: {}", locked.join(", "))
+            }
+            AccessEpoch::LockAll { .. } => "all targets are locked (MPI_Win_lock_all)".to_owned(),
+        }
+    }
+}
+
+/// A call that the window's epochs do not allow.
+#[cold]
+pub(super) fn wrong_epoch(detail: String) -> Error {
+    Error::other(c::ERR_RMA_SYNC, detail)
+}

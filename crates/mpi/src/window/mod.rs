@@ -1,0 +1,53 @@
+//! Windows and one-sided communication (MPI 5.0, chapter 12; jiang-2004;
+//! docs/design/windows.md).
+//!
+//! | file | what |
+//! |---|---|
+//! | `object` | the window, its handle, its cache |
+//! | `create` | the collective calls that make and free windows |
+//! | `target`, `place` | where the memory of each rank lies, and how this rank accesses it |
+//! | `attached` | memory that dynamic windows get and lose later |
+//! | `epoch`, `access`, `admission` | what the program has opened; which targets may be accessed now |
+//! | `active`, `passive` | fence, post and start; lock, flush and unlock |
+//! | `transfer` | put and get |
+//! | `accumulate`, `element` | accumulate and its kin |
+//! | `remote` | the same by messages, where ranks share no memory |
+//! | `properties` | name, info, attributes, error handler, group |
+//!
+//! An operation on a target of this node is complete when its call returns: it loads and stores the
+//! target's memory, or lets the kernel copy where it must. So request forms return a request that
+//! is complete, and a flush only orders memory. The synchronization calls order the operations of
+//! different ranks, by the locks and counts that the window's ranks share
+//! ([`mica_node::window`]); none of them needs the target to call MPI.
+//!
+//! Operations on other targets are requests that the target carries out when it makes progress
+//! (`remote`).
+//!
+//! Locks: the engine's comes before that of the epochs, since a thread that waits polls the epochs
+//! inside the engine. So the engine is never entered while the epochs are locked.
+
+mod access;
+mod accumulate;
+mod active;
+mod admission;
+mod attached;
+mod create;
+mod element;
+mod epoch;
+mod neighbours;
+mod object;
+mod passive;
+mod place;
+mod properties;
+mod remote;
+mod target;
+mod transfer;
+
+pub use accumulate::{
+    AccumulateOperands, Completion, SingleElement, accumulate, compare_and_swap, fetch_and_op,
+};
+pub use create::WindowSpec;
+pub use object::{PredefinedAttributes, Window, with};
+pub use passive::FlushedSide;
+pub use target::TargetRange;
+pub use transfer::{get, put, rget, rput};

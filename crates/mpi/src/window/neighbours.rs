@@ -1,0 +1,65 @@
+//! The ranks of a window that share memory with this one.
+
+use mica_protocol::Engine;
+
+use crate::comm::Comm;
+
+/// The ranks of a window that share memory with this one, this one included. The shared locks and
+/// counts name them by their number here, in the order of ranks. Two more numbers, the
+/// [proxies](Self::proxies), stand at each target for the origins that share none.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    /// This rank's number.
+    pub me: u32,
+    /// Job-wide ranks, by number.
+    pub job_ranks: Vec<u32>,
+    /// Ranks in the window, by number.
+    pub window_ranks: Vec<usize>,
+    /// False if this rank's windows cannot lie in the job segment.
+    pub is_shared: bool,
+}
+
+impl Neighbours {
+    /// Those of a window on `comm`. `must_share`: the program loads and stores their memory.
+    pub fn of(engine: &Engine, comm: &Comm, must_share: bool) -> Neighbours {
+        let me = comm.rank();
+        let is_shared = engine.shares_windows_with(comm.peer(me));
+        let may_share = is_shared && (must_share || !engine.is_loopback());
+        let shares =
+            |&rank: &usize| rank == me || may_share && engine.shares_windows_with(comm.peer(rank));
+        let window_ranks: Vec<usize> = (0..comm.size()).filter(shares).collect();
+        let number = window_ranks.binary_search(&me);
+        Neighbours {
+            me: number.expect("this rank is its own neighbour") as u32,
+            job_ranks: window_ranks.iter().map(|&rank| comm.peer(rank)).collect(),
+            window_ranks,
+            is_shared,
+        }
+    }
+
+    /// How many numbers the shared locks and counts have.
+    pub fn numbers(&self) -> u32 {
+        self.job_ranks.len() as u32 + 2
+    }
+
+    /// The numbers that stand at a target for the origins that share no memory with it, when they
+    /// take its lock shared and exclusive.
+    pub fn proxies(&self) -> [u32; 2] {
+        let first = self.job_ranks.len() as u32;
+        [first, first + 1]
+    }
+
+    /// The number of a rank of the window, if it is a neighbour.
+    pub fn number(&self, window_rank: usize) -> Option<u32> {
+        let found = self.window_ranks.binary_search(&window_rank);
+        found.ok().map(|number| number as u32)
+    }
+
+    /// Wakes the rank with this number, of those that wait for the lock of the target with number
+    /// `target`.
+    pub fn wake(&self, engine: &Engine, number: u32, target: u32) {
+        // A proxy is the target itself.
+        let rank = self.job_ranks.get(number as usize);
+        engine.wake(*rank.unwrap_or(&self.job_ranks[target as usize]));
+    }
+}

@@ -1,0 +1,396 @@
+//! Passive target synchronization (MPI 5.0, 12.5.3 and 12.5.4): lock, unlock, flush, sync
+//! (jiang-2004, chapter 4).
+
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use mica_node::ticks;
+use mica_node::window::{LockDesign, LockMode, WindowLock};
+use mica_protocol::WaitList;
+
+use super::active::check_assertions;
+use super::epoch::{AccessEpoch, Epochs, HeldLock, wrong_epoch};
+use super::object::Window;
+use super::remote::GrantedLock;
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::process;
+use crate::sync::lock;
+
+/// How long an origin that waits for a Test&Set lock sleeps at most: no other rank wakes it.
+const TEST_AND_SET_SLEEP: Duration = Duration::from_micros(100);
+
+/// Nanoseconds between two polls from which on the origin has slept, or lost its core. Polls of a
+/// thread that is awake are less than 1 us apart.
+const HAS_SLEPT_NS: u64 = 20_000;
+
+impl Window {
+    /// `MPI_Win_lock`. Does not block, except for the lock of this rank's own memory.
+    ///
+    /// # Errors
+    /// `MPI_ERR_LOCKTYPE`, `MPI_ERR_RANK`, `MPI_ERR_ASSERT`; `MPI_ERR_RMA_SYNC` when the target is
+    /// locked already, in another epoch, or where `no_locks` is set.
+    pub fn lock(&self, lock_type: i32, rank: i32, assertions: i32) -> Result<()> {
+        let mode = match lock_type {
+            c::LOCK_SHARED => LockMode::Shared,
+            c::LOCK_EXCLUSIVE => LockMode::Exclusive,
+            _ => {
+                let reason = "it is MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE";
+                return Err(Error::argument(
+                    c::ERR_LOCKTYPE,
+                    "lock_type",
+                    lock_type,
+                    reason,
+                ));
+            }
+        };
+        let target = self.target(rank).map_err(|e| e.renamed(RANK))?;
+        check_assertions(assertions)?;
+        self.must_allow_locks()?;
+        let Some(target) = target else { return Ok(()) };
+        {
+            let mut epochs = lock(&self.0.epochs);
+            if epochs.locks.contains_key(&target) {
+                return Err(wrong_epoch(format!("target {target} is locked already")));
+            }
+            if epochs.access != AccessEpoch::Lock {
+                epochs.must_not_access("end it before MPI_Win_lock")?;
+            }
+            self.0.flags.set_all(false);
+            epochs.access = AccessEpoch::Lock;
+            let mode = (assertions & c::MODE_NOCHECK == 0).then_some(mode);
+            join(self, epochs, target, mode)?;
+        }
+        match target == self.0.comm.rank() {
+            true => await_lock(self, target),
+            false => Ok(()),
+        }
+    }
+
+    /// `MPI_Win_lock_all`. Does not block, except for the lock of this rank's own memory.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ASSERT`; `MPI_ERR_RMA_SYNC` in another epoch, or where `no_locks` is set.
+    pub fn lock_all(&self, assertions: i32) -> Result<()> {
+        check_assertions(assertions)?;
+        self.must_allow_locks()?;
+        let unchecked = assertions & c::MODE_NOCHECK != 0;
+        {
+            let mut epochs = lock(&self.0.epochs);
+            epochs.must_not_access("end it before MPI_Win_lock_all")?;
+            epochs.access = AccessEpoch::LockAll { unchecked };
+            self.0.flags.set_all(unchecked);
+            if unchecked {
+                return Ok(());
+            }
+            join(self, epochs, self.0.comm.rank(), Some(LockMode::Shared))?;
+        }
+        await_lock(self, self.0.comm.rank())
+    }
+
+    /// `MPI_Win_unlock`. Blocks until the lock was held.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RANK`; `MPI_ERR_RMA_SYNC` when the target is not locked by `MPI_Win_lock`.
+    pub fn unlock(&self, rank: i32) -> Result<()> {
+        let target = self.target(rank).map_err(|e| e.renamed(RANK))?;
+        let Some(target) = target else { return Ok(()) };
+        {
+            let epochs = lock(&self.0.epochs);
+            if let AccessEpoch::LockAll { .. } = epochs.access {
+                let detail = "MPI_Win_lock_all has locked all targets; call MPI_Win_unlock_all";
+                return Err(wrong_epoch(detail.to_owned()));
+            }
+            epochs.must_be_passive(Some(target))?;
+        }
+        // A lock that is still awaited cannot be given back.
+        await_lock(self, target)?;
+        self.flush_before_release(&[target])?;
+        let mut epochs = lock(&self.0.epochs);
+        self.0.flags.set(target, false);
+        let held = epochs.locks.remove(&target);
+        if epochs.locks.is_empty() {
+            epochs.access = AccessEpoch::None;
+        }
+        drop(epochs);
+        held.map_or(Ok(()), |held| release(self, target, held))
+    }
+
+    /// `MPI_Win_unlock_all`. Does not block.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_SYNC` without `MPI_Win_lock_all`.
+    pub fn unlock_all(&self) -> Result<()> {
+        {
+            let epochs = lock(&self.0.epochs);
+            if !matches!(epochs.access, AccessEpoch::LockAll { .. }) {
+                let described = epochs.describe();
+                let detail = format!("MPI_Win_lock_all has not been called: {described}");
+                return Err(wrong_epoch(detail));
+            }
+        }
+        self.flush_before_release(&self.remote_targets())?;
+        let mut epochs = lock(&self.0.epochs);
+        epochs.access = AccessEpoch::None;
+        self.0.flags.set_all(false);
+        let held = std::mem::take(&mut epochs.locks);
+        held.keys()
+            .for_each(|&target| self.0.flags.set(target, false));
+        drop(epochs);
+        // Each is held: the operation that joined the queue has waited.
+        held.into_iter()
+            .try_for_each(|(target, held)| release(self, target, held))
+    }
+
+    /// All operations on those of `targets` that are accessed by messages are done when this
+    /// returns.
+    fn flush_before_release(&self, targets: &[usize]) -> Result<()> {
+        order_memory();
+        match &self.0.remote {
+            Some(remote) => remote.flush(&self.remote_among(targets)),
+            None => Ok(()),
+        }
+    }
+
+    /// Those of `targets` that are accessed by messages.
+    pub(super) fn remote_among(&self, targets: &[usize]) -> Vec<usize> {
+        let is_remote = |&&target: &&usize| self.0.targets[target].is_remote();
+        targets.iter().filter(is_remote).copied().collect()
+    }
+
+    /// `MPI_Win_flush` and `MPI_Win_flush_local`, and their forms for all targets (`None`). Blocks
+    /// until the operations are done that go by messages; others are complete already.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RANK`; `MPI_ERR_RMA_SYNC` when the target is not locked; those of the operations.
+    #[inline]
+    pub fn flush(&self, rank: Option<i32>, side: FlushedSide) -> Result<()> {
+        let target = match rank {
+            None => None,
+            Some(rank) => match self.target(rank).map_err(|e| e.renamed(RANK))? {
+                None => return Ok(()),
+                target => target,
+            },
+        };
+        lock(&self.0.epochs).must_be_passive(target)?;
+        order_memory();
+        match &self.0.remote {
+            None => Ok(()),
+            Some(remote) => {
+                let targets = match target {
+                    Some(target) => self.remote_among(&[target]),
+                    None => self.remote_targets(),
+                };
+                match side {
+                    FlushedSide::Both => remote.flush(&targets),
+                    FlushedSide::Origin => remote.flush_local(&targets),
+                }
+            }
+        }
+    }
+
+    /// `MPI_Win_sync`: orders this rank's loads and stores against those of others. Does not
+    /// block.
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_SYNC` when no epoch is open.
+    pub fn sync(&self) -> Result<()> {
+        let epochs = lock(&self.0.epochs);
+        if epochs.access == AccessEpoch::None && epochs.exposure.is_none() {
+            return Err(wrong_epoch("no epoch is open".to_owned()));
+        }
+        drop(epochs);
+        // The program's own loads and stores follow.
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn must_allow_locks(&self) -> Result<()> {
+        match lock(&self.0.properties).has_locks {
+            true => Ok(()),
+            false => {
+                let detail = "the window was created with the info key no_locks=true";
+                Err(wrong_epoch(detail.to_owned()))
+            }
+        }
+    }
+
+    /// The lock of a target with this number.
+    fn window_lock(&self, number: u32) -> WindowLock<'_> {
+        self.0.locks.lock(self.0.design, number)
+    }
+
+    /// Who holds the lock of `target`, for hang reports.
+    fn holders(&self, target: usize) -> String {
+        let Some(number) = self.0.targets[target].number else {
+            return "a rank that shares no memory with this one, perhaps".to_owned();
+        };
+        let ranks = &self.0.neighbours.window_ranks;
+        let holders: Vec<String> = self
+            .window_lock(number)
+            .holders()
+            .map(|(number, mode)| {
+                let mode = match mode {
+                    LockMode::Shared => "shared",
+                    LockMode::Exclusive => "exclusive",
+                };
+                match ranks.get(number as usize) {
+                    Some(rank) => format!("rank {rank} ({mode})"),
+                    None => format!("ranks of other nodes ({mode})"),
+                }
+            })
+            .collect();
+        match holders.is_empty() {
+            true => "no rank".to_owned(),
+            false => holders.join(", "),
+        }
+    }
+}
+
+/// What the calls of this file name the rank.
+const RANK: &[(&str, &str)] = &[("target_rank", "rank")];
+
+/// What was done before is visible to whom the program notifies afterwards.
+#[inline]
+fn order_memory() {
+    fence(Ordering::AcqRel);
+}
+
+/// Joins the queue of `target`'s lock, or asks the target for it; `None`: no lock is needed
+/// (`MPI_MODE_NOCHECK`).
+pub(super) fn join<'a>(
+    window: &'a Window,
+    mut epochs: MutexGuard<'a, Epochs>,
+    target: usize,
+    mode: Option<LockMode>,
+) -> Result<()> {
+    let held = match (mode, window.0.targets[target].number) {
+        (None, _) => HeldLock::Unchecked,
+        (Some(mode), Some(number)) => {
+            let neighbours = &window.0.neighbours;
+            let lock = window.window_lock(number);
+            HeldLock::Ticket(lock.begin(neighbours.me, mode))
+        }
+        (Some(mode), None) => {
+            epochs.locks.insert(target, HeldLock::Asking);
+            drop(epochs);
+            let asked = window.remote().lock(target, mode);
+            epochs = lock(&window.0.epochs);
+            match asked {
+                Ok(granted) => HeldLock::Remote(granted),
+                Err(error) => {
+                    epochs.locks.remove(&target);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    epochs.locks.insert(target, held);
+    Ok(())
+}
+
+/// Gives back a lock that is held. All operations on the target are done.
+fn release(window: &Window, target: usize, held: HeldLock) -> Result<()> {
+    let engine = process::engine()?;
+    match (held, window.0.targets[target].number) {
+        (HeldLock::Ticket(ticket), Some(number)) => {
+            let neighbours = &window.0.neighbours;
+            let lock = window.window_lock(number);
+            lock.release(ticket, |next| neighbours.wake(engine, next, number));
+            if window.0.design == LockDesign::TestAndSet && window.0.remote.is_some() {
+                // The target may wait for the lock in the name of another node's rank, and
+                // Test&Set wakes nobody.
+                neighbours.wake(engine, number, number);
+            }
+            Ok(())
+        }
+        (HeldLock::Remote(_), _) => window.remote().unlock(target),
+        _ => Ok(()),
+    }
+}
+
+/// Returns when the lock of `target` is held, whose queue this rank has joined. Blocks.
+pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
+    if window.0.flags.is_open(target) {
+        return Ok(());
+    }
+    match poll_lock(window, target, false) {
+        LockState::Held => return Ok(()),
+        LockState::Remote(granted) => {
+            window.remote().wait_for_one(&granted)?;
+            window.0.flags.set(target, true);
+            return Ok(());
+        }
+        LockState::Awaited => {}
+    }
+    let what = format!(
+        "the lock of rank {target}, which is held by {}",
+        window.holders(target)
+    );
+    let pending = window.pending(&what);
+    let waiting = |_: &_, list: &mut WaitList| list.add(pending.clone());
+    let engine = process::engine()?;
+    let mut last = ticks::now_ns();
+    let poll = || {
+        let now = ticks::now_ns();
+        let has_slept = now.saturating_sub(last) >= HAS_SLEPT_NS;
+        last = now;
+        match poll_lock(window, target, has_slept) {
+            LockState::Awaited => None,
+            state => Some(state),
+        }
+    };
+    let state = match window.0.design {
+        LockDesign::Mcs => engine.watch(waiting, poll)?,
+        LockDesign::TestAndSet => engine.watch_at_intervals(waiting, poll, TEST_AND_SET_SLEEP)?,
+    };
+    match state {
+        // Another thread has asked for it meanwhile.
+        LockState::Remote(_) => await_lock(window, target),
+        _ => Ok(()),
+    }
+}
+
+/// How far a lock is.
+enum LockState {
+    Held,
+    Awaited,
+    /// It is held when this operation is complete.
+    Remote(GrantedLock),
+}
+
+/// The state of `target`'s lock; its flag is open if it is held. `has_slept`: the pause before the
+/// next attempt of the Test&Set design is over.
+fn poll_lock(window: &Window, target: usize, has_slept: bool) -> LockState {
+    let mut epochs = lock(&window.0.epochs);
+    let number = window.0.targets[target].number;
+    let held = match (epochs.locks.get_mut(&target), number) {
+        (None, _) => return LockState::Held, // another thread has unlocked it
+        (Some(HeldLock::Ticket(ticket)), Some(number)) => {
+            if has_slept {
+                ticket.end_pause();
+            }
+            window.window_lock(number).poll(ticket)
+        }
+        (Some(HeldLock::Asking), _) => false,
+        (Some(HeldLock::Remote(granted)), _) => return LockState::Remote(Arc::clone(granted)),
+        (Some(HeldLock::Unchecked | HeldLock::Ticket(_)), _) => true,
+    };
+    match held {
+        true => {
+            window.0.flags.set(target, true);
+            LockState::Held
+        }
+        false => LockState::Awaited,
+    }
+}
+
+/// Where the operations are to be done after a flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushedSide {
+    /// At the target as well: `MPI_Win_flush`.
+    Both,
+    /// At the origin: `MPI_Win_flush_local`.
+    Origin,
+}

@@ -1,0 +1,133 @@
+//! What a window carries besides memory: name, error handler, hints, attributes, group.
+
+use super::object::{PredefinedAttributes, Window};
+use crate::attribute::AttributeOwner;
+use crate::constants as c;
+use crate::errhandler::{Errhandler, HandlerFamily};
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::info::Info;
+use crate::sync::lock;
+
+/// The hints that windows know (MPI 5.0, 12.2.1, 12.2.3, 12.7.2), and what holds where the program
+/// says nothing. All but `no_locks` are promises that the library does not need.
+pub(super) const HINTS: [(&str, &str); 8] = [
+    ("no_locks", "false"),
+    ("accumulate_ordering", "rar,raw,war,waw"),
+    ("accumulate_ops", "same_op_no_op"),
+    ("mpi_accumulate_granularity", "0"),
+    ("same_size", "false"),
+    ("same_disp_unit", "false"),
+    ("alloc_shared_noncontig", "false"),
+    ("mpi_memory_alloc_kinds", "system,mpi"),
+];
+
+/// The hints in force for a window that is created with these.
+pub(super) fn hints_in_force(given: &Info) -> Info {
+    let info = Info::default();
+    for (key, default) in HINTS {
+        let value = given.lookup(key);
+        info.put(key, value.as_deref().unwrap_or(default));
+    }
+    info
+}
+
+/// Whether a hint says `true`.
+pub(super) fn is_set(info: &Info, key: &str) -> bool {
+    info.lookup(key).is_some_and(|value| value == "true")
+}
+
+impl Window {
+    /// `MPI_Win_get_name`.
+    pub fn name(&self) -> String {
+        lock(&self.0.properties).name.clone()
+    }
+
+    /// `MPI_Win_set_name`. A name that is longer than MPI allows is cut.
+    pub fn set_name(&self, name: &str) {
+        let end = name.floor_char_boundary(c::MAX_OBJECT_NAME - 1);
+        lock(&self.0.properties).name = name[..end].to_owned();
+    }
+
+    /// `MPI_Win_get_errhandler`: `MPI_ERRORS_ARE_FATAL` at first.
+    pub fn errhandler(&self) -> Errhandler {
+        lock(&self.0.properties).errhandler.clone()
+    }
+
+    /// `MPI_Win_set_errhandler`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ARG` for the handler of another kind of object.
+    pub fn set_errhandler(&self, errhandler: Errhandler) -> Result<()> {
+        errhandler.check_family(HandlerFamily::Win)?;
+        let old = std::mem::replace(&mut lock(&self.0.properties).errhandler, errhandler);
+        drop(old); // after the lock: the last reference frees what the user's closure holds
+        Ok(())
+    }
+
+    /// `MPI_Win_get_info`: the hints in force, as a new object.
+    pub fn info(&self) -> Info {
+        lock(&self.0.properties).info.duplicate()
+    }
+
+    /// `MPI_Win_set_info`: hints that windows do not know are ignored, as are those that matter
+    /// only when the window is created.
+    pub fn set_info(&self, hints: &Info) {
+        let properties = lock(&self.0.properties);
+        for (key, value) in hints.entries() {
+            let is_known = HINTS.iter().any(|(known, _)| *known == key);
+            if is_known && key != "no_locks" && key != "alloc_shared_noncontig" {
+                properties.info.put(&key, &value);
+            }
+        }
+    }
+
+    /// `MPI_Win_get_group`.
+    pub fn group(&self) -> Group {
+        self.0.comm.group().clone()
+    }
+
+    /// The values of the predefined attributes.
+    pub fn predefined(&self) -> &PredefinedAttributes {
+        &self.0.predefined
+    }
+
+    /// `MPI_Win_get_attr`, for a key of the program's.
+    ///
+    /// # Errors
+    /// `MPI_ERR_KEYVAL`.
+    pub fn attribute(&self, keyval: i32) -> Result<Option<usize>> {
+        self.0.attributes.get(AttributeOwner::Win, keyval)
+    }
+
+    /// `MPI_Win_set_attr`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_KEYVAL`, also for a predefined attribute; those of the delete callback.
+    pub fn set_attribute(&self, keyval: i32, value: usize) -> Result<()> {
+        refuse_predefined(keyval)?;
+        let attributes = &self.0.attributes;
+        attributes.set(AttributeOwner::Win, self.handle(), keyval, value)
+    }
+
+    /// `MPI_Win_delete_attr`.
+    ///
+    /// # Errors
+    /// As [`set_attribute`](Self::set_attribute).
+    pub fn delete_attribute(&self, keyval: i32) -> Result<()> {
+        refuse_predefined(keyval)?;
+        let attributes = &self.0.attributes;
+        attributes.delete(AttributeOwner::Win, self.handle(), keyval)
+    }
+}
+
+/// Refuses to change a predefined attribute.
+fn refuse_predefined(keyval: i32) -> Result<()> {
+    match keyval {
+        c::WIN_BASE | c::WIN_SIZE | c::WIN_DISP_UNIT | c::WIN_CREATE_FLAVOR | c::WIN_MODEL => {
+            let reason = "a predefined attribute cannot be changed";
+            Err(Error::argument(c::ERR_KEYVAL, "win_keyval", keyval, reason))
+        }
+        _ => Ok(()),
+    }
+}

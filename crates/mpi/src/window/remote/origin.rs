@@ -1,0 +1,453 @@
+//! The origin's side: requests, and the answers that it waits for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
+use mica_node::window::LockMode;
+use mica_protocol::{MatchPattern, WaitList};
+
+use super::message::{
+    ANSWER_HEAD, DATA_MAX, FIRST_ANSWER, REQUEST_TAG, RUNS_MAX, Request, RequestKind,
+};
+use super::operation::{AnswerData, ExpectedAnswer, GrantedLock, RemoteOperation};
+use super::side::RemoteSide;
+use crate::constants as c;
+use crate::datatype::BasicType;
+use crate::error::{Error, Result};
+use crate::process;
+use crate::sync::lock;
+use crate::window::element::ElementUpdate;
+use crate::window::place::runs;
+
+/// What an accumulate needs of its origin.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::window) struct RemoteAccumulate<'a> {
+    pub op: u32,
+    pub update: &'a ElementUpdate,
+    /// The origin's elements; `MPI_NO_OP` has none.
+    pub origin: Option<&'a Region>,
+    /// Where the previous values go.
+    pub result: Option<&'a Region>,
+}
+
+impl RemoteSide {
+    /// Puts `view` to the bytes of `shape` at `address` of `target`. Returns when the view may be
+    /// reused.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`; `MPI_ERR_TRUNCATE` when the two have different lengths.
+    pub fn put(&self, target: usize, address: u64, shape: &Shape, view: &View) -> Result<()> {
+        must_be_as_long(view, shape)?;
+        for_each_chunk(shape, |position, runs, bytes| {
+            let request = Request {
+                address,
+                runs,
+                ..Request::plain(RequestKind::Put, None)
+            };
+            let (message, length) = request.message(bytes)?;
+            let data = message.offset(request.head_bytes() as isize);
+            view.pack_to(position, &data, bytes);
+            self.tell(target, message, length)
+        })
+    }
+
+    /// Gets the bytes of `shape` at `address` of `target` into `view`.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn get(
+        &self,
+        target: usize,
+        address: u64,
+        shape: &Shape,
+        view: &View,
+    ) -> Result<Arc<RemoteOperation>> {
+        must_be_as_long(view, shape)?;
+        let mut expected = Vec::new();
+        for_each_chunk(shape, |position, runs, bytes| {
+            let request = Request {
+                address,
+                runs,
+                ..Request::plain(RequestKind::Get, None)
+            };
+            let data = AnswerData::View {
+                view: view.clone(),
+                position,
+                bytes,
+            };
+            expected.push(self.ask_for(target, request, None, bytes, data)?);
+            Ok(())
+        })?;
+        Ok(self.begin(target, "a get", expected))
+    }
+
+    /// Accumulates elements at `address` of `target`; `run` calls its argument with the offsets of
+    /// elements that lie side by side at the target, at the origin and in the result, and their
+    /// number, at most as many as the argument before says. The operation, if it has results.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn accumulate(
+        &self,
+        target: usize,
+        address: u64,
+        call: RemoteAccumulate<'_>,
+        each: impl FnOnce(usize, &mut dyn FnMut([isize; 3], usize) -> Result<()>) -> Result<()>,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
+        let extent = call.update.basic.extent() as usize;
+        let mut chunk = ElementChunk::default();
+        let mut expected = Vec::new();
+        each(DATA_MAX / extent, &mut |[there, here, back], n| {
+            let bytes = call.update.bytes(n);
+            if chunk.bytes + bytes > DATA_MAX || chunk.runs.len() == RUNS_MAX {
+                expected.extend(self.send_elements(target, address, call, &mut chunk)?);
+            }
+            chunk.runs.push((there as i64, n as u64));
+            chunk.inputs.push((here, bytes));
+            chunk.results.push((back, bytes));
+            chunk.bytes += bytes;
+            Ok(())
+        })?;
+        if !chunk.runs.is_empty() {
+            expected.extend(self.send_elements(target, address, call, &mut chunk)?);
+        }
+        Ok(call
+            .result
+            .map(|_| self.begin(target, "an accumulate", expected)))
+    }
+
+    fn send_elements(
+        &self,
+        target: usize,
+        address: u64,
+        call: RemoteAccumulate<'_>,
+        chunk: &mut ElementChunk,
+    ) -> Result<Option<ExpectedAnswer>> {
+        let chunk = std::mem::take(chunk);
+        let mut request = Request {
+            kind: RequestKind::Accumulate,
+            op: call.op,
+            element: call.update.basic,
+            answer: None,
+            address,
+            runs: chunk.runs,
+        };
+        let input = Block::allocate(chunk.bytes)?;
+        let mut inputs = 0;
+        if let Some(origin) = call.origin {
+            for &(at, bytes) in &chunk.inputs {
+                copy_bytes(&origin.offset(at), &input.offset(inputs as isize), bytes);
+                inputs += bytes;
+            }
+        }
+        let data = (&input, inputs);
+        let Some(result) = call.result else {
+            let (message, length) = with_data(&request, data)?;
+            return self.tell(target, message, length).map(|()| None);
+        };
+        let elements = AnswerData::Elements {
+            region: result.clone(),
+            pieces: chunk.results,
+        };
+        request.answer = None;
+        self.ask_for(target, request, Some(data), chunk.bytes, elements)
+            .map(Some)
+    }
+
+    /// Compares and swaps one element at `address` of `target`; the two values are in `values`, the
+    /// new one first.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn compare_and_swap(
+        &self,
+        target: usize,
+        address: u64,
+        basic: BasicType,
+        values: &Region,
+        result: &Region,
+    ) -> Result<Arc<RemoteOperation>> {
+        let bytes = basic.size() as usize;
+        let request = Request {
+            kind: RequestKind::CompareAndSwap,
+            element: basic,
+            address,
+            runs: vec![(0, 1)],
+            ..Request::plain(RequestKind::CompareAndSwap, None)
+        };
+        let data = AnswerData::Elements {
+            region: result.clone(),
+            pieces: vec![(0, bytes)],
+        };
+        let values = Some((values, 2 * bytes));
+        let expected = self.ask_for(target, request, values, bytes, data)?;
+        Ok(self.begin(target, "a compare_and_swap", vec![expected]))
+    }
+
+    /// Asks for the lock of `target`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn lock(&self, target: usize, mode: LockMode) -> Result<GrantedLock> {
+        let kind = match mode {
+            LockMode::Shared => RequestKind::LockShared,
+            LockMode::Exclusive => RequestKind::LockExclusive,
+        };
+        self.ask(target, kind, "the lock")
+    }
+
+    /// Gives the lock of `target` back. Blocks until all operations on it are done.
+    ///
+    /// # Errors
+    /// Those of the operations.
+    pub fn unlock(&self, target: usize) -> Result<()> {
+        let mut waits = self.under_way(&[target]);
+        waits.push(self.ask(target, RequestKind::Unlock, "the unlock")?);
+        self.wait_for(&waits)
+    }
+
+    /// Blocks until all operations on `targets` are done.
+    ///
+    /// # Errors
+    /// Those of the operations.
+    pub fn flush(&self, targets: &[usize]) -> Result<()> {
+        let mut waits = self.under_way(targets);
+        let mut flushed = Vec::new();
+        for &target in targets {
+            let (sent, done) = {
+                let origin = lock(&self.origin);
+                (origin.sent[target], origin.done[target])
+            };
+            if done < sent {
+                waits.push(self.ask(target, RequestKind::Flush, "the flush")?);
+                flushed.push((target, sent));
+            }
+        }
+        let waited = self.wait_for(&waits);
+        let mut origin = lock(&self.origin);
+        for (target, sent) in flushed {
+            origin.done[target] = origin.done[target].max(sent);
+        }
+        waited
+    }
+
+    /// Blocks until the buffers of all operations on `targets` may be used.
+    ///
+    /// # Errors
+    /// Those of the operations.
+    pub fn flush_local(&self, targets: &[usize]) -> Result<()> {
+        self.wait_for(&self.under_way(targets))
+    }
+
+    /// Tells `origin` that this rank has posted.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn post(&self, origin: usize) -> Result<()> {
+        {
+            let mut counts = lock(&self.counts);
+            counts.posted[origin] = counts.posted[origin].wrapping_add(1);
+        }
+        let (message, length) = Request::plain(RequestKind::Post, None).message(0)?;
+        self.tell_quietly(origin, message, length)
+    }
+
+    /// Tells `target` that this rank has completed. Blocks until the buffers of its operations may
+    /// be used.
+    ///
+    /// # Errors
+    /// Those of the operations.
+    pub fn complete(&self, target: usize) -> Result<()> {
+        self.flush_local(&[target])?;
+        let (message, length) = Request::plain(RequestKind::Complete, None).message(0)?;
+        self.tell_quietly(target, message, length)
+    }
+
+    /// Blocks until `operation` has its answers.
+    ///
+    /// # Errors
+    /// Its own.
+    pub fn wait_for_one(&self, operation: &Arc<RemoteOperation>) -> Result<()> {
+        self.wait_for(std::slice::from_ref(operation))
+    }
+
+    fn wait_for(&self, operations: &[Arc<RemoteOperation>]) -> Result<()> {
+        let Some(last) = operations.last() else {
+            return Ok(());
+        };
+        let pending = last.pending(&self.comm);
+        process::engine()?.drive(
+            |_, list: &mut WaitList| list.add(pending.clone()),
+            |state| {
+                // Each of them, so that none keeps an answer that has come.
+                let missing = operations.iter().filter(|op| !op.advance(state)).count();
+                (missing == 0).then_some(())
+            },
+        )?;
+        operations
+            .iter()
+            .find_map(|operation| operation.error())
+            .map_or(Ok(()), Err)
+    }
+
+    /// The operations on `targets` whose answers have not come. They stay where they are: another
+    /// thread may flush as well.
+    fn under_way(&self, targets: &[usize]) -> Vec<Arc<RemoteOperation>> {
+        let mut origin = lock(&self.origin);
+        origin.pending.retain(|operation| !operation.is_done());
+        let is_meant = |operation: &&Arc<RemoteOperation>| targets.contains(&operation.target);
+        origin.pending.iter().filter(is_meant).cloned().collect()
+    }
+
+    /// Keeps an operation until it is flushed.
+    fn begin(
+        &self,
+        target: usize,
+        what: &'static str,
+        expected: Vec<ExpectedAnswer>,
+    ) -> Arc<RemoteOperation> {
+        let operation = Arc::new(RemoteOperation::new(target, what, expected));
+        let mut origin = lock(&self.origin);
+        origin.pending.retain(|operation| !operation.is_done());
+        origin.pending.push(Arc::clone(&operation));
+        operation
+    }
+
+    /// Sends a request about no memory that has an answer.
+    fn ask(
+        &self,
+        target: usize,
+        kind: RequestKind,
+        what: &'static str,
+    ) -> Result<Arc<RemoteOperation>> {
+        let request = Request::plain(kind, None);
+        let expected = self.ask_for(target, request, None, 0, AnswerData::Nothing)?;
+        Ok(Arc::new(RemoteOperation::new(target, what, vec![expected])))
+    }
+
+    /// Sends a request whose answer has `bytes` bytes of data.
+    fn ask_for(
+        &self,
+        target: usize,
+        mut request: Request,
+        data: Option<(&Region, usize)>,
+        bytes: usize,
+        what_for: AnswerData,
+    ) -> Result<ExpectedAnswer> {
+        // Relaxed: only the number matters.
+        let number = self.next_answer.fetch_add(1, Ordering::Relaxed);
+        let tag = FIRST_ANSWER + (number & 0x3FFF_FFFF) as i32;
+        request.answer = Some(tag);
+        let (message, length) = with_data(&request, data.unwrap_or((&Region::null(), 0)))?;
+        let length_of_answer = ANSWER_HEAD + bytes;
+        let answer = Block::allocate(length_of_answer)?;
+        let view = answer.clone().view(Shape::Contiguous {
+            bytes: length_of_answer,
+        });
+        let pattern = MatchPattern {
+            context: self.comm.context(),
+            source: Some(self.comm.peer(target)),
+            tag: Some(tag),
+        };
+        let receive = process::engine()?.enter(|state| {
+            let receive = state.receive(pattern, &view)?;
+            self.send(state, target, REQUEST_TAG, message, length)?;
+            Ok::<_, Error>(receive)
+        })?;
+        Ok(ExpectedAnswer {
+            receive,
+            message: answer,
+            data: what_for,
+        })
+    }
+
+    /// Sends a request without an answer.
+    fn tell(&self, target: usize, message: Region, length: usize) -> Result<()> {
+        self.tell_quietly(target, message, length)?;
+        lock(&self.origin).sent[target] += 1;
+        Ok(())
+    }
+
+    /// As [`tell`](Self::tell), for what no flush waits for.
+    fn tell_quietly(&self, target: usize, message: Region, length: usize) -> Result<()> {
+        process::engine()?.enter(|state| self.send(state, target, REQUEST_TAG, message, length))
+    }
+}
+
+/// Elements that go in one request.
+#[derive(Debug, Default)]
+struct ElementChunk {
+    runs: Vec<(i64, u64)>,
+    /// Offsets and bytes of the runs, at the origin and in the result.
+    inputs: Vec<(isize, usize)>,
+    results: Vec<(isize, usize)>,
+    bytes: usize,
+}
+
+/// A message with the request and its data.
+fn with_data(request: &Request, (data, bytes): (&Region, usize)) -> Result<(Region, usize)> {
+    let (message, length) = request.message(bytes)?;
+    copy_bytes(data, &message.offset(request.head_bytes() as isize), bytes);
+    Ok((message, length))
+}
+
+fn must_be_as_long(view: &View, shape: &Shape) -> Result<()> {
+    let (here, there) = (view.len(), shape.len());
+    if here == there {
+        return Ok(());
+    }
+    let detail = format!("the origin has {here} bytes, the target {there}");
+    Err(Error::other(c::ERR_TRUNCATE, detail))
+}
+
+/// Calls `f` with parts of a shape that fit a request: the position in the message, the runs, and
+/// the bytes of each part.
+fn for_each_chunk(
+    shape: &Shape,
+    mut f: impl FnMut(usize, Vec<(i64, u64)>, usize) -> Result<()>,
+) -> Result<()> {
+    let (mut position, mut bytes, mut chunk) = (0, 0, Vec::new());
+    for run in runs(shape) {
+        let (mut at, mut left) = (run.start, run.len());
+        while left > 0 {
+            let n = left.min(DATA_MAX - bytes);
+            chunk.push((at as i64, n as u64));
+            bytes += n;
+            at += n as isize;
+            left -= n;
+            if bytes == DATA_MAX || chunk.len() == RUNS_MAX {
+                f(position, std::mem::take(&mut chunk), bytes)?;
+                position += std::mem::take(&mut bytes);
+            }
+        }
+    }
+    match chunk.is_empty() {
+        true => Ok(()),
+        false => f(position, chunk, bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_a_shape_in_order() {
+        let shape = Shape::Contiguous {
+            bytes: 3 * DATA_MAX + 5,
+        };
+        let mut chunks = Vec::new();
+        for_each_chunk(&shape, |position, runs, bytes| {
+            chunks.push((position, runs, bytes));
+            Ok(())
+        })
+        .expect("nothing fails");
+        assert_eq!(chunks.len(), 4);
+        for (i, (position, runs, bytes)) in chunks.iter().enumerate() {
+            let expected = if i == 3 { 5 } else { DATA_MAX };
+            assert_eq!((*position, *bytes), (i * DATA_MAX, expected));
+            assert_eq!(*runs, [((i * DATA_MAX) as i64, expected as u64)]);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The target's side: carries requests out, whenever the target makes progress.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mica_channel::memory::{Block, Region, Shape, copy_bytes};
+use mica_node::window::{LockMode, WindowLock};
+use mica_protocol::{EngineState, MatchPattern, Reaction};
+
+use super::lock_queue::LockRequest;
+use super::message::{ANSWER_HEAD, REQUEST_MAX, REQUEST_TAG, Request, RequestKind, answer};
+use super::side::{RemoteSide, ServerState};
+use crate::constants as c;
+use crate::error::Result;
+use crate::process;
+use crate::sync::lock;
+use crate::window::element::{ElementUpdate, compare_element};
+
+impl RemoteSide {
+    /// Starts the server.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub(super) fn serve_from_now_on(self: Arc<Self>, state: &mut EngineState) -> Result<()> {
+        self.await_request(state, &mut lock(&self.server))?;
+        state.begin_service();
+        state.add_reaction(self);
+        Ok(())
+    }
+
+    /// Posts the receive of the next request.
+    fn await_request(&self, state: &mut EngineState, server: &mut ServerState) -> Result<()> {
+        let message = Block::allocate(REQUEST_MAX)?;
+        let view = message
+            .clone()
+            .view(Shape::Contiguous { bytes: REQUEST_MAX });
+        let pattern = MatchPattern {
+            context: self.comm.context(),
+            source: None,
+            tag: Some(REQUEST_TAG),
+        };
+        server.receive = Some((state.receive(pattern, &view)?, message));
+        Ok(())
+    }
+
+    /// Carries out the requests that have come.
+    fn serve(&self, state: &mut EngineState) -> Result<()> {
+        loop {
+            let mut server = lock(&self.server);
+            let Some((receive, message)) = server.receive.take() else {
+                return Ok(());
+            };
+            let Some(done) = state.take_received(receive) else {
+                server.receive = Some((receive, message));
+                return Ok(());
+            };
+            let origin = self.comm.rank_of(done.envelope.source);
+            self.await_request(state, &mut server)?;
+            drop(server);
+            if let (Some(origin), Some(request)) = (origin, Request::read(&message, done.sent)) {
+                self.carry_out(state, origin, &request, &message, done.sent)?;
+            }
+        }
+    }
+
+    fn carry_out(
+        &self,
+        state: &mut EngineState,
+        origin: usize,
+        request: &Request,
+        message: &Region,
+        bytes: usize,
+    ) -> Result<()> {
+        let data = message.offset(request.head_bytes() as isize);
+        let data_bytes = bytes - request.head_bytes();
+        match request.kind {
+            RequestKind::Put => {
+                let error = self.serve_put(request, &data, data_bytes);
+                self.keep(origin, error);
+                Ok(())
+            }
+            RequestKind::Get => self.serve_get(state, origin, request),
+            RequestKind::Accumulate => {
+                self.serve_accumulate(state, origin, request, &data, data_bytes)
+            }
+            RequestKind::CompareAndSwap => {
+                self.serve_compare_and_swap(state, origin, request, &data)
+            }
+            RequestKind::LockShared => self.lock_for(state, origin, request, LockMode::Shared),
+            RequestKind::LockExclusive => {
+                self.lock_for(state, origin, request, LockMode::Exclusive)
+            }
+            RequestKind::Unlock => {
+                self.unlock_for(state, origin)?;
+                self.acknowledge(state, origin, request.answer)
+            }
+            RequestKind::Flush => self.acknowledge(state, origin, request.answer),
+            RequestKind::Post => {
+                self.note_post(origin);
+                state.note_completion();
+                Ok(())
+            }
+            RequestKind::Complete => {
+                self.note_completion(origin);
+                state.note_completion();
+                Ok(())
+            }
+        }
+    }
+
+    /// Remembers an error for the next answer to `origin`.
+    fn keep(&self, origin: usize, error: i32) {
+        if error != c::SUCCESS {
+            lock(&self.server).errors[origin] = error;
+        }
+    }
+
+    /// Answers with the error that was kept for `origin`.
+    fn acknowledge(&self, state: &mut EngineState, origin: usize, tag: Option<i32>) -> Result<()> {
+        let error = std::mem::replace(&mut lock(&self.server).errors[origin], c::SUCCESS);
+        let (message, bytes) = answer(error, 0)?;
+        self.reply(state, origin, tag, message, bytes)
+    }
+
+    fn reply(
+        &self,
+        state: &mut EngineState,
+        origin: usize,
+        tag: Option<i32>,
+        message: Region,
+        bytes: usize,
+    ) -> Result<()> {
+        match tag {
+            Some(tag) => self.send(state, origin, tag, message, bytes),
+            None => Ok(()),
+        }
+    }
+
+    fn serve_put(&self, request: &Request, data: &Region, bytes: usize) -> i32 {
+        let mut from = 0;
+        for &(at, n) in &request.runs {
+            let n = (n as usize).min(bytes - from);
+            let input = data.offset(from as isize);
+            let copied = self
+                .own
+                .reach_bytes(request.address, at as isize, n, |place| {
+                    if let Some(region) = place.region(n) {
+                        copy_bytes(&input, &region, n);
+                    }
+                    Ok(())
+                });
+            if !matches!(copied, Ok(Some(()))) {
+                return c::ERR_RMA_RANGE;
+            }
+            from += n;
+        }
+        c::SUCCESS
+    }
+
+    fn serve_get(&self, state: &mut EngineState, origin: usize, request: &Request) -> Result<()> {
+        let bytes = request.runs.iter().map(|&(_, n)| n as usize).sum();
+        let (message, length) = answer(c::SUCCESS, bytes)?;
+        let mut to = ANSWER_HEAD;
+        for &(at, n) in &request.runs {
+            let (n, place) = (n as usize, message.offset(to as isize));
+            let copied = self
+                .own
+                .reach_bytes(request.address, at as isize, n, |found| {
+                    if let Some(region) = found.region(n) {
+                        copy_bytes(&region, &place, n);
+                    }
+                    Ok(())
+                });
+            if !matches!(copied, Ok(Some(()))) {
+                message.write_bytes(&(c::ERR_RMA_RANGE as u64).to_ne_bytes());
+            }
+            to += n;
+        }
+        self.reply(state, origin, request.answer, message, length)
+    }
+
+    fn serve_accumulate(
+        &self,
+        state: &mut EngineState,
+        origin: usize,
+        request: &Request,
+        data: &Region,
+        bytes: usize,
+    ) -> Result<()> {
+        let mut error = c::SUCCESS;
+        let Ok(update) = ElementUpdate::new(request.op, request.element) else {
+            return Ok(()); // the origin has checked it
+        };
+        let each = |&(_, n): &(i64, u64)| update.bytes(n as usize);
+        let result = match request.answer {
+            None => None,
+            Some(_) => Some(answer(c::SUCCESS, request.runs.iter().map(each).sum())?),
+        };
+        let gate = self.locks.accumulate_gate(self.neighbours.me);
+        let mut position = 0;
+        for run in &request.runs {
+            let (at, n, length) = (run.0 as isize, run.1 as usize, each(run));
+            let input = match bytes {
+                0 => Region::null(),
+                _ => data.offset(position as isize),
+            };
+            let back = result
+                .as_ref()
+                .map(|(message, _)| message.offset((ANSWER_HEAD + position) as isize));
+            let changed = self.own.reach_bytes(request.address, at, length, |place| {
+                update.apply_run(gate, self.neighbours.me, place, &input, back.as_ref(), n)
+            });
+            if !matches!(changed, Ok(Some(()))) {
+                error = c::ERR_RMA_RANGE;
+            }
+            position += length;
+        }
+        match result {
+            None => {
+                self.keep(origin, error);
+                Ok(())
+            }
+            Some((message, length)) => {
+                message.write_bytes(&(error as u64).to_ne_bytes());
+                self.reply(state, origin, request.answer, message, length)
+            }
+        }
+    }
+
+    fn serve_compare_and_swap(
+        &self,
+        state: &mut EngineState,
+        origin: usize,
+        request: &Request,
+        data: &Region,
+    ) -> Result<()> {
+        let bytes = request.element.size() as usize;
+        let (message, length) = answer(c::SUCCESS, bytes)?;
+        let result = message.offset(ANSWER_HEAD as isize);
+        let gate = self.locks.accumulate_gate(self.neighbours.me);
+        let compared = self.own.reach_bytes(request.address, 0, bytes, |place| {
+            let values = [data, &data.offset(bytes as isize), &result];
+            compare_element(gate, self.neighbours.me, place, bytes, values)
+        });
+        if !matches!(compared, Ok(Some(()))) {
+            message.write_bytes(&(c::ERR_RMA_RANGE as u64).to_ne_bytes());
+        }
+        self.reply(state, origin, request.answer, message, length)
+    }
+}
+
+/// Locks.
+impl RemoteSide {
+    fn lock_for(
+        &self,
+        state: &mut EngineState,
+        origin: usize,
+        request: &Request,
+        mode: LockMode,
+    ) -> Result<()> {
+        if let Some(answer) = request.answer {
+            lock(&self.server).locks.ask(LockRequest {
+                origin,
+                mode,
+                answer,
+            });
+        }
+        self.advance_locks(state)
+    }
+
+    fn unlock_for(&self, state: &mut EngineState, origin: usize) -> Result<()> {
+        let wake = |number| self.wake(number);
+        let own_lock = self.own_lock();
+        lock(&self.server).locks.unlock(own_lock, origin, wake);
+        self.advance_locks(state)
+    }
+
+    /// Takes the lock for those who wait for it, as far as it can be had.
+    fn advance_locks(&self, state: &mut EngineState) -> Result<()> {
+        let granted = {
+            let mut server = lock(&self.server);
+            let proxies = self.neighbours.proxies();
+            let granted = server.locks.advance(self.own_lock(), proxies);
+            server.locks.poll_if_awaited(state);
+            granted
+        };
+        for request in granted {
+            let (message, bytes) = answer(c::SUCCESS, 0)?;
+            let tag = Some(request.answer);
+            self.reply(state, request.origin, tag, message, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn own_lock(&self) -> WindowLock<'_> {
+        self.locks.lock(self.design, self.neighbours.me)
+    }
+
+    fn wake(&self, number: u32) {
+        if let Ok(engine) = process::engine() {
+            self.neighbours.wake(engine, number, self.neighbours.me);
+        }
+    }
+}
+
+impl Reaction for RemoteSide {
+    fn react(&self, state: &mut EngineState) -> bool {
+        // Relaxed: written inside the engine.
+        if self.is_closed.load(Ordering::Relaxed) {
+            return true;
+        }
+        // Without memory for a request or an answer, its origin waits; the next one may succeed.
+        let _ = self.serve(state).and_then(|()| self.advance_locks(state));
+        false
+    }
+}

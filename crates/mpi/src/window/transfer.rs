@@ -1,0 +1,181 @@
+//! Put and get (MPI 5.0, 12.3.2 and 12.3.3), and their request forms (12.3.5).
+//!
+//! One copy: from the origin's buffer to the target's memory, or back (chai-2009, 9.2). Complete on
+//! return, except for targets that are accessed by messages.
+
+use std::sync::Arc;
+
+use mica_channel::memory::{Shape, View};
+
+use super::admission::NeededEpoch;
+use super::object::{self, Window};
+use super::place::{TargetPlace, runs};
+use super::remote::RemoteOperation;
+use super::target::{Target, TargetMemory, TargetRange};
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::request::Request;
+
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// To the target.
+    Put,
+    /// From the target.
+    Get,
+}
+
+/// `MPI_Put`. Blocks until the target may be accessed.
+///
+/// # Errors
+/// `MPI_ERR_WIN`, `MPI_ERR_RANK`, `MPI_ERR_RMA_SYNC`; `MPI_ERR_DISP` and `MPI_ERR_RMA_RANGE` for
+/// memory outside the window; `MPI_ERR_TRUNCATE` when the origin has more bytes than the target.
+#[inline]
+pub fn put(win: u32, origin: &View, to: &TargetRange) -> Result<()> {
+    object::with(win, |window| {
+        window.transfer(Direction::Put, origin, to, NeededEpoch::Any)?;
+        Ok(())
+    })
+}
+
+/// `MPI_Get`. Blocks until the target may be accessed.
+///
+/// # Errors
+/// As [`put`], with the sides exchanged.
+#[inline]
+pub fn get(win: u32, origin: &View, from: &TargetRange) -> Result<()> {
+    object::with(win, |window| {
+        window.transfer(Direction::Get, origin, from, NeededEpoch::Any)?;
+        Ok(())
+    })
+}
+
+/// `MPI_Rput`: the handle of a request, which is complete: the origin's buffer may be reused.
+///
+/// # Errors
+/// As [`put`]; `MPI_ERR_RMA_SYNC` also in an active target epoch.
+pub fn rput(win: u32, origin: &View, to: &TargetRange) -> Result<u32> {
+    let operation = object::with(win, |window| {
+        window.transfer(Direction::Put, origin, to, NeededEpoch::Passive)
+    })?;
+    request_of(operation)
+}
+
+/// `MPI_Rget`: the handle of a request.
+///
+/// # Errors
+/// As [`rput`].
+pub fn rget(win: u32, origin: &View, from: &TargetRange) -> Result<u32> {
+    let operation = object::with(win, |window| {
+        window.transfer(Direction::Get, origin, from, NeededEpoch::Passive)
+    })?;
+    request_of(operation)
+}
+
+/// The handle of a request for an operation under way; `None`: it is complete.
+pub(super) fn request_of(operation: Option<Arc<RemoteOperation>>) -> Result<u32> {
+    match operation {
+        None => Request::SENT.register(),
+        Some(operation) => Request::custom(None, operation).register(),
+    }
+}
+
+impl Window {
+    #[inline(always)]
+    fn transfer(
+        &self,
+        direction: Direction,
+        origin: &View,
+        range: &TargetRange,
+        needed: NeededEpoch,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
+        let Some(rank) = self.target(range.rank)? else {
+            return Ok(None);
+        };
+        self.admit(rank, needed)?;
+        let target = &self.0.targets[rank];
+        // The usual case, without references and views: contiguous on both sides.
+        if let TargetMemory::Mapped(region) = &target.memory
+            && let Shape::Contiguous { bytes } = range.shape
+            && let Shape::Contiguous { bytes: own } = *origin.shape()
+            && own == bytes
+            && let Some(at) = target.locate(range.disp, 0, bytes)
+        {
+            let (here, there) = (origin.region(), region.at(at));
+            match direction {
+                Direction::Put => here.at(0).copy_to(there, bytes),
+                Direction::Get => there.copy_to(here.at(0), bytes),
+            }
+            return Ok(None);
+        }
+        if target.is_remote() {
+            return self.transfer_by_messages(direction, rank, origin, range);
+        }
+        transfer_slowly(direction, target, origin, range)?;
+        Ok(None)
+    }
+
+    #[inline(never)]
+    fn transfer_by_messages(
+        &self,
+        direction: Direction,
+        rank: usize,
+        origin: &View,
+        range: &TargetRange,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
+        let address = self.0.targets[rank].address(range)?;
+        let remote = self.remote();
+        match direction {
+            Direction::Put => {
+                remote.put(rank, address, &range.shape, origin)?;
+                Ok(None)
+            }
+            Direction::Get => remote.get(rank, address, &range.shape, origin).map(Some),
+        }
+    }
+}
+
+#[inline(never)]
+fn transfer_slowly(
+    direction: Direction,
+    target: &Target,
+    origin: &View,
+    range: &TargetRange,
+) -> Result<()> {
+    let (here, there) = (origin.len(), range.shape.len());
+    let (from, to) = match direction {
+        Direction::Put => (here, there),
+        Direction::Get => (there, here),
+    };
+    if from > to {
+        let detail = format!(
+            "{from} bytes do not fit into {to} (rank {}, displacement {})",
+            range.rank, range.disp
+        );
+        return Err(Error::other(c::ERR_TRUNCATE, detail));
+    }
+    let copied = target.reach(range, |place| match place {
+        TargetPlace::Mapped(region, at) => {
+            let there = region.offset(at).view(range.shape.clone());
+            match direction {
+                Direction::Put => there.copy_from(origin),
+                Direction::Get => origin.copy_from(&there),
+            };
+            Ok(())
+        }
+        TargetPlace::Peer(buffer, at) => {
+            let mut position = 0;
+            for run in runs(&range.shape) {
+                let bytes = run.len().min(origin.len() - position);
+                let there = (at + run.start) as usize;
+                match direction {
+                    Direction::Put => buffer.store(there, origin, position, bytes)?,
+                    Direction::Get => buffer.load(there, origin, position, bytes)?,
+                }
+                position += bytes;
+            }
+            Ok(())
+        }
+    });
+    copied.map(|_| ())
+}

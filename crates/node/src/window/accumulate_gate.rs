@@ -1,0 +1,130 @@
+//! [`AccumulateGate`]: makes accumulates atomic for each element of one target, by whichever of two
+//! ways is cheaper (MPI 5.0, 12.7.1).
+//!
+//! - A **brief** update changes few elements, each by one processor atomic. Any number of origins
+//!   do that at a time.
+//! - A **bulk** update changes many elements by plain loads and stores, or elements that no
+//!   processor atomic can do: pairs, 16 bytes, unaligned ones, memory that only the kernel reaches.
+//!   It excludes all other updates of the target.
+//!
+//! So a window needs no agreement on which elements are updated in which way: each origin decides
+//! for each operation.
+//!
+//! The protocol is Dekker's: each side announces itself, and then checks for the other.
+//!
+//! | brief | bulk |
+//! |---|---|
+//! | counts itself in its own [`OriginLine`] | takes the target's [`AccumulateLock`] |
+//! | checks that the lock is free | waits until the count of every origin is 0 |
+//!
+//! Announcements and checks are sequentially consistent, so that at least one side sees the other
+//! (SYNC accumulate-gate). A brief update that sees the lock taken withdraws its count and takes
+//! the lock itself; it need not wait for the other brief ones then.
+//!
+//! The count lies in a line that its origin alone writes while it holds no window lock, so that
+//! brief updates of several origins share no line but that of the element. The check reads the
+//! lock's line, which nothing writes between bulk updates.
+
+use super::accumulate_lock::{AccumulateGuard, AccumulateLock};
+use super::lock_words::OriginLine;
+#[cfg(loom)]
+use crate::sync::fence;
+use crate::sync::{Ordering, spin_loop, yield_now};
+
+/// Polls of an origin's count before the first yield; a brief update takes less than 1 us unless its
+/// rank has lost the core.
+const POLLS: u32 = if cfg!(loom) { 0 } else { 64 };
+
+/// The gate of one target: a view of words in shared memory.
+#[derive(Debug, Clone, Copy)]
+pub struct AccumulateGate<'a> {
+    lock: &'a AccumulateLock,
+    origins: &'a [OriginLine],
+}
+
+/// A brief update is in progress until this is dropped.
+#[derive(Debug)]
+pub struct BriefUpdate<'a>(Admission<'a>);
+
+#[derive(Debug)]
+enum Admission<'a> {
+    Counted(&'a OriginLine),
+    Locked(#[expect(dead_code, reason = "held until the update ends")] AccumulateGuard<'a>),
+}
+
+/// A bulk update is in progress until this is dropped.
+#[derive(Debug)]
+pub struct BulkUpdate<'a> {
+    _guard: AccumulateGuard<'a>,
+}
+
+impl<'a> AccumulateGate<'a> {
+    /// The gate in these words. `origins` has one line for each rank that may update the target.
+    pub fn new(lock: &'a AccumulateLock, origins: &'a [OriginLine]) -> AccumulateGate<'a> {
+        AccumulateGate { lock, origins }
+    }
+
+    /// Begins a brief update of rank `origin`. Blocks while a bulk update is in progress. Several
+    /// threads of the rank may do this at once.
+    ///
+    /// # Panics
+    /// If there is no line for `origin`.
+    #[inline]
+    pub fn brief(&self, origin: u32) -> BriefUpdate<'a> {
+        let line = &self.origins[origin as usize];
+        line.updates.fetch_add(1, Ordering::SeqCst);
+        // loom's sequentially consistent accesses are only acquire and release.
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+        // SYNC accumulate-gate: acquires what the last bulk update has written.
+        match self.lock.is_free(Ordering::SeqCst) {
+            true => BriefUpdate(Admission::Counted(line)),
+            false => self.brief_under_lock(origin),
+        }
+    }
+
+    #[cold]
+    fn brief_under_lock(&self, origin: u32) -> BriefUpdate<'a> {
+        let line = &self.origins[origin as usize];
+        // Relaxed: nothing was done under the count.
+        line.updates.fetch_sub(1, Ordering::Relaxed);
+        BriefUpdate(Admission::Locked(self.lock.lock(origin)))
+    }
+
+    /// Begins a bulk update of rank `origin`. Blocks while another update is in progress. Not to be
+    /// called by a thread that has an update in progress at this target.
+    #[inline]
+    pub fn bulk(&self, origin: u32) -> BulkUpdate<'a> {
+        let guard = self.lock.lock(origin);
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+        for line in self.origins {
+            let mut polls = 0;
+            // SYNC accumulate-gate: acquires what the brief update has written.
+            while line.updates.load(Ordering::SeqCst) != 0 {
+                if polls < POLLS {
+                    polls += 1;
+                    spin_loop();
+                } else {
+                    yield_now();
+                }
+            }
+        }
+        BulkUpdate { _guard: guard }
+    }
+
+    /// The rank that holds the lock of bulk updates; a snapshot, for reports.
+    pub fn holder(&self) -> Option<u32> {
+        self.lock.holder()
+    }
+}
+
+impl Drop for BriefUpdate<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Admission::Counted(line) = self.0 {
+            // SYNC accumulate-gate: Release pairs with the load in `bulk`.
+            line.updates.fetch_sub(1, Ordering::Release);
+        }
+    }
+}

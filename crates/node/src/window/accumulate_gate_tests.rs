@@ -1,0 +1,109 @@
+use super::accumulate_gate::AccumulateGate;
+use super::accumulate_lock::AccumulateLock;
+use super::forked;
+use super::lock_words::OriginLine;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const RANKS: usize = 6;
+const TURNS: u64 = if cfg!(miri) { 20 } else { 5000 };
+
+/// A gate, and the elements behind it. Valid when zeroed.
+struct Shared {
+    lock: AccumulateLock,
+    origins: [OriginLine; RANKS],
+    elements: [AtomicU64; 4],
+}
+
+impl Shared {
+    fn new() -> Shared {
+        Shared {
+            lock: AccumulateLock::new(),
+            origins: std::array::from_fn(|_| OriginLine::new()),
+            elements: Default::default(),
+        }
+    }
+
+    fn update(&self, me: u32) {
+        let gate = AccumulateGate::new(&self.lock, &self.origins);
+        for turn in 0..TURNS {
+            if (turn + u64::from(me)).is_multiple_of(5) {
+                let _update = gate.bulk(me);
+                for element in &self.elements {
+                    let value = element.load(Ordering::Relaxed);
+                    if turn % 64 == 0 {
+                        // Long enough for others to begin an update.
+                        std::thread::yield_now();
+                    }
+                    element.store(value + 1, Ordering::Relaxed);
+                }
+            } else {
+                let _update = gate.brief(me);
+                for element in &self.elements {
+                    element.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn check(&self) {
+        for element in &self.elements {
+            assert_eq!(element.load(Ordering::Relaxed), RANKS as u64 * TURNS);
+        }
+        assert_eq!(self.lock.holder(), None);
+    }
+}
+
+#[test]
+fn no_update_of_several_threads_is_lost() {
+    let shared = Shared::new();
+    std::thread::scope(|scope| {
+        for me in 0..RANKS as u32 {
+            let shared = &shared;
+            scope.spawn(move || shared.update(me));
+        }
+    });
+    shared.check();
+}
+
+#[test]
+fn threads_of_one_rank_update_at_once() {
+    let shared = Shared::new();
+    std::thread::scope(|scope| {
+        for _ in 0..RANKS {
+            scope.spawn(|| shared.update(2));
+        }
+    });
+    shared.check();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no fork")]
+fn no_update_of_several_processes_is_lost() {
+    // SAFETY: all of it is valid when zeroed, as its documentation says.
+    let shared: &'static Shared = unsafe { forked::shared() };
+    let ranks: Vec<_> = (0..RANKS as u32)
+        .map(|me| forked::fork(|| shared.update(me)))
+        .collect();
+    forked::join(&ranks);
+    shared.check();
+}
+
+#[test]
+fn bulk_waits_for_a_brief_update_in_progress() {
+    let shared = Shared::new();
+    let gate = AccumulateGate::new(&shared.lock, &shared.origins);
+    let brief = gate.brief(1);
+    std::thread::scope(|scope| {
+        let bulk = scope.spawn(|| {
+            let _update = gate.bulk(0);
+            assert_eq!(shared.elements[0].load(Ordering::Relaxed), 7);
+        });
+        while gate.holder() != Some(0) {
+            std::thread::yield_now();
+        }
+        shared.elements[0].store(7, Ordering::Relaxed);
+        drop(brief);
+        bulk.join()
+            .expect("the bulk update sees what the brief one wrote");
+    });
+}
