@@ -37,6 +37,33 @@ pub struct EndpointRecord {
     pub cpus: CpuSet,
 }
 
+/// What can reach each other over loopback has this in common: kernel instance and network
+/// namespace.
+pub fn machine() -> String {
+    let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
+    let kernel = line("/proc/sys/kernel/random/boot_id");
+    let kernel = kernel.or_else(|_| line("/proc/sys/kernel/hostname"));
+    let kernel = kernel.unwrap_or_else(|_| "localhost".to_owned());
+    format!("{kernel} {}", namespace("net"))
+}
+
+/// The identity of a namespace of this process; empty if it cannot be read.
+fn namespace(name: &str) -> String {
+    let link = fs::read_link(format!("/proc/self/ns/{name}"));
+    link.map(|link| link.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// What processes that share messages must have in common: the format of their introductions, the
+/// width of their pointers, their byte order.
+pub fn format() -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..6].copy_from_slice(&[VERSION, WIDTH]);
+    bytes[6..].copy_from_slice(&ORDER);
+    bytes
+}
+
 impl EndpointRecord {
     /// The calling process's record. `part` distinguishes nodes of one machine (a virtual node, or
     /// which segment).
@@ -56,13 +83,7 @@ impl EndpointRecord {
         let host = host.or_else(|| line("/proc/sys/kernel/hostname").ok());
         let host = host.filter(|name| !name.is_empty());
         let host = host.unwrap_or_else(|| "localhost".to_owned());
-        let kernel = line("/proc/sys/kernel/random/boot_id").unwrap_or_else(|_| host.clone());
-        let namespace = |name: &str| {
-            let link = fs::read_link(format!("/proc/self/ns/{name}"));
-            link.map(|link| link.to_string_lossy().into_owned())
-                .unwrap_or_default()
-        };
-        let machine = format!("{kernel} {}", namespace("net"));
+        let machine = machine();
         // Made anew: the kernel's mask has zeros behind the last processor.
         let cpus = CpuSet::from_cpus(affinity().unwrap_or_default().iter());
         Ok(EndpointRecord {
@@ -79,9 +100,7 @@ impl EndpointRecord {
 
     /// The record as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::from(MAGIC);
-        bytes.extend([VERSION, WIDTH]);
-        bytes.extend(ORDER);
+        let mut bytes = Vec::from(format());
         bytes.extend(self.nonce);
         let place = &self.place;
         for number in [

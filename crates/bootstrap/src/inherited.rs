@@ -13,8 +13,10 @@
 //!                                         <-    welcome with the descriptor, or a refusal in words
 //! ```
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use mica_node::handover::{HandoverConnection, own_uid};
@@ -47,6 +49,8 @@ pub enum DescriptorKind {
     Segment = 1,
     /// A connection to the process manager (PMI-1).
     Manager = 2,
+    /// The table of what all ranks put before the last fence ([`crate::pmi1::value_table`]).
+    Values = 3,
 }
 
 /// A process's request for a descriptor that it did not inherit.
@@ -73,6 +77,7 @@ impl DescriptorRequest {
         let wanted = match wanted {
             1 => DescriptorKind::Segment,
             2 => DescriptorKind::Manager,
+            3 => DescriptorKind::Values,
             _ => return None,
         };
         let rank = u32::from_le_bytes(rank.try_into().ok()?);
@@ -160,6 +165,19 @@ fn inherited_manager() -> Result<LauncherSocket, i32> {
     LauncherSocket::inherited(number, Some(&identity)).map_err(|_| number)
 }
 
+/// The table of what all ranks put before the last fence. `None` if it cannot be had.
+pub(crate) fn value_table(rank: u32) -> Option<String> {
+    // The error's text is not shown: there is another way to the values.
+    let unused = SegmentError::ClosedDescriptor { fd: -1 };
+    let table = request_again(DescriptorKind::Values, rank, &unused).ok()?;
+    let file = File::from(table);
+    let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
+    let mut text = vec![0; length];
+    // The position belongs to all who have the file.
+    file.read_exact_at(&mut text, 0).ok()?;
+    String::from_utf8(text).ok()
+}
+
 /// Asks mpiexec for a descriptor that it did not inherit.
 fn request_again(
     wanted: DescriptorKind,
@@ -207,7 +225,11 @@ mod tests {
 
     #[test]
     fn requests_round_trip() {
-        for wanted in [DescriptorKind::Segment, DescriptorKind::Manager] {
+        for wanted in [
+            DescriptorKind::Segment,
+            DescriptorKind::Manager,
+            DescriptorKind::Values,
+        ] {
             let request = DescriptorRequest {
                 wanted,
                 rank: 70_000,

@@ -2,7 +2,7 @@
 //!
 //! - **Inherited**: Mica's mpiexec has created the node's segment, and this process inherits it or
 //!   gets it on request ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for
-//!   it), the ranks exchange records over PMI-1.
+//!   it), mpiexec's process manager (PMI-1) says which rank is on which node.
 //! - **Launched by another**: through its process manager the ranks exchange records, which say
 //!   which of them share a node; the lowest rank of each node makes the segment and hands it to the
 //!   others there.
@@ -84,7 +84,6 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
     let announced = [environment::text("PMI_RANK"), environment::text("PMI_SIZE")];
     // A launcher of another MPI around mpiexec leaves its own variables in the environment.
     let is_ours = announced == [rank, size].map(|n| Some(n.to_string()));
-    let host = environment::text("PMI_HOSTNAME").filter(|_| is_ours);
     // mpiexec serves PMI-1 to programs of other libraries in any job.
     let is_served = is_ours && environment::text(EXCHANGE_VARIABLE).is_some();
     if !spans && !is_served {
@@ -108,17 +107,16 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
         });
     }
     let socket = inherited::manager(rank)?;
-    let mut manager: Box<dyn ProcessManager> = Box::new(Pmi1::connect(socket, rank, size)?);
-    // Nodes are what mpiexec made: a segment is a node, by its lowest rank.
-    let part = format!("segment of rank {}", segment.members()[0]);
-    let record = EndpointRecord::own(&part, host, segment.appnum(rank))?;
-    let records = exchange_records(manager.as_mut(), &record)?;
+    let mut manager: Box<dyn ProcessManager> =
+        Box::new(Pmi1::connect(socket, rank, size)?.with_tables());
+    // Nodes are what mpiexec made, and it knows them all.
+    let nodes = NodeMap::of_launcher(manager.as_mut())?;
     Ok(Joined {
         segment,
         rank,
         size,
         launched: true,
-        nodes: NodeMap::from_records(&records),
+        nodes,
         manager: Some(manager),
     })
 }

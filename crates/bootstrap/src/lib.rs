@@ -32,4 +32,4 @@ pub use announced::{Announced, announced};
 pub use error::BootstrapError;
 pub use join::{EXCHANGE_VARIABLE, Joined, join};
 pub use manager::{ProcessManager, exchange};
-pub use nodes::NodeMap;
+pub use nodes::{NodeMap, NodeTable};

@@ -50,6 +50,28 @@ pub trait ProcessManager: Send + Debug {
     /// When there is no such value, or the launcher is gone.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError>;
 
+    /// What every rank put under `key` before the last fence, in the order of ranks, where the
+    /// launcher hands that out as a whole. `None`: each value is to be read by
+    /// [`get`](ProcessManager::get).
+    ///
+    /// # Errors
+    /// When a value is missing.
+    fn get_all(&mut self, _key: &str) -> Result<Option<Vec<String>>, BootstrapError> {
+        Ok(None)
+    }
+
+    /// Reads what the launcher itself stores for all ranks under `key`.
+    ///
+    /// # Errors
+    /// When there is no such value, or the launcher is gone.
+    fn get_shared(&mut self, key: &str) -> Result<String, BootstrapError> {
+        Err(BootstrapError::Refused {
+            manager: self.name(),
+            call: key.to_owned(),
+            answer: "it stores no values of its own".to_owned(),
+        })
+    }
+
     /// Asks the launcher to end the whole job with exit status `code`. Returns when the
     /// request has been sent; the caller then exits.
     ///
@@ -77,12 +99,16 @@ pub fn exchange(
 ) -> Result<Vec<Vec<u8>>, BootstrapError> {
     manager.put(key, &hex(own))?;
     manager.fence()?;
+    let all = manager.get_all(key)?;
     (0..manager.size())
         .map(|rank| {
             if rank == manager.rank() {
                 return Ok(own.to_vec());
             }
-            let value = manager.get(rank, key)?;
+            let value = match &all {
+                Some(values) => values[rank as usize].clone(),
+                None => manager.get(rank, key)?,
+            };
             unhex(&value).ok_or_else(|| BootstrapError::BadRecord {
                 rank,
                 what: format!("published under {key} what is no bytes in hexadecimal: {value:.80}"),

@@ -14,12 +14,13 @@ use mica_node::process::{Keeper, Signals, outlive_parent, signal, wait_ready};
 use crate::auth::{AgentSide, CHALLENGE, Secret};
 use crate::error::doing;
 use crate::link::{BEAT, Link};
-use crate::messages::{Down, Up};
+use crate::master::{Uplink, beat_to_controller, take_signals};
+use crate::messages::{Down, Surroundings, Up};
 use crate::node_job::NodeJob;
 use crate::options::Agent;
 use crate::rank_end::signal_status;
 use crate::report::say;
-use crate::supervisor::{self, Uplink};
+use crate::supervisor;
 
 /// Why an agent cannot begin. The remote shell carries this message to the controller.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +66,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     let secret = read_secret(agent.node).ok_or(AgentError::NoSecret)?;
     // Before anything else is open: the keeper is a copy of this process.
     let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
-    let signals = supervisor::take_signals()?;
+    let signals = take_signals()?;
     let mut link = connect(agent, &secret)?;
     // From now on the end of the connection ends the agent, and leaves it time to clean up.
     outlive_parent().map_err(doing("cannot outlive the remote shell"))?;
@@ -74,6 +75,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
         node: agent.node.or_else(|| number("SLURM_NODEID")),
         slurm: std::env::var("SLURMD_NODENAME").ok(),
         machine: machine(),
+        surroundings: Surroundings::own(),
     });
     let (node, orders) = wait_for_plan(&mut link, &signals)?;
     if !node.is_sound() {
@@ -159,7 +161,6 @@ fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Dow
         }
         drop(all);
         heard?;
-        link.beat(&Up::Beat);
-        link.check(BEFORE_THE_PLAN)?;
+        beat_to_controller(link, BEFORE_THE_PLAN)?;
     }
 }

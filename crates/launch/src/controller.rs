@@ -1,45 +1,54 @@
-//! The controller of a job on several nodes: starts an agent on each, sends it its part of the job,
-//! receives its reports, and decides when the job ends.
+//! The agents of a job on several nodes as workers of the event loop ([`crate::event_loop`]): start
+//! an agent on each node, send it its part of the job, receive its reports, and decide when the job
+//! ends.
 //!
-//! One thread and one `poll`, as for a job on one node: signals, the port where agents connect
-//! ([`crate::listener`]), their connections ([`crate::link`]), the remote shells, standard input.
-//! Separate threads write the output.
+//! The sources are the port where agents connect ([`crate::listener`]), their connections
+//! ([`crate::link`]) and the remote shells.
 //!
 //! A node is `Awaited` until its agent has connected, `Running` until its ranks have ended and all
 //! their output has arrived, then `Over`; or it is `Lost`. No rank is started before all agents
 //! have connected. The job is over when no node is running.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use mica_node::process::{
-    Signals, end_children, interfaces, is_foreground, reap_orphans, signal, stop_self, wait_ready,
+    end_children, interfaces, reap_orphans, signal, tcp_peer_answers, wait_ready,
 };
 use mica_node::topology::Reservation;
 
 use crate::auth::JobKey;
-use crate::departed::DEPARTURE_TIMEOUT;
+use crate::deadlines::Deadline;
 use crate::environment;
 use crate::error::{LaunchError, doing};
+use crate::event_loop::{AfterReport, JobLoop, Workers};
 use crate::hosts::ranks_text;
 use crate::late::LateArrivals;
 use crate::line_output::OutputTarget;
-use crate::link::{BEAT, Link, LinkLost};
+use crate::link::{BEAT, Link, LinkLost, encode};
 use crate::listener::AgentListener;
+use crate::master::{InvokingUser, Master, finish_output, take_signals};
 use crate::messages::{Down, Puts, Up};
 use crate::node_job::NodeJob;
 use crate::options::{Agent, AgentLauncher, JobOptions};
-use crate::placement::{JobNodes, NodeRanks, PlacementError, head_addresses};
+use crate::placement::{JobNodes, PlacementError, head_addresses};
 use crate::plan::command_line;
-use crate::rank_end::{Cause, NodeReport, RankEnd, signal_name};
-use crate::remote::{RemoteShell, commands};
+use crate::poll_set::{PollSet, Polled, Source};
+use crate::rank_end::{Cause, NodeReport, RankEnd};
+use crate::remote::{AgentCommand, RemoteShell, commands};
 use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
-use crate::supervisor::{finish_output, take_signals};
 use crate::traffic::{self, CounterValues};
 use crate::writer::Writer;
 
+mod failures;
+mod hang;
+#[cfg(test)]
+mod model;
+mod nodes;
 mod start;
+
+use nodes::{AgentNode, AgentState, InputWindow};
 
 /// Why the controller cannot do its work.
 #[derive(Debug, thiserror::Error)]
@@ -50,30 +59,13 @@ pub enum ControllerError {
     /// A system call failed.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The remote shell cannot be run.
-    #[error("cannot run {program:?} to start an agent on {hosts}: {source}")]
-    Shell {
-        /// The remote shell.
-        program: String,
-        /// The hosts.
-        hosts: String,
-        /// The system's error.
-        source: io::Error,
-    },
 }
 
 /// All agents must have connected within this many times the host timeout.
 const START_FACTOR: u32 = 6;
-/// Bytes of standard input in flight to a node.
-const INPUT_WINDOW: usize = 1 << 16;
-/// The same for a node that takes its input more slowly than another.
-const INPUT_HELD: usize = 64 << 20;
-/// Time for agents to answer a hang report request.
-const REPORT_TIME: Duration = Duration::from_secs(5);
-/// A rank that gave up may have done so because it lost another: if a host is lost or a rank is
-/// killed within this time, that is reported as the cause.
-const DOUBT: Duration = Duration::from_millis(250);
-const OUTPUTS: [OutputTarget; 2] = [OutputTarget::Out, OutputTarget::Err];
+/// An agent whose machine answers is lost after this many times the host timeout: with many more
+/// ranks than cores it may wait for a processor for longer than the timeout.
+const STARVED_FACTOR: u32 = 6;
 /// Time for agents and remote shells to exit when the job is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -86,203 +78,122 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let listener = AgentListener::open(&addresses, options.hosts.ports, key, nodes.nodes.len());
     let listener = listener.map_err(doing("cannot listen for agents"))?;
     let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
+    let master = Master::User(Box::new(InvokingUser { options, writer }));
+    let mut job = JobLoop::new(master, signals, options.grace, options.hosts.timeout)?;
+    job.set_time_limits(options);
+    let timeout_at = job.deadlines.get(Deadline::Timeout);
     let now = Instant::now();
-    let mut controller = Controller {
-        options,
-        launcher: nodes.launcher,
-        nodes: nodes.nodes.iter().map(AgentNode::new).collect(),
-        size: options.ranks() as u32,
-        listener,
-        shells: Vec::new(),
-        signals,
-        writer,
-        input: InputWindow::of(options, nodes),
-        alive: vec![true; options.ranks()],
-        report: None,
-        outcome: Outcome::default(),
-        deadlines: Deadlines {
-            kill_at: None,
-            give_up_at: None,
-            start_by: Some(now + START_FACTOR * options.hosts.timeout),
-            timeout_at: options.timeout.map(|time| now + time),
-            report_at: options.hang_report.map(|time| now + time),
-        },
-        reservation: Reservation::default(),
-    };
-    let result = controller
-        .start(nodes)
-        .and_then(|()| Ok(controller.serve()?));
-    controller.clean_up();
-    let deadline = options.timeout.map(|time| now + time);
-    let Controller {
-        mut writer,
-        signals,
-        outcome: Outcome { ending, .. },
-        nodes,
-        ..
-    } = controller;
+    job.deadlines.set(Deadline::Heartbeat, now + BEAT);
+    let mut agents = AgentPool::new(options, nodes, listener);
+    let result = agents
+        .prepare(nodes)
+        .and_then(|()| Ok(job.run(&mut agents)?));
+    agents.clean_up(&mut job);
     if result.is_ok() && options.wants_traffic() {
-        let counters = nodes.iter().flat_map(|node| &node.counters);
+        let counters = agents.nodes.iter().flat_map(|node| &node.counters);
         let counters: Vec<CounterValues> = counters.copied().collect();
-        writer.say(traffic::table(&counters));
+        job.master.say(traffic::table(&counters));
     }
     if result.is_ok() && options.wants_late() {
         let mut late = LateArrivals::default();
-        for node in nodes {
+        for node in agents.nodes {
             late.merge(node.late);
         }
-        writer.say(late.table());
+        job.master.say(late.table());
     }
-    let written = finish_output(writer, &signals, ending.as_ref(), deadline)?;
+    let (master, signals, ending) = job.into_parts();
+    let written = finish_output(master, &signals, ending.as_ref(), timeout_at)?;
     result.map(|()| ending.as_ref().map_or(written, Ending::status))
 }
 
-struct AgentNode {
-    host: String,
-    members: Vec<u32>,
-    state: AgentState,
-    /// What its ranks have put, when they are all in a barrier.
-    arrived: Option<Puts>,
-    /// Identifies the machine.
-    machine: String,
-    counters: Vec<CounterValues>,
-    late: LateArrivals,
-    /// The agent has reported why it cannot go on.
-    explained: bool,
-    /// Its agent has connected.
-    came: bool,
-}
-
-enum AgentState {
-    Awaited,
-    Running(Box<Link>),
-    Over(Box<Link>),
-    Lost,
-}
-
-impl AgentNode {
-    fn new(node: &crate::placement::NodeRanks) -> AgentNode {
-        AgentNode {
-            host: node.host.clone(),
-            members: node.members.clone(),
-            state: AgentState::Awaited,
-            arrived: None,
-            machine: String::new(),
-            counters: Vec::new(),
-            late: LateArrivals::default(),
-            explained: false,
-            came: false,
-        }
-    }
-
-    fn link(&self) -> Option<&Link> {
-        match &self.state {
-            AgentState::Running(link) | AgentState::Over(link) => Some(link),
-            AgentState::Awaited | AgentState::Lost => None,
-        }
-    }
-
-    fn link_mut(&mut self) -> Option<&mut Link> {
-        match &mut self.state {
-            AgentState::Running(link) | AgentState::Over(link) => Some(link),
-            AgentState::Awaited | AgentState::Lost => None,
-        }
-    }
-
-    fn is_awaited(&self) -> bool {
-        matches!(self.state, AgentState::Awaited)
-    }
-
-    fn is_running(&self) -> bool {
-        matches!(self.state, AgentState::Running(_))
-    }
-}
-
-/// Bytes of standard input that ranks have not taken yet, for each node whose ranks get it.
-struct InputWindow(Vec<(usize, usize)>);
-
-impl InputWindow {
-    /// For the nodes that have such ranks; `None` if there are none.
-    fn of(options: &JobOptions, nodes: &JobNodes) -> Option<InputWindow> {
-        let reads = |node: &NodeRanks| {
-            node.members
-                .iter()
-                .any(|&rank| options.input.contains(rank))
-        };
-        let nodes = nodes
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| reads(node));
-        let untaken: Vec<_> = nodes.map(|(index, _)| (index, 0)).collect();
-        (!untaken.is_empty()).then_some(InputWindow(untaken))
-    }
-
-    /// Whether some node has less than a window of untaken bytes, and no node is too far behind.
-    fn has_room(&self) -> bool {
-        let untaken = || self.0.iter().map(|(_, untaken)| *untaken);
-        untaken().any(|bytes| bytes < INPUT_WINDOW) && untaken().all(|bytes| bytes < INPUT_HELD)
-    }
-}
-
-/// What ranks wait for, as the agents have reported until now.
-struct HangReport {
-    all: NodeReport,
-    awaited: Vec<usize>,
-    until: Instant,
-    /// The job's time is over: end it after the report.
-    then_end: bool,
-}
-
-struct Controller<'a> {
+/// The agents of a job and the remote shells that started them.
+struct AgentPool<'a> {
     options: &'a JobOptions,
     launcher: AgentLauncher,
     nodes: Vec<AgentNode>,
-    size: u32,
+    /// Nodes whose connections have not taken all that was sent.
+    unsent: BTreeSet<usize>,
+    /// How many nodes have arrived at the present barrier of the process manager.
+    arrived: usize,
     listener: AgentListener,
     shells: Vec<RemoteShell>,
-    signals: Signals,
-    writer: Writer,
+    /// Agents whose shells were started and that have not connected.
+    connecting: usize,
+    /// The commands of shells that have not been started.
+    commands: VecDeque<AgentCommand>,
+    /// Nodes that were lost and are not reported yet.
+    losses: Vec<HostLoss>,
     /// `None` when no rank reads standard input any more, or it has ended.
     input: Option<InputWindow>,
     /// By rank: whether it may still run.
     alive: Vec<bool>,
-    report: Option<HangReport>,
-    outcome: Outcome,
-    deadlines: Deadlines,
+    report: Option<PendingReport>,
+    failures: Failures,
     /// Keeps other jobs off the processors of ranks on this machine.
     reservation: Reservation,
 }
 
-/// What is known of the job's outcome.
+/// What ranks wait for, as the agents have reported until now.
+struct PendingReport {
+    all: NodeReport,
+    awaited: BTreeSet<usize>,
+    then: AfterReport,
+}
+
+/// A node that was lost.
+struct HostLoss {
+    node: usize,
+    why: String,
+}
+
+/// What may become the reason to end the job.
 #[derive(Default)]
-struct Outcome {
-    /// A failure that may be the consequence of another, and when it is taken as the cause.
-    suspect: Option<(RankFailure, Instant)>,
-    /// A rank that left without `MPI_Finalize`, and when that becomes a failure if others still
-    /// run.
-    left: Option<(RankFailure, Instant)>,
+struct Failures {
+    /// A failure that may be the consequence of another.
+    suspect: Option<RankFailure>,
+    /// A rank that left without `MPI_Finalize`: a failure if others still run when their time is
+    /// over.
+    left: Option<RankFailure>,
     /// A rank that exited with 0 and never called MPI_Init, with its process and node.
     without_init: Option<(u32, u32, usize)>,
     /// A rank that has called MPI_Init.
     in_world: Option<u32>,
-    /// Why the job is being ended, once it is.
-    ending: Option<Ending>,
 }
 
-/// When the controller acts without a message.
-struct Deadlines {
-    /// When agents that still run are ordered to kill their ranks.
-    kill_at: Option<Instant>,
-    /// When the controller stops waiting for agents that still run.
-    give_up_at: Option<Instant>,
-    /// When all agents must have connected.
-    start_by: Option<Instant>,
-    timeout_at: Option<Instant>,
-    report_at: Option<Instant>,
+impl Failures {
+    /// Whether a failure is known that is not yet taken as the cause.
+    fn has_suspect(&self) -> bool {
+        self.suspect.is_some()
+    }
+
+    /// The job is being ended for another reason.
+    fn forget(&mut self) {
+        self.suspect = None;
+        self.left = None;
+    }
 }
 
-impl Controller<'_> {
+impl<'a> AgentPool<'a> {
+    fn new(options: &'a JobOptions, nodes: &JobNodes, listener: AgentListener) -> AgentPool<'a> {
+        AgentPool {
+            options,
+            launcher: nodes.launcher,
+            nodes: nodes.nodes.iter().map(AgentNode::new).collect(),
+            unsent: BTreeSet::new(),
+            arrived: 0,
+            listener,
+            shells: Vec::new(),
+            connecting: 0,
+            commands: VecDeque::new(),
+            losses: Vec::new(),
+            input: InputWindow::of(options, nodes),
+            alive: vec![true; options.ranks()],
+            report: None,
+            failures: Failures::default(),
+            reservation: Reservation::default(),
+        }
+    }
+
     /// `host a (ranks 0-3), host b (rank 4)`.
     fn names(&self, nodes: &[usize]) -> String {
         let name = |&node: &usize| {
@@ -293,488 +204,162 @@ impl Controller<'_> {
         names.join(", ")
     }
 
-    /// Serves events until no node is running.
-    fn serve(&mut self) -> Result<(), LaunchError> {
-        while self.goes_on() {
-            self.wait_for_event()?;
-            while let Some(number) = self.signals.next() {
-                self.on_signal(number);
-            }
-            self.on_deadlines();
-        }
-        Ok(())
-    }
-
-    fn goes_on(&self) -> bool {
-        let given_up = self
-            .deadlines
-            .give_up_at
-            .is_some_and(|at| at <= Instant::now());
-        let awaited = self.outcome.ending.is_none() && self.nodes.iter().any(AgentNode::is_awaited);
-        let doubt = self.outcome.suspect.is_some();
-        !given_up && (awaited || doubt || self.nodes.iter().any(AgentNode::is_running))
-    }
-
-    /// Waits for an event and serves all sources. One that is not ready costs a failing read.
-    fn wait_for_event(&mut self) -> Result<(), LaunchError> {
-        let stdin = io::stdin();
-        let read_input = self.reads_input();
-        let mut reads = vec![self.signals.as_fd(), self.writer.as_fd()];
-        if read_input {
-            reads.push(stdin.as_fd());
-        }
-        reads.extend(self.listener.fds());
-        reads.extend(self.shells.iter().flat_map(RemoteShell::fds));
-        let links = || self.nodes.iter().filter_map(AgentNode::link);
-        reads.extend(links().map(AsFd::as_fd));
-        let unsent = links().filter(|link| link.has_unsent());
-        let writes: Vec<BorrowedFd<'_>> = unsent.map(AsFd::as_fd).collect();
-        let ready = wait_ready(&reads, &writes, Some(self.time_to_wait()));
-        let ready = ready.map_err(doing("poll"))?;
-        let input_ready = read_input && ready[2];
-
-        let was_closed = OUTPUTS.map(|target| self.writer.is_closed(target));
-        for (node, bytes) in self.writer.written() {
-            if let Some(link) = self.nodes[node].link_mut() {
-                link.send(&Down::Written(bytes));
-            }
-        }
-        for (target, was_closed) in OUTPUTS.into_iter().zip(was_closed) {
-            if self.writer.is_closed(target) && !was_closed {
-                self.tell_running(&Down::Closed(target));
-            }
-        }
-        if input_ready {
-            self.read_input();
-        }
-        for (link, messages) in self.listener.attend() {
-            self.on_entered(link, messages);
-        }
-        for node in 0..self.nodes.len() {
-            self.hear(node);
-        }
-        self.look_at_shells()
-    }
-
-    /// Time until the next deadline, at most until the next heartbeat.
-    fn time_to_wait(&self) -> Duration {
-        let deadlines = [
-            self.deadlines.kill_at,
-            self.deadlines.give_up_at,
-            self.deadlines.start_by,
-            self.deadlines.timeout_at,
-            self.deadlines.report_at,
-            self.report.as_ref().map(|report| report.until),
-            self.outcome.suspect.as_ref().map(|(_, until)| *until),
-            self.outcome.left.as_ref().map(|(_, until)| *until),
-        ];
-        let next = deadlines.into_iter().flatten().min();
-        let left = next.map(|at| at.saturating_duration_since(Instant::now()));
-        left.unwrap_or(BEAT).min(BEAT)
-    }
-
-    /// Receives an agent's messages, and sends it a heartbeat.
-    fn hear(&mut self, node: usize) {
-        let Some(link) = self.nodes[node].link_mut() else {
-            return;
-        };
-        let mut messages = Vec::new();
-        link.flush();
-        let mut heard = link.receive(&mut messages);
-        link.beat(&Down::Beat);
-        if heard.is_ok() {
-            heard = link.check(self.options.hosts.timeout);
-        }
-        for message in messages {
-            self.on_message(node, message);
-        }
-        if let Err(lost) = heard {
-            self.on_lost(node, &lost);
-        }
-    }
-
-    fn tell(&mut self, node: usize, message: &Down) {
-        if let Some(link) = self.nodes[node].link_mut() {
-            link.send(message);
-        }
-    }
-
-    fn tell_running(&mut self, message: &Down) {
-        for node in self.nodes.iter_mut().filter(|node| node.is_running()) {
-            if let Some(link) = node.link_mut() {
-                link.send(message);
-            }
-        }
-    }
-
-    fn on_message(&mut self, node: usize, message: Up) {
-        match message {
-            Up::Hello { .. } | Up::Beat => {}
-            Up::Output(target, text) => self.writer.write(target, text, Some(node)),
-            Up::Say(text) => {
-                let host = &self.nodes[node].host;
-                let text = text.replace("mpiexec: ", &format!("mpiexec: {host}: "));
-                self.writer.say(text);
-            }
-            Up::InputTaken(bytes) => {
-                let nodes = self.input.iter_mut().flat_map(|window| &mut window.0);
-                for (_, untaken) in nodes.filter(|(reader, _)| *reader == node) {
-                    *untaken = untaken.saturating_sub(bytes as usize);
-                }
-            }
-            Up::InputClosed => {
-                if let Some(InputWindow(nodes)) = &mut self.input {
-                    nodes.retain(|(reader, _)| *reader != node);
-                }
-                self.input.take_if(|window| window.0.is_empty());
-            }
-            Up::Ended(ends) => self.on_ended(node, &ends),
-            Up::InWorld(rank) => {
-                self.outcome.in_world.get_or_insert(rank);
-                self.check_world();
-            }
-            Up::Hang(node_report) => {
-                if let Some(report) = &mut self.report {
-                    report.all.lines.extend(node_report.lines);
-                    report.all.ended.extend(node_report.ended);
-                    report.awaited.retain(|&other| other != node);
-                }
-                self.finish_report();
-            }
-            Up::Failed { status, text } => self.on_failed(node, status, &text),
-            Up::BarrierIn(puts) => {
-                self.nodes[node].arrived = Some(puts);
-                if self.nodes.iter().all(|node| node.arrived.is_some()) {
-                    let puts = self.nodes.iter_mut().filter_map(|node| node.arrived.take());
-                    let puts: Puts = puts.flatten().collect();
-                    self.tell_running(&Down::BarrierOut(puts));
-                }
-            }
-            Up::Done { counters, late } => {
-                self.nodes[node].counters = counters;
-                self.nodes[node].late = late.unwrap_or_default();
-                for &rank in &self.nodes[node].members {
-                    self.alive[rank as usize] = false;
-                }
-                let state = std::mem::replace(&mut self.nodes[node].state, AgentState::Lost);
-                if let AgentState::Running(mut link) = state {
-                    link.send(&Down::Bye);
-                    self.nodes[node].state = AgentState::Over(link);
-                }
-            }
-        }
-    }
-
-    fn on_ended(&mut self, node: usize, ends: &[RankEnd]) {
-        let known = |end: &&RankEnd| self.nodes[node].members.contains(&end.rank);
-        let ends: Vec<RankEnd> = ends.iter().filter(known).copied().collect();
-        for end in &ends {
-            self.alive[end.rank as usize] = false;
-            if end.without_init {
-                let left = (end.rank, end.pid, node);
-                self.outcome.without_init.get_or_insert(left);
-            }
-        }
-        self.check_world();
-        let Some((rank, pid, cause)) =
-            first_failure(&ends).filter(|_| self.outcome.ending.is_none())
-        else {
-            return;
-        };
-        let failure = RankFailure {
-            rank,
-            pid,
-            host: self.nodes[node].host.clone(),
-            program: command_line(self.command_of(rank)),
-            cause,
-            others: 0,
-        };
-        match cause {
-            Cause::Killed { .. } => self.blame(failure),
-            // The controller does not know what ranks on other nodes wait for; a rank that waits
-            // for one that left learns that from the network.
-            Cause::NotFinalized if self.outcome.left.is_none() => {
-                if self.options.wants_checks() {
-                    self.writer.say(left_note(&failure));
-                }
-                self.outcome.left = Some((failure, Instant::now() + DEPARTURE_TIMEOUT));
-            }
-            Cause::NotFinalized => {}
-            _ if self.outcome.suspect.is_none() => {
-                self.outcome.suspect = Some((failure, Instant::now() + DOUBT));
-            }
-            _ => {}
-        }
-    }
-
-    /// Ends the job if a rank has called MPI_Init and another left without it: it could never go
-    /// on.
-    fn check_world(&mut self) {
-        let (Some((rank, pid, node)), Some(waiting)) =
-            (self.outcome.without_init, self.outcome.in_world)
-        else {
-            return;
-        };
-        if self.outcome.ending.is_none() && self.outcome.suspect.is_none() {
-            let failure = RankFailure {
-                rank,
-                pid,
-                host: self.nodes[node].host.clone(),
-                program: command_line(self.command_of(rank)),
-                cause: Cause::NotInitialized { waiting },
-                others: 0,
-            };
-            self.outcome.suspect = Some((failure, Instant::now() + DOUBT));
-        }
-    }
-
-    /// Ends the job because of this failure.
-    fn blame(&mut self, mut failure: RankFailure) {
-        failure.others = self.running_ranks();
-        self.writer.say(&failure);
-        self.end(Ending::Failed(failure), signal::SIGTERM);
-    }
-
-    fn command_of(&self, rank: u32) -> &[std::ffi::OsString] {
-        let mut rank = rank as usize;
-        for section in &self.options.sections {
-            if rank < section.ranks {
-                return &section.command;
-            }
-            rank -= section.ranks;
-        }
-        &[]
+    fn awaits_agents(&self) -> bool {
+        self.nodes.iter().any(AgentNode::is_awaited)
     }
 
     fn running_ranks(&self) -> usize {
         self.alive.iter().filter(|alive| **alive).count()
     }
 
-    /// An agent cannot go on.
-    fn on_failed(&mut self, node: usize, status: u8, text: &str) {
-        self.nodes[node].explained = true;
-        if self.outcome.ending.is_none() {
-            let host = &self.nodes[node].host;
-            self.writer
-                .say(format_args!("mpiexec: host {host}: {text}\n"));
-            self.end(Ending::NotStarted { status }, signal::SIGTERM);
+    /// Sends a message to a node's agent, if it is connected.
+    fn tell(&mut self, node: usize, message: &Down) {
+        if let Some(link) = self.nodes[node].link_mut() {
+            link.send(message);
+            if link.has_unsent() {
+                self.unsent.insert(node);
+            }
         }
     }
 
-    /// A node's agent has gone, or its connection is unusable.
-    fn on_lost(&mut self, node: usize, lost: &LinkLost) {
-        let was = std::mem::replace(&mut self.nodes[node].state, AgentState::Lost);
+    /// Sends a message, which is encoded once, to all agents whose ranks run.
+    fn tell_running(&mut self, message: &Down) {
+        let body = encode(message);
+        for (node, agent) in self.nodes.iter_mut().enumerate() {
+            if let AgentState::Running(link) = &mut agent.state {
+                link.send_body(&body);
+                if link.has_unsent() {
+                    self.unsent.insert(node);
+                }
+            }
+        }
+    }
+
+    /// Sends what agents have not taken yet, to all of them for at most this time.
+    fn flush_all(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while !self.unsent.is_empty() && Instant::now() < end {
+            let waiting: Vec<usize> = std::mem::take(&mut self.unsent).into_iter().collect();
+            let links = waiting.iter().filter_map(|&node| self.nodes[node].link());
+            let fds: Vec<_> = links.map(AsFd::as_fd).collect();
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(ready) = wait_ready(&[], &fds, Some(left)) else {
+                return;
+            };
+            let connected = waiting.into_iter();
+            let connected = connected.filter(|&node| self.nodes[node].link().is_some());
+            for (node, is_ready) in connected.collect::<Vec<_>>().into_iter().zip(ready) {
+                let Some(link) = self.nodes[node].link_mut() else {
+                    continue;
+                };
+                let before = link.unsent_len();
+                link.flush();
+                // A connection that is ready and takes nothing has failed.
+                let has_failed = is_ready && link.unsent_len() == before;
+                if link.has_unsent() && !has_failed {
+                    self.unsent.insert(node);
+                }
+            }
+        }
+    }
+
+    /// Serves an agent's connection: sends what is left, receives what has come.
+    fn hear(&mut self, job: &mut JobLoop<'_>, node: usize) {
+        let Some(link) = self.nodes[node].link_mut() else {
+            return;
+        };
+        let mut messages = Vec::new();
+        link.flush();
+        if !link.has_unsent() {
+            self.unsent.remove(&node);
+        }
+        let heard = link.receive(&mut messages);
+        for message in messages {
+            self.on_message(job, node, message);
+        }
+        if let Err(lost) = heard {
+            self.on_lost(job, node, &lost);
+        }
+    }
+
+    /// Sends signs of life to all agents, and checks theirs.
+    fn beat(&mut self, job: &mut JobLoop<'_>) {
+        for node in 0..self.nodes.len() {
+            let Some(link) = self.nodes[node].link_mut() else {
+                continue;
+            };
+            link.beat(&Down::Beat);
+            if link.has_unsent() {
+                self.unsent.insert(node);
+            }
+            if let Err(lost) = check_agent(link, self.options.hosts.timeout) {
+                self.on_lost(job, node, &lost);
+            }
+        }
+    }
+
+    fn on_message(&mut self, job: &mut JobLoop<'_>, node: usize, message: Up) {
+        match message {
+            Up::Hello { .. } | Up::Beat => {}
+            Up::Output(target, text) => drop(job.master.write(target, text, node)),
+            Up::Say(text) => {
+                let host = &self.nodes[node].host;
+                let text = text.replace("mpiexec: ", &format!("mpiexec: {host}: "));
+                job.master.say(text);
+            }
+            Up::InputTaken(bytes) => {
+                if let Some(window) = &mut self.input {
+                    window.on_taken(node, bytes as usize);
+                }
+            }
+            Up::InputClosed => {
+                self.input.take_if(|window| window.remove(node));
+            }
+            Up::Ended(ends) => self.on_ended(job, node, &ends),
+            Up::InWorld(rank) => self.on_in_world(job, rank),
+            Up::Hang(report) => self.on_hang_answer(job, node, report),
+            Up::Failed { status, text } => self.on_failed(job, node, status, &text),
+            Up::BarrierIn(puts) => self.on_barrier(node, puts),
+            Up::Done { counters, late } => {
+                self.nodes[node].counters = counters;
+                self.nodes[node].late = late.unwrap_or_default();
+                self.mark_ended(node);
+                if self.nodes[node].finish() {
+                    self.tell(node, &Down::Bye);
+                }
+            }
+        }
+    }
+
+    /// Serves the port where agents connect.
+    fn attend(&mut self, job: &mut JobLoop<'_>) {
+        for (link, messages) in self.listener.attend() {
+            self.on_entered(job, link, messages);
+        }
+    }
+
+    fn mark_ended(&mut self, node: usize) {
         for &rank in &self.nodes[node].members {
             self.alive[rank as usize] = false;
         }
-        if !matches!(was, AgentState::Running(_)) || self.nodes[node].explained {
-            return;
-        }
-        let shell = self.shells.iter_mut().find(|s| s.nodes == [node]);
-        let mut why = lost.to_string();
-        if let (Some(shell), LinkLost::Closed | LinkLost::Failed(_)) = (shell, lost) {
-            // If the shell is the agent itself, or ends with it, its exit status says more.
-            let _ = shell.wait(Duration::from_millis(200));
-            if let Some(ended) = shell.ended().filter(|_| shell.has_failed()) {
-                why = format!("{why}, its agent {ended}");
-            }
-        }
-        let name = self.names(&[node]);
-        let others = self.running_ranks();
-        let then = match (&self.outcome.ending, others) {
-            (Some(_), _) | (None, 0) => String::new(),
-            (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
-            (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
-        };
-        self.writer
-            .say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
-        if self.outcome.ending.is_none() {
-            self.end(Ending::HostLost, signal::SIGTERM);
-        }
     }
 
-    fn on_signal(&mut self, number: i32) {
-        match number {
-            signal::SIGCHLD => {
-                let shells = &self.shells;
-                reap_orphans(&|pid| shells.iter().any(|s| !s.has_ended() && s.pid() == pid));
-            }
-            signal::SIGUSR1 => self.ask_for_report(false),
-            signal::SIGTSTP => {
-                self.tell_running(&Down::Signal(signal::SIGTSTP));
-                for node in &mut self.nodes {
-                    if let Some(link) = node.link_mut() {
-                        link.send(&Down::Pause);
-                        link.flush_for(BEAT);
-                    }
-                }
-                stop_self();
-            }
-            signal::SIGCONT => {
-                for node in &mut self.nodes {
-                    if let Some(link) = node.link_mut() {
-                        link.pardon();
-                        link.send(&Down::Resume);
-                    }
-                }
-                self.tell_running(&Down::Signal(signal::SIGCONT));
-            }
-            // A second signal: the user does not want to wait.
-            _ if self.outcome.ending.is_some() => {
-                let now = Instant::now();
-                self.deadlines.kill_at = Some(now);
-                self.deadlines.give_up_at = Some(now + self.options.hosts.timeout);
-            }
-            _ => {
-                let name = signal_name(number);
-                self.writer.say(format_args!(
-                    "mpiexec: got signal {number} ({name}), ending the job.\n"
-                ));
-                self.end(Ending::Signalled(number), number);
-            }
+    fn on_barrier(&mut self, node: usize, puts: Puts) {
+        if self.nodes[node].arrived.replace(puts).is_none() {
+            self.arrived += 1;
         }
-    }
-
-    fn on_deadlines(&mut self) {
-        let now = Instant::now();
-        let passed = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
-        if passed(self.deadlines.report_at) {
-            self.deadlines.report_at = None;
-            self.ask_for_report(false);
-        }
-        if passed(self.deadlines.timeout_at) {
-            self.deadlines.timeout_at = None;
-            let time = self.options.timeout.unwrap_or_default();
-            self.writer.say(format_args!(
-                "mpiexec: the job's time of {} s is over.\n",
-                time.as_secs_f64()
-            ));
-            self.ask_for_report(true);
-        }
-        if passed(self.report.as_ref().map(|report| report.until)) {
-            if let Some(report) = &mut self.report {
-                report.awaited.clear();
-            }
-            self.finish_report();
-        }
-        if let Some((failure, _)) = self.outcome.suspect.take_if(|(_, until)| *until <= now) {
-            self.blame(failure);
-        }
-        if let Some((failure, _)) = self.outcome.left.take_if(|(_, until)| *until <= now)
-            && self.running_ranks() > 0
-        {
-            self.blame(failure);
-        }
-        if passed(self.deadlines.start_by) && self.outcome.ending.is_none() {
-            self.on_start_timeout();
-        }
-        if passed(self.deadlines.kill_at) {
-            self.deadlines.kill_at = None;
-            self.tell_running(&Down::Kill);
-        }
-    }
-
-    /// Asks all agents to report what their ranks wait for.
-    fn ask_for_report(&mut self, then_end: bool) {
-        let running = |node: &usize| self.nodes[*node].is_running();
-        let awaited = (0..self.nodes.len()).filter(running).collect();
-        let then_end = then_end || self.report.as_ref().is_some_and(|report| report.then_end);
-        self.report = Some(HangReport {
-            all: NodeReport::default(),
-            awaited,
-            until: Instant::now() + REPORT_TIME,
-            then_end,
-        });
-        self.tell_running(&Down::Report);
-        self.finish_report();
-    }
-
-    /// Prints the report if all agents have answered, or their time is over.
-    fn finish_report(&mut self) {
-        let Some(mut report) = self.report.take_if(|report| report.awaited.is_empty()) else {
-            return;
-        };
-        let all = &mut report.all;
-        // An agent whose ranks have all ended is not asked any more.
-        let is_over = |node: &&AgentNode| matches!(node.state, AgentState::Over(_));
-        let over = self.nodes.iter().filter(is_over);
-        let ranks = over.flat_map(|node| &node.members);
-        all.ended
-            .extend(ranks.map(|&rank| (rank, "exited with code 0".to_owned())));
-        all.lines.sort_by_key(|(rank, _)| *rank);
-        self.writer.say(hang_report(self.size, all));
-        for node in self.missing(&(0..self.nodes.len()).collect::<Vec<_>>()) {
-            let name = self.names(&[node]);
-            self.writer.say(format_args!(
-                "mpiexec:   {name}: its agent has not connected yet\n"
-            ));
-        }
-        if report.then_end && self.outcome.ending.is_none() {
-            self.end(Ending::TimedOut, signal::SIGTERM);
-        }
-    }
-
-    /// Orders all agents to end their ranks; ranks that do not end are killed after the grace
-    /// period.
-    fn end(&mut self, ending: Ending, number: i32) {
-        let now = Instant::now();
-        self.outcome.ending = Some(ending);
-        self.outcome.suspect = None;
-        self.outcome.left = None;
-        self.deadlines.timeout_at = None;
-        self.deadlines.report_at = None;
-        self.deadlines.start_by = None;
-        self.listener.close();
-        self.deadlines.kill_at = Some(now + self.options.grace);
-        self.deadlines.give_up_at = Some(now + self.options.grace + self.options.hosts.timeout);
-        if self.nodes.iter().any(AgentNode::is_awaited) {
-            // Nothing runs yet. Agents that have connected see the end of the connection, and exit.
-            self.nodes
-                .iter_mut()
-                .for_each(|node| node.state = AgentState::Lost);
-        }
-        self.tell_running(&Down::End(number));
-    }
-
-    /// Whether more of standard input can be read now.
-    fn reads_input(&self) -> bool {
-        let started = !self.nodes.iter().any(AgentNode::is_awaited);
-        let room = self.input.as_ref().is_some_and(InputWindow::has_room);
-        let stdin = io::stdin();
-        let ours = !io::IsTerminal::is_terminal(&stdin) || is_foreground(stdin.as_fd());
-        started && room && ours && self.outcome.ending.is_none()
-    }
-
-    fn read_input(&mut self) {
-        let mut buffer = [0; 16384];
-        let read = match io::stdin().lock().read(&mut buffer) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
-            Err(_) => 0,
-        };
-        let Some(InputWindow(nodes)) = &mut self.input else {
-            return;
-        };
-        nodes.iter_mut().for_each(|(_, untaken)| *untaken += read);
-        let readers: Vec<usize> = nodes.iter().map(|(node, _)| *node).collect();
-        let message = match read {
-            0 => Down::InputEnd,
-            _ => Down::Input(buffer[..read].to_vec()),
-        };
-        if read == 0 {
-            self.input = None;
-        }
-        for node in readers {
-            self.tell(node, &message);
+        if self.arrived == self.nodes.len() {
+            self.arrived = 0;
+            let puts = self.nodes.iter_mut().filter_map(|node| node.arrived.take());
+            let puts: Puts = puts.flatten().collect();
+            self.tell_running(&Down::BarrierOut(puts));
         }
     }
 
     /// Closes the connections and ends the remote shells, with what they started.
-    fn clean_up(&mut self) {
+    fn clean_up(&mut self, job: &mut JobLoop<'_>) {
+        self.flush_all(BEAT);
         for node in &mut self.nodes {
-            if let Some(link) = node.link_mut() {
-                link.flush_for(BEAT);
-            }
             // An agent that still runs sees the end of the connection, and exits.
             node.state = AgentState::Lost;
         }
@@ -784,7 +369,7 @@ impl Controller<'_> {
             let came = shell.nodes.iter().any(|&node| self.nodes[node].came);
             while came && !shell.has_ended() && Instant::now() < end {
                 let left = end.saturating_duration_since(Instant::now());
-                if shell.wait(left).is_err() {
+                if shell.wait(left, &mut job.poll).is_err() {
                     break;
                 }
             }
@@ -792,9 +377,156 @@ impl Controller<'_> {
         }
         let left = end_children(FAREWELL);
         if !left.is_empty() {
-            self.writer.say(format_args!(
+            job.master.say(format_args!(
                 "mpiexec: could not end processes {left:?} of remote shells\n"
             ));
         }
     }
+}
+
+/// Checks an agent's signs of life.
+fn check_agent(link: &mut Link, limit: Duration) -> Result<(), LinkLost> {
+    match link.check(limit) {
+        Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
+            link.check(STARVED_FACTOR * limit)
+        }
+        checked => checked,
+    }
+}
+
+impl Workers for AgentPool<'_> {
+    fn is_busy(&self, job: &JobLoop<'_>) -> bool {
+        let awaited = !job.is_ending() && self.awaits_agents();
+        let running = || self.nodes.iter().any(AgentNode::is_running);
+        let doubt = self.failures.has_suspect() || !self.losses.is_empty();
+        !job.has_given_up() && (awaited || doubt || running())
+    }
+
+    /// Starts remote shells.
+    fn advance(&mut self, job: &mut JobLoop<'_>) -> Result<bool, LaunchError> {
+        self.start_shells(job);
+        Ok(false)
+    }
+
+    fn add_polled<'a>(&'a self, polled: &mut Polled<'a>) {
+        for fd in self.listener.fds() {
+            polled.read(Source::Listener, fd);
+        }
+        for &node in &self.unsent {
+            if let Some(link) = self.nodes[node].link() {
+                polled.write(Source::Agent(node as u32), link.as_fd());
+            }
+        }
+    }
+
+    fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[Source]) -> Result<(), LaunchError> {
+        for &source in ready {
+            match source {
+                Source::Listener => self.attend(job),
+                Source::Agent(node) => self.hear(job, node as usize),
+                Source::Shell(shell) => self.look_at_shell(job, shell as usize)?,
+                Source::ShellOutput(pipe) => self.look_at_shell(job, pipe as usize / 2)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn on_deadline(&mut self, job: &mut JobLoop<'_>, deadline: Deadline) {
+        match deadline {
+            Deadline::AgentAnswers => self.on_answers_due(job),
+            Deadline::HostsLost => self.report_losses(job),
+            Deadline::HostsRefused => self.report_refusals(job),
+            Deadline::Suspicion => self.on_suspicion(job),
+            Deadline::Departed => self.on_departed(job),
+            Deadline::AgentsConnected => self.on_start_timeout(job),
+            Deadline::Heartbeat => {
+                // Callers that have not finished the handshake in time are dropped.
+                self.attend(job);
+                self.beat(job);
+            }
+            _ => {}
+        }
+    }
+
+    fn wants_input(&self, job: &JobLoop<'_>) -> bool {
+        let has_room = self.input.as_ref().is_some_and(InputWindow::has_room);
+        has_room && !job.is_ending() && !self.awaits_agents()
+    }
+
+    fn take_input(&mut self, _: &mut JobLoop<'_>, text: &[u8]) {
+        let Some(window) = &mut self.input else {
+            return;
+        };
+        let readers = window.send(text.len());
+        let message = match text {
+            [] => Down::InputEnd,
+            _ => Down::Input(text.to_vec()),
+        };
+        if text.is_empty() {
+            self.input = None;
+        }
+        for node in readers {
+            self.tell(node, &message);
+        }
+    }
+
+    fn on_written(&mut self, _: &mut JobLoop<'_>, written: &[(usize, u32)]) {
+        for &(node, bytes) in written {
+            self.tell(node, &Down::Written(bytes));
+        }
+    }
+
+    fn on_output_closed(&mut self, _: &mut JobLoop<'_>, target: OutputTarget) {
+        self.tell_running(&Down::Closed(target));
+    }
+
+    fn signal(&mut self, number: i32) {
+        self.tell_running(&Down::Signal(number));
+    }
+
+    fn suspend(&mut self) {
+        self.signal(signal::SIGTSTP);
+        self.flush_all(BEAT);
+    }
+
+    fn resume(&mut self) {
+        for link in self.nodes.iter_mut().filter_map(AgentNode::link_mut) {
+            link.pardon();
+        }
+        self.signal(signal::SIGCONT);
+    }
+
+    fn ask_to_end(&mut self, job: &mut JobLoop<'_>, number: i32) {
+        self.failures.forget();
+        self.listener.close();
+        if self.awaits_agents() {
+            // Nothing runs yet. Agents that have connected see the end of the connection, and exit.
+            for node in 0..self.nodes.len() {
+                self.disconnect(&mut job.poll, node);
+            }
+        }
+        self.tell_running(&Down::End(number));
+    }
+
+    fn kill(&mut self) -> Duration {
+        self.tell_running(&Down::Kill);
+        self.options.hosts.timeout
+    }
+
+    fn describe_unended(&self) -> Option<String> {
+        None
+    }
+
+    fn reap_orphans(&self) {
+        let shells = &self.shells;
+        reap_orphans(&|pid| shells.iter().any(|s| !s.has_ended() && s.pid() == pid));
+    }
+
+    fn report_hang(&mut self, job: &mut JobLoop<'_>, then: AfterReport) {
+        self.ask_for_report(job, then);
+    }
+
+    /// The controller has no process manager above it.
+    fn complete_barrier(&mut self, _: Puts) {}
 }

@@ -15,6 +15,7 @@
 //! what it waits for, and after a few seconds counts as waiting for one that left. Ranks that have
 //! not called `MPI_Init`, or have called `MPI_Finalize`, need no other rank.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Time between two checks of the ranks.
@@ -98,8 +99,9 @@ fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
         Doing::Unseen => gone_for >= UNSEEN,
     };
     let &first = left.first()?;
+    let known: HashSet<u32> = left.iter().copied().collect();
     let waits_for = |doing: &Doing| match doing {
-        Doing::Waits(wait) => wait.peer.filter(|peer| left.contains(peer)),
+        Doing::Waits(wait) => wait.peer.filter(|peer| known.contains(peer)),
         Doing::Runs => None,
         Doing::Unseen => Some(first),
     };

@@ -2,11 +2,11 @@
 //!
 //! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
 //! [`placement`] decides whether the job runs here or on several nodes. On a node, [`plan`] gives
-//! every rank its program and place, [`supervisor`] starts the [`ranks`] and waits for what happens
-//! to them, [`report`] describes the outcome in words. For several nodes the [`controller`] starts
-//! an [`agent`] on each, which runs the same [`supervisor`] for its ranks; they exchange
-//! [`messages`] over a [`link`] that [`auth`] authenticates. MPI 5.0 section 11.5 describes the
-//! portable part of the command. See `docs/design/launching.md`.
+//! every rank its program and place, and the [`supervisor`] runs its [`ranks`]; [`report`] describes
+//! the outcome in words. For several nodes the [`controller`] starts an [`agent`] on each, which runs
+//! the [`supervisor`] for its ranks; they exchange [`messages`] over a [`link`] that [`auth`]
+//! authenticates. Supervisor and controller are what one [`event_loop`] works for. MPI 5.0 section
+//! 11.5 describes the portable part of the command. See `docs/design/launching.md`.
 //!
 //! The library exists for the program of this crate and for the fuzz targets, which need the
 //! parsers of untrusted input.
@@ -18,9 +18,12 @@ mod agent;
 pub mod auth;
 mod binding;
 mod controller;
+mod deadlines;
 mod departed;
 mod environment;
 mod error;
+mod event_loop;
+mod file_writer;
 mod foreign;
 #[doc(hidden)]
 pub mod hosts;
@@ -30,6 +33,7 @@ mod late;
 mod line_output;
 mod link;
 mod listener;
+mod master;
 #[doc(hidden)]
 pub mod messages;
 mod node_job;
@@ -40,6 +44,7 @@ mod pattern;
 mod placement;
 mod plan;
 mod pmi;
+mod poll_set;
 mod rank_end;
 mod rank_set;
 mod ranks;
@@ -54,6 +59,7 @@ mod tool;
 mod traffic;
 mod widths;
 mod writer;
+mod writer_thread;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -117,7 +123,6 @@ fn run(mut options: JobOptions) -> u8 {
             let status = match &error {
                 ControllerError::Launch(error) => error.status(),
                 ControllerError::Placement(_) => USAGE,
-                _ => INTERNAL,
             };
             (error.to_string(), status)
         }),

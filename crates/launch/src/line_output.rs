@@ -1,9 +1,5 @@
 //! Where the lines of a rank's output go, and what begins them.
 
-use std::fs::File;
-use std::io;
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{NamePattern, PatternRank};
@@ -41,28 +37,6 @@ impl LineLabel {
         match &self.text {
             Some(text) => line.extend_from_slice(text.as_bytes()),
             None => line.extend_from_slice(self.pattern.fill(&self.rank).as_bytes()),
-        }
-    }
-}
-
-/// A file that gets a rank's output.
-pub struct OutputFile {
-    pub file: File,
-    /// mpiexec's own output gets it as well.
-    pub copy: bool,
-    pub name: PathBuf,
-    /// An error has been reported.
-    pub failed: bool,
-}
-
-impl OutputFile {
-    /// Writes to the file. The first error is reported; the job goes on.
-    pub fn write(&mut self, text: &[u8]) {
-        if let Err(error) = io::Write::write_all(&mut self.file, text)
-            && !std::mem::replace(&mut self.failed, true)
-        {
-            let name = self.name.display();
-            crate::report::say(format_args!("mpiexec: cannot write to {name}: {error}\n"));
         }
     }
 }

@@ -51,6 +51,11 @@ pub enum LinkLost {
     Silent(Duration),
 }
 
+/// A message as the body of a frame.
+pub fn encode(message: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(message).expect("messages hold what postcard can write")
+}
+
 /// A connection to the other side.
 pub struct Link {
     stream: TcpStream,
@@ -98,13 +103,18 @@ impl Link {
     /// Sends a message, or keeps what the connection does not accept now. A loss is reported by the
     /// next receive; so is a message that is too long, which is not sent, and nothing after it.
     pub fn send(&mut self, message: &impl Serialize) {
-        let mut body = postcard::to_stdvec(message).expect("messages hold what postcard can write");
+        self.send_body(&encode(message));
+    }
+
+    /// The same for a message that is [encoded](encode) already: one that goes to many.
+    pub fn send_body(&mut self, body: &[u8]) {
         if body.len() > BODY_MAX {
             self.refused = Some(body.len());
         }
         if self.refused.is_some() {
             return;
         }
+        let mut body = body.to_vec();
         let tag = self.seal.seal(&mut body);
         self.unsent
             .extend_from_slice(&(body.len() as u32).to_le_bytes());
@@ -139,6 +149,11 @@ impl Link {
     /// Whether something waits to be sent.
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn unsent_len(&self) -> usize {
+        self.unsent.len()
     }
 
     /// Sends what is left; for at most this time.
@@ -254,14 +269,14 @@ impl AsFd for Link {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::auth::{AgentSide, HeadSide, JobKey};
     use proptest::prelude::*;
     use std::net::TcpListener;
 
     /// Both ends of a link, on loopback, and a second handle of the agent's connection.
-    fn pair() -> (Link, Link, TcpStream) {
+    pub fn pair() -> (Link, Link, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (head, _) = listener.accept().unwrap();

@@ -361,6 +361,7 @@ mod tests {
                 node,
                 slurm,
                 machine,
+                surroundings: Default::default(),
             });
             let fds = [link.as_fd()];
             wait_readable(&fds, None).unwrap();
@@ -457,6 +458,7 @@ mod tests {
             node: Some(node),
             slurm: None,
             machine: String::new(),
+            surroundings: Default::default(),
         });
         link
     }

@@ -22,6 +22,25 @@ use crate::traffic::CounterValues;
 /// Keys and values that ranks publish for others.
 pub type Puts = Vec<(String, String)>;
 
+/// What an agent's host is to the ranks of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// [`mica_bootstrap::endpoint_record::format`].
+    pub format: [u8; 8],
+    /// [`mica_bootstrap::endpoint_record::machine`].
+    pub network: String,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn own() -> Surroundings {
+        Surroundings {
+            format: mica_bootstrap::endpoint_record::format(),
+            network: mica_bootstrap::endpoint_record::machine(),
+        }
+    }
+}
+
 /// From an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Up {
@@ -33,6 +52,8 @@ pub enum Up {
         slurm: Option<String>,
         /// Identifies the machine.
         machine: String,
+        /// What the ranks of a job must have in common, and what they reach over loopback.
+        surroundings: Surroundings,
     },
     /// A heartbeat.
     Beat,
@@ -91,10 +112,6 @@ pub enum Down {
     Signal(i32),
     /// Report what ranks wait for.
     Report,
-    /// The controller will be silent: it is being stopped.
-    Pause,
-    /// The controller runs again.
-    Resume,
     /// All ranks of the job are in the barrier; what they have put.
     BarrierOut(Puts),
     /// The job is over.
@@ -121,7 +138,8 @@ mod tests {
                 |(node, slurm, machine)| Up::Hello {
                     node,
                     slurm,
-                    machine
+                    machine,
+                    surroundings: Surroundings::own(),
                 }
             ),
             any::<Vec<u8>>().prop_map(|bytes| Up::Output(OutputTarget::Err, bytes)),

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use mica_bootstrap::NodeTable;
+use mica_bootstrap::endpoint_record::machine;
 use mica_node::handover::nonce;
 use mica_node::process::host_name;
 use serde::{Deserialize, Serialize};
@@ -115,11 +117,32 @@ pub struct NodeReports {
 pub struct NodeNetwork {
     /// Ranks need a process manager (PMI) to exchange addresses.
     pub pmi: bool,
+    /// The ranks of all nodes, for the process manager.
+    pub placement: NodePlacement,
     /// The interface that ranks shall use: its name, or "" for the one by which the controller is
     /// reached.
     pub interface: Option<String>,
     /// The job's UUID for fabrics that keep jobs apart by one; the same on all nodes.
     pub fabric_uuid: Option<String>,
+}
+
+/// Which rank is on which node ([`NodeTable`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodePlacement {
+    /// What all nodes reach over loopback; empty if they differ.
+    pub network: String,
+    /// By node: the host's name, and its ranks as runs of a first one and a number of them.
+    pub nodes: Vec<(String, Vec<(u32, u32)>)>,
+}
+
+impl NodePlacement {
+    /// As ranks read it.
+    pub fn table(&self) -> NodeTable {
+        NodeTable {
+            machine: self.network.clone(),
+            nodes: self.nodes.clone(),
+        }
+    }
 }
 
 impl NodeJob {
@@ -174,6 +197,10 @@ impl NodeJob {
             network: NodeNetwork {
                 // Over a network, even on one node, ranks must exchange addresses.
                 pmi: options.sets(NET, "loopback"),
+                placement: NodePlacement {
+                    network: machine(),
+                    nodes: vec![(host_name(), NodeTable::runs(&members))],
+                },
                 interface: None,
                 fabric_uuid: None,
             },

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
-use crate::line_output::{LineLabel, OutputFile, OutputTarget};
+use crate::line_output::{LineLabel, OutputTarget};
 
 /// Bytes of one rank's stream in flight; above this, the rank has to wait until they are written.
 pub const WINDOW: usize = 256 << 10;
@@ -35,11 +35,18 @@ pub struct RankStream {
     lines: LineCutter,
     target: OutputTarget,
     /// The file that gets the text instead of the target, or in addition.
-    file: Option<OutputFile>,
-    /// The rank's number on this node.
-    pub rank: usize,
+    file: Option<StreamFile>,
     /// Identifies the stream.
     pub id: u32,
+}
+
+/// A file that gets the text of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamFile {
+    /// Its number ([`crate::file_writer`]).
+    pub number: u32,
+    /// The target gets the text as well.
+    pub copy: bool,
 }
 
 /// The result of reading a stream.
@@ -55,11 +62,9 @@ pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
 impl RankStream {
-    /// Reads the `pipe` of the rank with this number on the node for `target`, and puts the label,
-    /// if there is one, before each line.
+    /// Reads a rank's `pipe` for `target`, and puts the label, if there is one, before each line.
     pub fn new(
         id: u32,
-        rank: usize,
         label: Option<LineLabel>,
         pipe: impl Pipe + 'static,
         target: OutputTarget,
@@ -69,19 +74,23 @@ impl RankStream {
             lines: LineCutter::new(label),
             target,
             file: None,
-            rank,
             id,
         }
     }
 
     /// Adds a file to the stream.
-    pub fn into_file(self, file: Option<OutputFile>) -> RankStream {
+    pub fn into_file(self, file: Option<StreamFile>) -> RankStream {
         RankStream { file, ..self }
     }
 
     /// The descriptor to wait for.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
+    }
+
+    /// The file that its lines go to, if there is one.
+    pub fn file(&self) -> Option<StreamFile> {
+        self.file
     }
 
     /// Where its lines go.
@@ -97,14 +106,12 @@ impl RankStream {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => (Vec::new(), true),
             _ => (self.lines.finish(), false),
         };
-        let text = self.divert(text);
         Pumped { text, is_open }
     }
 
     /// The rest of a stream that is not read to its end.
     pub fn rest(&mut self) -> Vec<u8> {
-        let text = self.lines.finish();
-        self.divert(text)
+        self.lines.finish()
     }
 
     /// When a partial line is to be passed on, if there is one.
@@ -114,21 +121,9 @@ impl RankStream {
 
     /// The partial line, if its deadline has passed.
     pub fn overdue(&mut self, now: Instant) -> Vec<u8> {
-        let text = match self.deadline() {
+        match self.deadline() {
             Some(at) if at <= now => self.lines.flush(),
             _ => Vec::new(),
-        };
-        self.divert(text)
-    }
-
-    /// Writes text to the file, if there is one. Returns the text for the target.
-    fn divert(&mut self, text: Vec<u8>) -> Vec<u8> {
-        match &mut self.file {
-            Some(file) if !text.is_empty() => {
-                file.write(&text);
-                if file.copy { text } else { Vec::new() }
-            }
-            _ => text,
         }
     }
 }

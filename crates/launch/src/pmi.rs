@@ -9,12 +9,16 @@
 //!
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use mica_bootstrap::NodeTable;
 use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
+use mica_bootstrap::pmi1::value_table;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::messages::Puts;
 
@@ -49,9 +53,17 @@ pub struct PmiServer {
     members: usize,
     name: String,
     values: BTreeMap<String, String>,
+    /// What all ranks put before the last barrier, as a file, once a rank has asked for it.
+    table: Option<OwnedFd>,
+    /// The keys of that.
+    fresh: Vec<String>,
     /// Put since the last barrier.
     puts: Puts,
     clients: Vec<PmiSocket>,
+    /// How many of them wait in the barrier.
+    waiting: usize,
+    /// Those that have not taken all their answers.
+    behind: BTreeSet<usize>,
     /// The node's arrival at the present barrier was reported.
     reported: bool,
 }
@@ -84,10 +96,19 @@ impl PmiServer {
             members,
             name: name.to_owned(),
             values,
+            table: None,
+            fresh: Vec::new(),
             puts: Vec::new(),
             clients: Vec::new(),
+            waiting: 0,
+            behind: BTreeSet::new(),
             reported: false,
         }
+    }
+
+    /// Stores the placement of the job for ranks of Mica.
+    pub fn store_nodes(&mut self, nodes: &NodeTable) {
+        self.values.extend(nodes.values(VALUE_MAX));
     }
 
     /// Adds the node's next rank and returns the rank's end of the connection, to be inherited.
@@ -119,12 +140,36 @@ impl PmiServer {
             .map_or(PmiProgress::Silent, |client| client.progress)
     }
 
-    /// The connections that may have something to read: number on the node, descriptor, whether
-    /// something is to be sent.
-    pub fn connections(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>, bool)> {
-        let all = self.clients.iter().enumerate();
-        let open = all.filter(|(_, client)| client.open);
-        open.map(|(index, c)| (index, c.socket.as_fd(), !c.unsent.is_empty()))
+    /// The connection of the rank with this number on the node, if it is open.
+    pub fn fd(&self, index: usize) -> Option<BorrowedFd<'_>> {
+        let client = self.clients.get(index).filter(|client| client.open);
+        client.map(|client| client.socket.as_fd())
+    }
+
+    /// The connection of the rank with this number on the node, if it is used no more.
+    pub fn closed_fd(&self, index: usize) -> Option<BorrowedFd<'_>> {
+        let client = self.clients.get(index).filter(|client| !client.open);
+        client.map(|client| client.socket.as_fd())
+    }
+
+    /// Whether the rank with this number on the node waits in a barrier.
+    pub fn is_waiting(&self, index: usize) -> bool {
+        self.clients.get(index).is_some_and(|client| client.waits)
+    }
+
+    /// The connections on which something is to be sent that they did not take.
+    pub fn unsent(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        let behind = self.behind.iter();
+        behind.filter_map(|&index| Some((index, self.fd(index)?)))
+    }
+
+    fn flush(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        client.flush();
+        match client.open && !client.unsent.is_empty() {
+            true => self.behind.insert(index),
+            false => self.behind.remove(&index),
+        };
     }
 
     /// Serves the rank with this number on the node.
@@ -154,7 +199,7 @@ impl PmiServer {
                 }
             }
         }
-        self.clients[index].flush();
+        self.flush(index);
         if !self.clients[index].open {
             let _ = self.clients[index]
                 .socket
@@ -208,7 +253,7 @@ impl PmiServer {
                     .with("value", "unknown"),
             },
             "barrier_in" => {
-                client.waits = true;
+                self.waiting += usize::from(!std::mem::replace(&mut client.waits, true));
                 return Ok(None);
             }
             "finalize" => {
@@ -229,8 +274,7 @@ impl PmiServer {
     /// What the node's ranks put since the last barrier, when all of them have entered the next
     /// one. Returned once per barrier.
     pub fn arrived(&mut self) -> Option<Puts> {
-        let is_complete = self.clients.len() == self.members;
-        let all = is_complete && !self.reported && self.clients.iter().all(|client| client.waits);
+        let all = !self.reported && self.waiting == self.members;
         all.then(|| {
             self.reported = true;
             std::mem::take(&mut self.puts)
@@ -239,25 +283,51 @@ impl PmiServer {
 
     /// All ranks of the job are in the barrier and have put this: releases the node's ranks.
     pub fn complete(&mut self, puts: Puts) {
+        self.table = None;
+        self.fresh = puts.iter().map(|(key, _)| key.clone()).collect();
         self.values.extend(puts);
         self.reported = false;
-        for client in &mut self.clients {
+        self.waiting = 0;
+        for index in 0..self.clients.len() {
+            let client = &mut self.clients[index];
             if std::mem::take(&mut client.waits) {
                 client.send(&Pmi1Message::new("barrier_out").with("rc", 0));
-                client.flush();
+                self.flush(index);
             }
         }
     }
 
-    /// Continues to send what ranks have not taken yet.
-    pub fn flush(&mut self) {
-        self.clients.iter_mut().for_each(PmiSocket::flush);
+    /// What all ranks put before the last barrier, as a file that nobody can change: one for all
+    /// ranks of the node, so that none has to ask for the value of each other.
+    pub fn table(&mut self) -> io::Result<OwnedFd> {
+        if self.table.is_none() {
+            let fresh = self.fresh.iter();
+            let values = fresh.map(|key| (key.as_str(), self.values[key].as_str()));
+            self.table = Some(sealed_file(&value_table::write(values))?);
+        }
+        match &self.table {
+            Some(table) => table.try_clone(),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     /// The code with which this rank asked to abort the job, if it did.
     pub fn aborted(&self, index: usize) -> Option<i32> {
         self.clients.get(index)?.aborted
     }
+}
+
+/// An anonymous file with this text, which cannot be changed any more.
+fn sealed_file(text: &str) -> io::Result<OwnedFd> {
+    let file = memfd_create(
+        c"mica-values",
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )?;
+    let mut file = File::from(file);
+    file.write_all(text.as_bytes())?;
+    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    fcntl_add_seals(&file, seals)?;
+    Ok(file.into())
 }
 
 /// The answer to a message that lacks a key.
@@ -445,11 +515,33 @@ mod tests {
     }
 
     #[test]
+    fn the_table_has_what_all_put_before_the_last_barrier() {
+        use std::os::unix::fs::FileExt;
+        let mut server = PmiServer::new(2, "kvs_1", 1);
+        let _rank = server.add(0).unwrap();
+        let text = |table: OwnedFd| {
+            let file = File::from(table);
+            let mut text = vec![0; file.metadata().unwrap().len() as usize];
+            file.read_exact_at(&mut text, 0).unwrap();
+            assert!(file.write_at(b"x", 0).is_err(), "it is sealed");
+            String::from_utf8(text).unwrap()
+        };
+        server.complete(vec![("a".into(), "1".into()), ("b".into(), "x=y".into())]);
+        for _ in 0..2 {
+            assert_eq!(text(server.table().unwrap()), "a=1\nb=x=y\n");
+        }
+        server.complete(vec![("c".into(), "2".into())]);
+        assert_eq!(text(server.table().unwrap()), "c=2\n");
+    }
+
+    #[test]
     fn a_barrier_waits_for_ranks_that_are_not_started_yet() {
         let mut server = PmiServer::new(2, "kvs_1", 2);
         let mut first = PmiRank(server.add(0).unwrap());
+        assert!(!server.is_waiting(0));
         first.say("cmd=barrier_in");
         server.serve(0);
+        assert!(server.is_waiting(0) && !server.is_waiting(1));
         assert_eq!(server.arrived(), None);
         assert!(server.replace(1).unwrap().is_none(), "it has no connection");
         let mut second = PmiRank(server.add(0).unwrap());
@@ -470,6 +562,6 @@ mod tests {
         other.say("mcmd=spawn");
         server.serve(1);
         assert_eq!(other.0.read(&mut [0; 8]).unwrap(), 0, "closed");
-        assert_eq!(server.connections().count(), 1);
+        assert!(server.fd(0).is_some() && server.fd(1).is_none());
     }
 }

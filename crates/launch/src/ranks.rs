@@ -1,6 +1,7 @@
 //! The processes of a node's ranks: starting them, querying and signalling them, ending what they
 //! leave.
 
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -17,6 +18,7 @@ use mica_node::topology::{CorePlace, CpuSet, affinity_of};
 
 use crate::departed::{Doing, WaitingRank};
 use crate::error::{LaunchError, doing};
+use crate::file_writer::FileWriter;
 use crate::input::Input;
 use crate::late::LateArrivals;
 use crate::line_output::OutputTarget;
@@ -24,26 +26,22 @@ use crate::node_job::NodeJob;
 use crate::output::RankStream;
 use crate::plan::{NodePlan, RankPlan};
 use crate::pmi;
-use crate::rank_end::{Cause, NodeReport, RankEnd, RankStage};
+use crate::rank_end::{Cause, RankEnd, RankStage};
 use crate::redirect::Redirect;
-use crate::report::{end_text, hang_line, say};
 use crate::requests::Requests;
 use crate::traffic::CounterValues;
 
 mod command;
+mod hang;
 
 /// Time for processes that the ranks started to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// Time for ranks that sleep in MPI to answer what they wait for; other ranks have half of it.
-const ASK_TIME: Duration = Duration::from_secs(2);
-
-/// Time for further parts of answers to arrive.
-const SETTLE_TIME: Duration = Duration::from_millis(20);
-
 /// A rank's process.
 struct RankProcess {
     process: ChildProcess,
+    /// Its output streams that pass through this process.
+    streams: Vec<u32>,
     /// How it ended, once it has.
     exit: Option<Exit>,
 }
@@ -54,6 +52,18 @@ impl RankProcess {
     }
 }
 
+/// Bytes of a stream that are in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UnwrittenBytes {
+    /// To this process's output.
+    pub output: usize,
+    /// To the stream's file.
+    pub file: usize,
+}
+
+/// Takes text of the stream with this number, and returns whether it takes more.
+type DrainSink<'a> = dyn FnMut(OutputTarget, Vec<u8>, u32, &mut UnwrittenBytes) -> bool + 'a;
+
 /// The ranks of this node.
 pub struct RankProcesses<'a> {
     job: &'a NodeJob,
@@ -62,14 +72,20 @@ pub struct RankProcesses<'a> {
     keeper: Keeper,
     /// Those that have been started, in the order of the plan.
     ranks: Vec<RankProcess>,
+    /// The process ids of those that run.
+    alive: HashSet<u32>,
     /// The files of ranks, until all are started.
     files: Redirect,
-    /// Output that passes through this process.
-    pub streams: Vec<RankStream>,
+    /// Output that passes through this process, by the stream's id.
+    pub streams: BTreeMap<u32, RankStream>,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
-    /// Bytes in flight, by the stream's id.
-    pub unwritten: Vec<usize>,
+    /// Writes the files of ranks that pass through this process.
+    pub file_writer: FileWriter,
+    /// By the stream's id.
+    pub unwritten: Vec<UnwrittenBytes>,
+    /// What the user is to be told of the start of ranks.
+    pub notes: Vec<String>,
     /// The ranks' process manager.
     pub pmi: pmi::PmiServer,
     /// Where processes ask for descriptors that they did not inherit. `None` where there are no
@@ -77,6 +93,8 @@ pub struct RankProcesses<'a> {
     pub requests: Option<Requests>,
     /// A rank has the terminal.
     terminal_lent: bool,
+    /// Only one rank of the node gets standard input.
+    has_one_reader: bool,
     /// The address that others reach, if no interface was named.
     address: Option<String>,
 }
@@ -107,19 +125,27 @@ impl<'a> RankProcesses<'a> {
             job_size: job.size,
             members: &job.members,
         })?;
+        let readers = job.members.iter().filter(|&&rank| job.takes_input(rank));
+        let has_one_reader = readers.count() == 1;
+        let mut pmi = pmi::PmiServer::new(job.size, &job.name, job.members.len());
+        pmi.store_nodes(&job.network.placement.table());
         Ok(RankProcesses {
             job,
             plan,
             segment,
             keeper,
             ranks: Vec::with_capacity(plan.ranks.len()),
+            alive: HashSet::new(),
             files: Redirect::default(),
-            streams: Vec::new(),
+            streams: BTreeMap::new(),
             input: None,
             terminal_lent: false,
+            has_one_reader,
+            file_writer: FileWriter::new().map_err(doing("cannot make a pipe for output"))?,
             unwritten: Vec::new(),
-            pmi: pmi::PmiServer::new(job.size, &job.name, job.members.len()),
-            requests: Requests::open().ok(),
+            notes: Vec::new(),
+            pmi,
+            requests: Requests::open(job.members.len()).ok(),
             address,
         })
     }
@@ -165,15 +191,20 @@ impl<'a> RankProcesses<'a> {
         let started = ChildProcess::spawn(&mut command, setup);
         let mut process = started.map_err(|source| self.exec_error(plan, source))?;
         if let Some(cpus) = &plan.slot.cpus {
-            check_binding(plan.rank, process.pid(), cpus);
+            self.notes
+                .extend(check_binding(plan.rank, process.pid(), cpus));
         }
-        self.streams.extend(streams);
+        let ids = streams.iter().map(|stream| stream.id).collect();
+        self.streams
+            .extend(streams.into_iter().map(|stream| (stream.id, stream)));
         if let Some(pipe) = process.stdin.take() {
             set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
             self.input.get_or_insert_default().add(pipe);
         }
+        self.alive.insert(process.pid());
         self.ranks.push(RankProcess {
             process,
+            streams: ids,
             exit: None,
         });
         Ok(())
@@ -192,8 +223,28 @@ impl<'a> RankProcesses<'a> {
         self.plan.ranks.len()
     }
 
+    /// How many of them have been started: those with the first numbers.
+    pub fn started_count(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// How many are running.
+    pub fn alive_count(&self) -> usize {
+        self.alive.len()
+    }
+
+    /// Whether the rank with this number on the node is running.
+    pub fn is_alive(&self, index: usize) -> bool {
+        self.ranks[index].is_alive()
+    }
+
+    /// The streams through this process of the rank with this number on the node.
+    pub fn stream_ids(&self, index: usize) -> &[u32] {
+        &self.ranks[index].streams
+    }
+
     /// Numbers on the node of the ranks that are running.
-    pub fn alive(&self) -> Vec<usize> {
+    fn alive(&self) -> Vec<usize> {
         (0..self.ranks.len())
             .filter(|&index| self.ranks[index].is_alive())
             .collect()
@@ -223,6 +274,7 @@ impl<'a> RankProcesses<'a> {
             let Some(exit) = exit else { continue };
             let pid = process.pid();
             self.ranks[index].exit = Some(exit);
+            self.alive.remove(&pid);
             self.keeper.forget(pid);
             let stage = self.stage(index);
             ends.push(RankEnd {
@@ -269,10 +321,11 @@ impl<'a> RankProcesses<'a> {
     pub fn first_in_world(&self) -> Option<u32> {
         let is_in = |&index: &usize| {
             let rank = self.plan.ranks[index].rank;
-            // A rank of another library, or one that is still in MPI_Init.
+            // A rank of another library, or one that is still in MPI_Init: there, ranks of several
+            // nodes wait for each other in a barrier.
             let by_pmi = self.segment.rank_state(rank) == RankState::Absent
                 && self.stage(index) == RankStage::Running;
-            by_pmi || self.segment.block(rank).is_in_world()
+            by_pmi || self.pmi.is_waiting(index) || self.segment.block(rank).is_in_world()
         };
         let index = self.alive().into_iter().find(is_in)?;
         Some(self.plan.ranks[index].rank)
@@ -310,71 +363,6 @@ impl<'a> RankProcesses<'a> {
         amid.map(doing).collect()
     }
 
-    /// What each running rank waits for, and how the others have ended. `host` is named if there
-    /// are several. Takes up to [`ASK_TIME`]: the ranks are asked.
-    pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
-        let asked = |index: &usize| self.stage(*index) == RankStage::Running;
-        let answers = self.ask(self.alive().into_iter().filter(asked).collect());
-        let line = |index: usize| {
-            let rank = self.plan.ranks[index].rank;
-            let pid = self.ranks[index].process.pid();
-            let answer = answers.iter().find(|(answered, _)| *answered == index);
-            let waits_for = match answer {
-                Some((_, text)) => Some(text.clone()),
-                None => self.waits_for(index),
-            };
-            let waits_for = waits_for.map(|said| self.segment.with_limits(rank, said));
-            (
-                rank,
-                hang_line(rank, pid, host, self.stage(index), waits_for),
-            )
-        };
-        let ended = |index: usize| {
-            let rank = &self.ranks[index];
-            let exit = rank.exit?;
-            let end = end_text(exit, self.stage(index));
-            Some((self.plan.ranks[index].rank, end))
-        };
-        NodeReport {
-            lines: self.alive().into_iter().map(line).collect(),
-            ended: (0..self.ranks.len()).filter_map(ended).collect(),
-        }
-    }
-
-    /// Asks these ranks, by number on the node, what they wait for. Returns the answers that came.
-    fn ask(&self, ranks: Vec<usize>) -> Vec<(usize, String)> {
-        let rank_of = |index: usize| self.plan.ranks[index].rank;
-        let block = |index: usize| self.segment.block(rank_of(index));
-        // A rank that sleeps in MPI answers when it is woken; one that computes never answers.
-        let asleep: Vec<bool> = ranks
-            .iter()
-            .map(|&index| block(index).waiting().is_some())
-            .collect();
-        let question = self.segment.ask();
-        let answer = |index: usize| self.segment.answer_of(rank_of(index), question);
-        let began = Instant::now();
-        loop {
-            let is_missing = |(index, asleep): (&usize, &bool)| {
-                let limit = if *asleep { ASK_TIME } else { ASK_TIME / 2 };
-                (began.elapsed() < limit && answer(*index).is_none()).then_some(*index)
-            };
-            let missing: Vec<usize> = ranks.iter().zip(&asleep).filter_map(is_missing).collect();
-            if missing.is_empty() {
-                break;
-            }
-            for index in missing {
-                self.segment.wake_for_question(rank_of(index));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        // Other threads of a rank, and its other polls, may add to the answer.
-        std::thread::sleep(SETTLE_TIME);
-        let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?)));
-        let answers = answers.collect();
-        self.segment.end_question();
-        answers
-    }
-
     /// What some ranks cannot do that others can, a line for each; empty if there is nothing to
     /// report.
     pub fn limits(&self) -> String {
@@ -386,34 +374,28 @@ impl<'a> RankProcesses<'a> {
         ranks.filter_map(line).collect()
     }
 
-    fn waits_for(&self, index: usize) -> Option<String> {
-        let rank = self.plan.ranks[index].rank;
-        match self.segment.rank_state(rank) {
-            RankState::Absent if self.job.network.pmi => {
-                Some("waits in MPI_Init for other ranks".into())
-            }
-            RankState::Absent => Some("is in a program of another MPI library".into()),
-            _ => self.segment.wait_report(rank),
-        }
-    }
-
-    /// Serves processes that ask for descriptors that they did not inherit.
-    pub fn serve_requests(&mut self) {
+    /// Serves processes that ask for descriptors that they did not inherit. Returns the numbers on
+    /// the node of the ranks that have a new connection to the process manager.
+    pub fn serve_requests(&mut self) -> Vec<usize> {
+        let mut replaced = Vec::new();
         let Some(requests) = &mut self.requests else {
-            return;
+            return replaced;
         };
         let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
         let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
-            let index = members.iter().position(|&rank| rank == request.rank);
-            let index =
-                index.ok_or_else(|| format!("rank {} is not on this node", request.rank))?;
+            let index = members.binary_search(&request.rank);
+            let index = index.map_err(|_| format!("rank {} is not on this node", request.rank))?;
             match request.wanted {
+                DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
                 DescriptorKind::Segment => {
                     let copy = segment.as_fd().try_clone_to_owned();
                     copy.map_err(|error| error.to_string())
                 }
                 DescriptorKind::Manager => match pmi.replace(index) {
-                    Ok(Some(theirs)) => Ok(theirs.into()),
+                    Ok(Some(theirs)) => {
+                        replaced.push(index);
+                        Ok(theirs.into())
+                    }
                     Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
                     Err(error) => Err(error.to_string()),
                 },
@@ -424,6 +406,7 @@ impl<'a> RankProcesses<'a> {
             // is stopped.
             self.requests = None;
         }
+        replaced
     }
 
     /// The values of each rank's counters.
@@ -450,23 +433,29 @@ impl<'a> RankProcesses<'a> {
 
     /// Reaps orphans that were reparented to this process.
     pub fn reap_orphans(&self) {
-        reap_orphans(&|pid| {
-            let of = |rank: &RankProcess| rank.is_alive() && rank.process.pid() == pid;
-            self.ranks.iter().any(of)
-        });
+        reap_orphans(&|pid| self.alive.contains(&pid));
+    }
+
+    /// Gives the text of a stream to the thread of its file, if it has one. Returns what goes to
+    /// this process's output.
+    pub fn pass_to_file(&mut self, stream: &RankStream, text: Vec<u8>) -> Vec<u8> {
+        let unwritten = &mut self.unwritten[stream.id as usize];
+        pass_to_file(stream, text, &mut self.file_writer, unwritten)
     }
 
     /// Passes on what the streams of ended ranks still hold, until `sink` refuses more.
-    pub fn drain(
-        &mut self,
-        ended: &[usize],
-        sink: &mut dyn FnMut(OutputTarget, Vec<u8>, u32) -> bool,
-    ) {
-        let of_ended = self.streams.iter_mut();
-        for stream in of_ended.filter(|stream| ended.contains(&stream.rank)) {
+    pub fn drain(&mut self, ended: &[usize], sink: &mut DrainSink<'_>) {
+        let ids = ended.iter().flat_map(|&index| &self.ranks[index].streams);
+        for id in ids {
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
             while is_readable(stream) {
                 let pumped = stream.pump();
-                let goes_on = sink(stream.target(), pumped.text, stream.id);
+                let unwritten = &mut self.unwritten[*id as usize];
+                let writer = &mut self.file_writer;
+                let text = pass_to_file(stream, pumped.text, writer, unwritten);
+                let goes_on = sink(stream.target(), text, stream.id, unwritten);
                 if !pumped.is_open || !goes_on {
                     break;
                 }
@@ -480,16 +469,17 @@ impl<'a> RankProcesses<'a> {
         self.signal(signal::SIGKILL);
         let left = end_children(END_LIMIT);
         // All writers are gone; what they wrote is in the pipes.
-        for mut stream in self.streams.drain(..) {
+        for mut stream in std::mem::take(&mut self.streams).into_values() {
             let mut is_open = true;
             while is_open && is_readable(&stream) {
                 let pumped = stream.pump();
-                sink(stream.target(), pumped.text);
+                sink(stream.target(), self.pass_to_file(&stream, pumped.text));
                 is_open = pumped.is_open;
             }
             if is_open {
                 // A process that could not be ended holds it open.
-                sink(stream.target(), stream.rest());
+                let rest = stream.rest();
+                sink(stream.target(), self.pass_to_file(&stream, rest));
             }
         }
         self.keeper.dismiss();
@@ -507,6 +497,23 @@ impl<'a> RankProcesses<'a> {
     }
 }
 
+fn pass_to_file(
+    stream: &RankStream,
+    text: Vec<u8>,
+    writer: &mut FileWriter,
+    unwritten: &mut UnwrittenBytes,
+) -> Vec<u8> {
+    match stream.file() {
+        Some(file) if !text.is_empty() => {
+            unwritten.file += text.len();
+            let copy = if file.copy { text.clone() } else { Vec::new() };
+            writer.write(file.number, text, stream.id);
+            copy
+        }
+        _ => text,
+    }
+}
+
 fn is_readable(stream: &RankStream) -> bool {
     let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
     ready.is_ok_and(|ready| ready[0])
@@ -521,13 +528,11 @@ fn process_name(pid: u32) -> String {
     }
 }
 
-/// Prints a note if a rank's process may run elsewhere than planned: the kernel refused to bind it.
-fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) {
-    if let Ok(actual) = affinity_of(pid)
-        && !actual.iter().all(|cpu| cpus.contains(cpu))
-    {
-        say(format_args!(
-            "mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n"
-        ));
-    }
+/// A note if a rank's process may run elsewhere than planned: the kernel refused to bind it.
+fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) -> Option<String> {
+    let actual = affinity_of(pid).ok()?;
+    let is_bound = actual.iter().all(|cpu| cpus.contains(cpu));
+    (!is_bound).then(|| {
+        format!("mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n")
+    })
 }

@@ -3,17 +3,20 @@
 //! The rules come from the command line ([`OutputRules`]) and are sent with a node's part of the
 //! job. When a rank is started, [`Redirect::of_rank`] makes a [`StreamOutlet`] from them for each
 //! of its two streams. A file that gets exactly what a rank prints is given to the rank itself;
-//! everything else passes through a pipe and [`crate::output`].
+//! everything else passes through a pipe and [`crate::output`], and so does what goes to a named
+//! pipe, which can only be opened when it has a reader.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::line_output::{LineLabel, OutputFile, OutputTarget};
-use crate::output::{Pipe, RankStream};
+use crate::file_writer::{FileWriter, OpenedFile};
+use crate::line_output::{LineLabel, OutputTarget};
+use crate::output::{Pipe, RankStream, StreamFile};
 use crate::output_rules::{OutputRules, StreamRules};
 use crate::pattern::PatternRank;
 
@@ -32,7 +35,7 @@ pub enum StreamOutlet {
 /// How the bytes from a pipe are processed.
 pub struct PipeOutlet {
     label: Option<LineLabel>,
-    file: Option<OutputFile>,
+    file: Option<StreamFile>,
     target: OutputTarget,
 }
 
@@ -57,9 +60,9 @@ impl StreamOutlet {
 }
 
 impl PipeOutlet {
-    /// The stream with number `id` that reads the pipe of the rank with number `rank` on the node.
-    pub fn stream(self, id: u32, rank: usize, pipe: impl Pipe + 'static) -> RankStream {
-        RankStream::new(id, rank, self.label, pipe, self.target).into_file(self.file)
+    /// The stream with number `id` that reads a rank's pipe.
+    pub fn stream(self, id: u32, pipe: impl Pipe + 'static) -> RankStream {
+        RankStream::new(id, self.label, pipe, self.target).into_file(self.file)
     }
 }
 
@@ -72,7 +75,7 @@ pub struct Redirect {
 impl Redirect {
     /// The outlets of a rank: standard output and standard error. `pipes`: for each of mpiexec's
     /// two outputs, whether what goes there passes through a pipe. File names are relative to
-    /// `directory`.
+    /// `directory`. Those that this process writes are added to `writer`.
     ///
     /// # Errors
     /// When a file cannot be opened; the error names it.
@@ -82,6 +85,7 @@ impl Redirect {
         rank: &PatternRank,
         pipes: [bool; 2],
         directory: &Path,
+        writer: &mut FileWriter,
     ) -> io::Result<[StreamOutlet; 2]> {
         if !rules.only.contains(rank.rank) {
             return Ok([StreamOutlet::Null, StreamOutlet::Null]);
@@ -95,19 +99,22 @@ impl Redirect {
         let mut outlet = |stream: &StreamRules, target| -> io::Result<StreamOutlet> {
             let label = stream.label.clone();
             let label = label.map(|pattern| LineLabel::new(pattern, rank.clone()));
-            let file = stream.file.as_ref();
-            let file = file.map(|name| self.open(&directory.join(name.fill(rank))));
-            let file = file.transpose()?;
+            let name = stream.file.as_ref();
+            let name = name.map(|name| directory.join(name.fill(rank)));
+            let file = match name {
+                Some(name) => Some((self.open(&name)?, name)),
+                None => None,
+            };
             Ok(match file {
-                Some((file, _)) if label.is_none() && !rules.copy => StreamOutlet::File(file),
+                Some((OpenedFile::File(file), _)) if label.is_none() && !rules.copy => {
+                    StreamOutlet::File(file)
+                }
                 None if label.is_none() && !pipes[target as usize] => StreamOutlet::Inherit(target),
                 file => StreamOutlet::Pipe(PipeOutlet {
                     label,
-                    file: file.map(|(file, name)| OutputFile {
-                        file,
+                    file: file.map(|(opened, name)| StreamFile {
+                        number: writer.add(&name, opened),
                         copy: rules.copy,
-                        name,
-                        failed: false,
                     }),
                     target,
                 }),
@@ -120,7 +127,7 @@ impl Redirect {
     }
 
     /// Opens a file for a stream. The first open on this node truncates it; all writes append.
-    fn open(&mut self, path: &Path) -> io::Result<(File, PathBuf)> {
+    fn open(&mut self, path: &Path) -> io::Result<OpenedFile> {
         let named = |error: io::Error| {
             let text = format!(
                 "cannot write the output of ranks to {}: {error}",
@@ -129,7 +136,10 @@ impl Redirect {
             io::Error::new(error.kind(), text)
         };
         if let Some(file) = self.files.get(path) {
-            return Ok((file.try_clone().map_err(named)?, path.to_owned()));
+            return Ok(OpenedFile::File(file.try_clone().map_err(named)?));
+        }
+        if std::fs::metadata(path).is_ok_and(|data| data.file_type().is_fifo()) {
+            return Ok(OpenedFile::NamedPipe);
         }
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(named)?;
@@ -146,7 +156,7 @@ impl Redirect {
         }
         let own = file.try_clone().map_err(named)?;
         self.files.insert(path.to_owned(), own);
-        Ok((file, path.to_owned()))
+        Ok(OpenedFile::File(file))
     }
 }
 

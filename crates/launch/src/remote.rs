@@ -1,8 +1,8 @@
 //! The commands that start agents on hosts, and the output of these commands.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::auth::JobKey;
 use crate::options::{Agent, AgentLauncher};
 use crate::output::Pipe;
 use crate::placement::{JobNodes, is_this_machine};
+use crate::poll_set::{PollSet, Source};
 use crate::rank_end::signal_name;
 
 /// A command that starts an agent, or, with Slurm, all of them.
@@ -123,9 +124,11 @@ fn quoted(words: &[OsString]) -> OsString {
 pub struct RemoteShell {
     /// The nodes whose agents it started.
     pub nodes: Vec<usize>,
+    number: u32,
     name: String,
     process: ChildProcess,
-    pipes: Vec<Box<dyn Pipe>>,
+    /// Its standard error and standard output, as long as they are open.
+    pipes: [Option<Box<dyn Pipe>>; 2],
     /// The last bytes of its output.
     said: Vec<u8>,
     exit: Option<Exit>,
@@ -135,8 +138,8 @@ pub struct RemoteShell {
 const SAID_MAX: usize = 8192;
 
 impl RemoteShell {
-    /// Starts a remote shell and gives it the secret of its node.
-    pub fn start(start: AgentCommand, key: &JobKey) -> io::Result<RemoteShell> {
+    /// Starts the remote shell with this number and gives it the secret of its node.
+    pub fn start(number: u32, start: AgentCommand, key: &JobKey) -> io::Result<RemoteShell> {
         let mut command = Command::new(&start.command[0]);
         command
             .args(&start.command[1..])
@@ -150,9 +153,10 @@ impl RemoteShell {
             let _ =
                 stdin.write_all(format!("{}\n", key.secret(start.secret_of).to_hex()).as_bytes());
         }
-        let mut pipes: Vec<Box<dyn Pipe>> = Vec::new();
-        pipes.extend(process.stderr.take().map(|pipe| Box::new(pipe) as _));
-        pipes.extend(process.stdout.take().map(|pipe| Box::new(pipe) as _));
+        let pipes = [
+            process.stderr.take().map(|pipe| Box::new(pipe) as _),
+            process.stdout.take().map(|pipe| Box::new(pipe) as _),
+        ];
         let own = start.command.iter().position(|word| word == "--agent");
         let shown = &start.command[..own.map_or(start.command.len() - 1, |at| at - 1)];
         let mut name = crate::plan::command_line(shown);
@@ -161,6 +165,7 @@ impl RemoteShell {
         }
         Ok(RemoteShell {
             nodes: start.nodes,
+            number,
             name,
             process,
             pipes,
@@ -174,35 +179,33 @@ impl RemoteShell {
         self.process.pid()
     }
 
-    /// The descriptors to wait for: its output and its exit.
-    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        let mut fds: Vec<BorrowedFd<'_>> = self.pipes.iter().map(|pipe| pipe.as_fd()).collect();
-        if self.exit.is_none() {
-            fds.push(self.process.as_fd());
+    /// Adds its sources: its output and its exit.
+    pub fn watch(&self, poll: &mut PollSet) {
+        for (which, pipe) in self.pipes.iter().enumerate() {
+            if let Some(pipe) = pipe {
+                let source = Source::ShellOutput(2 * self.number + which as u32);
+                poll.add(source, pipe.as_fd());
+            }
         }
-        fds
+        poll.add(Source::Shell(self.number), self.process.as_fd());
     }
 
-    /// Reads its output, and checks whether it has ended.
-    pub fn look(&mut self) -> io::Result<()> {
-        let said = &mut self.said;
-        self.pipes.retain_mut(|pipe| {
-            let mut buffer = [0; 4096];
-            loop {
-                let ready = wait_readable(&[pipe.as_fd()], Some(Duration::ZERO));
-                if !ready.is_ok_and(|ready| ready[0]) {
-                    return true;
-                }
-                match pipe.read(&mut buffer) {
-                    Ok(read) if read > 0 => said.extend_from_slice(&buffer[..read]),
-                    _ => return false,
-                }
-                let excess = said.len().saturating_sub(SAID_MAX);
-                said.drain(..excess);
+    /// Reads its output, and checks whether it has ended. What is closed is no source any more.
+    pub fn look(&mut self, poll: &mut PollSet) -> io::Result<()> {
+        for which in 0..self.pipes.len() {
+            if let Some(pipe) = &mut self.pipes[which]
+                && !read_available(pipe.as_mut(), &mut self.said)
+            {
+                let source = Source::ShellOutput(2 * self.number + which as u32);
+                poll.remove(source, pipe.as_fd());
+                self.pipes[which] = None;
             }
-        });
+        }
         if self.exit.is_none() {
             self.exit = self.process.try_wait()?;
+            if self.exit.is_some() {
+                poll.remove(Source::Shell(self.number), self.process.as_fd());
+            }
         }
         Ok(())
     }
@@ -218,11 +221,11 @@ impl RemoteShell {
     }
 
     /// Waits at most this time for its end, then reads its output and status.
-    pub fn wait(&mut self, time: Duration) -> io::Result<()> {
+    pub fn wait(&mut self, time: Duration, poll: &mut PollSet) -> io::Result<()> {
         if self.exit.is_none() {
             wait_readable(&[self.process.as_fd()], Some(time))?;
         }
-        self.look()
+        self.look(poll)
     }
 
     /// Kills it, with what it started.
@@ -261,6 +264,23 @@ impl RemoteShell {
             text.push_str(&format!("mpiexec:     {}\n", line.trim_end()));
         }
         text
+    }
+}
+
+/// Reads what a pipe holds, and keeps the end of it all. Returns whether more can come.
+fn read_available(pipe: &mut dyn Pipe, said: &mut Vec<u8>) -> bool {
+    let mut buffer = [0; 4096];
+    loop {
+        let ready = wait_readable(&[pipe.as_fd()], Some(Duration::ZERO));
+        if !ready.is_ok_and(|ready| ready[0]) {
+            return true;
+        }
+        match pipe.read(&mut buffer) {
+            Ok(read) if read > 0 => said.extend_from_slice(&buffer[..read]),
+            _ => return false,
+        }
+        let excess = said.len().saturating_sub(SAID_MAX);
+        said.drain(..excess);
     }
 }
 

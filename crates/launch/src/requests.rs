@@ -12,7 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use mica_bootstrap::inherited::{DescriptorRequest, new_nonce, socket_name};
 use mica_node::handover::{HandoverConnection, HandoverListener, own_uid};
 
-/// Maximum number of callers; the oldest is dropped first.
+/// Maximum number of callers, in addition to one for each rank of the node, which may all ask at
+/// the same time; the oldest is dropped first.
 const CALLERS_MAX: usize = 64;
 
 /// The socket and its callers.
@@ -20,16 +21,18 @@ pub struct Requests {
     listener: HandoverListener,
     nonce: String,
     callers: VecDeque<HandoverConnection>,
+    callers_max: usize,
 }
 
 impl Requests {
-    /// Listens under a new name.
-    pub fn open() -> io::Result<Requests> {
+    /// Listens under a new name, for this number of ranks.
+    pub fn open(ranks: usize) -> io::Result<Requests> {
         let nonce = new_nonce()?;
         Ok(Requests {
             listener: HandoverListener::bind(&socket_name(&nonce))?,
             nonce,
             callers: VecDeque::new(),
+            callers_max: CALLERS_MAX + ranks,
         })
     }
 
@@ -53,7 +56,7 @@ impl Requests {
         &mut self,
         give: &mut dyn FnMut(DescriptorRequest) -> Result<OwnedFd, String>,
     ) -> io::Result<()> {
-        for _ in 0..CALLERS_MAX {
+        for _ in 0..self.callers_max {
             let Some(caller) = self.listener.try_accept()? else {
                 break;
             };
@@ -61,7 +64,7 @@ impl Requests {
                 self.callers.push_back(caller);
             }
         }
-        while self.callers.len() > CALLERS_MAX {
+        while self.callers.len() > self.callers_max {
             self.callers.pop_front();
         }
         self.callers
@@ -87,17 +90,17 @@ mod tests {
 
     #[test]
     fn silent_callers_do_not_fill_the_table() {
-        let mut requests = Requests::open().unwrap();
+        let mut requests = Requests::open(3).unwrap();
         let deadline = Instant::now() + Duration::from_secs(30);
         let name = socket_name(requests.nonce());
-        let callers: Vec<HandoverConnection> = (0..CALLERS_MAX + 9)
+        let callers: Vec<HandoverConnection> = (0..CALLERS_MAX + 12)
             .map(|_| HandoverConnection::connect(&name, deadline).unwrap())
             .collect();
         for _ in 0..2 {
             let mut give = |_| -> Result<OwnedFd, String> { panic!("not requested") };
             requests.serve(&mut give).unwrap();
         }
-        assert_eq!(requests.callers.len(), CALLERS_MAX);
+        assert_eq!(requests.callers.len(), CALLERS_MAX + 3);
         // The first ones are turned away, the last one is served.
         let (bytes, _) = callers[0].receive(16, deadline).unwrap();
         assert!(bytes.is_empty());
@@ -107,6 +110,6 @@ mod tests {
             .send(b"what?", None, deadline)
             .unwrap();
         requests.serve(&mut |_| Err(String::new())).unwrap();
-        assert_eq!(requests.callers.len(), CALLERS_MAX - 1);
+        assert_eq!(requests.callers.len(), CALLERS_MAX + 2);
     }
 }

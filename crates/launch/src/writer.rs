@@ -2,24 +2,18 @@
 //! must not keep the event loop from handling signals, deaths and deadlines, nor the controller
 //! from serving its agents, which would take it for lost.
 //!
-//! Standard output and standard error have a thread each, started at the first text, or one for
-//! both if they lead to the same file (`2>&1`), which keeps their order. The threads report what
-//! they wrote through a pipe that the event loop polls. A failed write to standard output is
-//! reported on standard error once, and the job's exit status shows every failure.
+//! Standard output and standard error have a thread each ([`crate::writer_thread`]), started at the
+//! first text, or one for both if they lead to the same file (`2>&1`), which keeps their order. A
+//! failed write to standard output is reported on standard error once, and the job's exit status
+//! shows every failure.
 
-use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
-
-use mica_node::process::{set_nonblocking, wait_ready};
+use std::sync::Arc;
 
 use crate::line_output::OutputTarget;
 use crate::output::{is_one_file, own};
-
-/// Text, and the source to inform when it is written.
-type Item = (OutputTarget, Vec<u8>, Option<u32>);
+use crate::writer_thread::{OutputSink, WriteItem, WriteReports, WriterThread};
 
 /// Writes to this process's output, in order.
 pub struct Writer {
@@ -28,17 +22,11 @@ pub struct Writer {
     /// For standard error, unless they are the same file.
     err: Option<WriterThread>,
     is_one_file: bool,
-    written: PipeReader,
-    report: PipeWriter,
+    sinks: [Arc<OutputSink>; 2],
+    reports: WriteReports,
     /// Texts that were accepted and not yet reported as written.
     pending: usize,
     state: [TargetState; 2],
-}
-
-/// A thread and its queue.
-struct WriterThread {
-    items: Sender<Item>,
-    thread: JoinHandle<()>,
 }
 
 /// The state of one of the two outputs.
@@ -50,20 +38,28 @@ struct TargetState {
     failed: bool,
 }
 
-/// Bytes of a thread's report: source (from 1; 0: none), bytes, error number (0: none), target.
-const REPORT: usize = 16;
-
 impl Writer {
     /// Prepares to write. Signals must be blocked already: threads inherit the mask.
     pub fn start() -> io::Result<Writer> {
-        let (written, report) = io::pipe()?;
-        set_nonblocking(written.as_fd())?;
+        let sink = |target| OutputSink::new(move || own(target));
+        let sinks = [OutputTarget::Out, OutputTarget::Err].map(sink);
+        Writer::with_sinks(sinks, is_one_file())
+    }
+
+    /// Writes to these files in place of this process's output.
+    #[cfg(test)]
+    pub fn to_files(out: std::fs::File, err: std::fs::File) -> io::Result<Writer> {
+        let sinks = [out, err].map(|file| OutputSink::new(move || file.try_clone()));
+        Writer::with_sinks(sinks, false)
+    }
+
+    fn with_sinks(sinks: [OutputSink; 2], is_one_file: bool) -> io::Result<Writer> {
         Ok(Writer {
             out: None,
             err: None,
-            is_one_file: is_one_file(),
-            written,
-            report,
+            is_one_file,
+            sinks: sinks.map(Arc::new),
+            reports: WriteReports::new()?,
             pending: 0,
             state: [TargetState::default(); 2],
         })
@@ -74,24 +70,17 @@ impl Writer {
         if self.state[target as usize].closed {
             return;
         }
-        let lane = match target {
+        let thread = match target {
             OutputTarget::Err if !self.is_one_file => &mut self.err,
             _ => &mut self.out,
         };
-        if lane.is_none() {
-            let started = self.report.try_clone().and_then(WriterThread::start);
-            *lane = started.ok();
-        }
-        let item = (target, text, source.map(|source| source as u32));
-        let refused = match lane {
-            Some(lane) => lane.items.send(item).err().map(|refused| refused.0),
-            None => Some(item),
+        let item = WriteItem {
+            sink: Arc::clone(&self.sinks[target as usize]),
+            channel: target as u32,
+            text,
+            source: source.map(|source| source as u32),
         };
-        if let Some((target, text, source)) = refused {
-            // No thread could be started: blocking is better than losing the text.
-            let written = own(target).and_then(|file| write_all(&file, &text));
-            send(&self.report, target, source, text.len(), &written);
-        }
+        WriterThread::give(thread, &self.reports, item);
         self.pending += 1;
     }
 
@@ -108,21 +97,15 @@ impl Writer {
     /// What was written since the last call: sources and bytes.
     pub fn written(&mut self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
-        let mut report = [0; REPORT];
-        // Reports are written whole: a pipe does not split writes of at most PIPE_BUF bytes.
-        while let Ok(REPORT) = self.written.read(&mut report) {
+        while let Some(report) = self.reports.next() {
             self.pending = self.pending.saturating_sub(1);
-            let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| report[at + i]));
-            if let Some(source) = word(0).checked_sub(1) {
-                all.push((source as usize, word(4)));
-            }
-            if word(8) != 0 {
-                let target = if word(12) == 0 {
-                    OutputTarget::Out
-                } else {
-                    OutputTarget::Err
+            all.extend(report.source.map(|source| (source, report.bytes)));
+            if let Some(error) = report.error {
+                let target = match report.channel {
+                    0 => OutputTarget::Out,
+                    _ => OutputTarget::Err,
                 };
-                self.on_error(target, io::Error::from_raw_os_error(word(8) as i32));
+                self.on_error(target, error);
             }
         }
         all
@@ -155,79 +138,15 @@ impl Writer {
     /// read.
     pub fn finish(mut self) {
         let is_idle = self.is_idle();
-        for lane in [self.out.take(), self.err.take()].into_iter().flatten() {
-            drop(lane.items);
-            if is_idle {
-                let _ = lane.thread.join();
-            }
+        for thread in [self.out.take(), self.err.take()].into_iter().flatten() {
+            thread.finish(is_idle);
         }
     }
-}
-
-impl WriterThread {
-    fn start(report: PipeWriter) -> io::Result<WriterThread> {
-        let (items, queue) = channel();
-        let run = move || write_items(queue, &report);
-        let thread = std::thread::Builder::new().spawn(run)?;
-        Ok(WriterThread { items, thread })
-    }
-}
-
-/// The body of a thread.
-fn write_items(queue: Receiver<Item>, report: &PipeWriter) {
-    let files = [own(OutputTarget::Out), own(OutputTarget::Err)];
-    for (target, text, source) in queue {
-        let written = match &files[target as usize] {
-            Ok(file) => write_all(file, &text),
-            Err(error) => Err(io::Error::from(error.kind())),
-        };
-        send(report, target, source, text.len(), &written);
-    }
-}
-
-/// Writes all bytes, even if another process has made the file non-blocking.
-fn write_all(mut file: &File, mut text: &[u8]) -> io::Result<()> {
-    while !text.is_empty() {
-        match file.write(text) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => text = &text[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_ready(&[], &[file.as_fd()], None)?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn send(
-    mut report: &PipeWriter,
-    target: OutputTarget,
-    source: Option<u32>,
-    bytes: usize,
-    written: &io::Result<()>,
-) {
-    const EIO: i32 = 5; // for errors that have no number
-    let error = written.as_ref().err();
-    let error = error.map_or(0, |error| error.raw_os_error().unwrap_or(EIO));
-    let words = [
-        source.map_or(0, |source| source + 1),
-        bytes as u32,
-        error as u32,
-        target as u32,
-    ];
-    let mut message = [0; REPORT];
-    for (to, word) in message.chunks_exact_mut(4).zip(words) {
-        to.copy_from_slice(&word.to_ne_bytes());
-    }
-    // An error is harmless: the event loop stops reading reports when the job is over.
-    let _ = report.write_all(&message);
 }
 
 impl AsFd for Writer {
     /// Readable when a thread has reported.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.written.as_fd()
+        self.reports.as_fd()
     }
 }

@@ -235,6 +235,53 @@ fn a_stuck_reader_does_not_stop_the_launcher() {
     }
 }
 
+fn named_pipe(name: &str) -> PathBuf {
+    let path = scratch(name);
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    path
+}
+
+/// To open a named pipe takes until it has a reader; `mpiexec` does not wait for that.
+#[test]
+fn a_named_pipe_without_a_reader_does_not_stop_the_launcher() {
+    for label in [&[][..], &["-l"]] {
+        let path = named_pipe("unread");
+        let file = ["-n", "2", "-outfile-pattern", path.to_str().unwrap()];
+        let options = [label, &file].concat();
+        let mut child = mpiexec(&options, "echo lost; echo started >&2; exec sleep 1000")
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        stderr.read_line(&mut line).unwrap();
+        assert!(line.ends_with("started\n"), "{line}");
+        let status = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(status.unwrap().success());
+        assert_eq!(code(&mut child), 130);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+/// A death is reported while a named pipe is full, and all is there when it is read.
+#[test]
+fn a_named_pipe_gets_everything_when_it_is_read() {
+    let path = named_pipe("late");
+    let options = ["-n", "2", "-outfile-pattern", path.to_str().unwrap()];
+    let script = "test $MICA_RANK = 0 && { head -c 2000000 /dev/zero | tr '\\0' x; exit 0; }; \
+                  echo done >&2";
+    let mut child = mpiexec(&options, script).spawn().unwrap();
+    let mut line = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut line).unwrap();
+    assert_eq!(line, "done\n");
+    assert_eq!(fs::read(&path).unwrap(), vec![b'x'; 2_000_000]);
+    assert_eq!(code(&mut child), 0);
+    fs::remove_file(&path).unwrap();
+}
+
 /// Half of a pipe that is read elsewhere, too.
 trait CloneForTest {
     fn try_clone_for_test(&self) -> File;

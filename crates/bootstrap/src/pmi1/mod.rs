@@ -16,13 +16,15 @@
 //! | `abort exitcode=` | nothing: the launcher ends the job |
 
 pub mod message;
+pub mod value_table;
 
 use std::io;
 
 use mica_node::launcher_socket::LauncherSocket;
 
-use crate::{BootstrapError, ProcessManager, long_value};
+use crate::{BootstrapError, ProcessManager, inherited, long_value};
 use message::{MessageError, MessageLines, Pmi1Message};
+use value_table::ValueTable;
 
 const MANAGER: &str = "PMI-1";
 
@@ -39,6 +41,8 @@ pub struct Pmi1 {
     universe_size: Option<u32>,
     kvsname: String,
     value_max: usize,
+    /// The launcher is Mica's, which hands out the values of a fence as a table.
+    has_tables: bool,
 }
 
 impl Pmi1 {
@@ -77,7 +81,16 @@ impl Pmi1 {
             universe_size: u32::try_from(universe).ok().filter(|&n| n > 0),
             kvsname,
             value_max,
+            has_tables: false,
         })
+    }
+
+    /// The same connection, to Mica's own mpiexec.
+    pub fn with_tables(self) -> Pmi1 {
+        Pmi1 {
+            has_tables: true,
+            ..self
+        }
     }
 }
 
@@ -125,18 +138,49 @@ impl ProcessManager for Pmi1 {
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
         let key = long_value::of_rank(rank, key);
-        let (dialogue, kvsname) = (&mut self.dialogue, &self.kvsname);
-        let value = long_value::join(&key, |key| {
-            let get = Pmi1Message::new("get")
-                .with("kvsname", kvsname)
-                .with("key", key);
-            let answer = dialogue.ask(&get, "get_result")?;
-            dialogue.read(&get, answer.text("value")).map(str::to_owned)
-        })?;
+        let value = long_value::join(&key, |key| self.get_shared(key))?;
         value.ok_or_else(|| BootstrapError::BadRecord {
             rank,
             what: format!("published something else than Mica does under {key}"),
         })
+    }
+
+    fn get_shared(&mut self, key: &str) -> Result<String, BootstrapError> {
+        let get = Pmi1Message::new("get")
+            .with("kvsname", &self.kvsname)
+            .with("key", key);
+        let answer = self.dialogue.ask(&get, "get_result")?;
+        let value = self.dialogue.read(&get, answer.text("value"));
+        value.map(str::to_owned)
+    }
+
+    fn get_all(&mut self, key: &str) -> Result<Option<Vec<String>>, BootstrapError> {
+        if !self.has_tables {
+            return Ok(None);
+        }
+        // Where mpiexec's socket cannot be reached, every value is still there to be read.
+        let Some(table) = inherited::value_table(self.rank) else {
+            return Ok(None);
+        };
+        let table = ValueTable::parse(&table);
+        let value = |rank| {
+            let name = long_value::of_rank(rank, key);
+            let joined = long_value::join(&name, |part| {
+                let missing = || BootstrapError::BadRecord {
+                    rank,
+                    what: format!("published nothing under {part}"),
+                };
+                table.get(part).map(str::to_owned).ok_or_else(missing)
+            })?;
+            joined.ok_or_else(|| BootstrapError::BadRecord {
+                rank,
+                what: format!("published something else than Mica does under {name}"),
+            })
+        };
+        (0..self.size)
+            .map(value)
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     fn abort(&mut self, code: i32, _message: &str) -> Result<(), BootstrapError> {

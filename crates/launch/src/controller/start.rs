@@ -1,16 +1,24 @@
 //! From the start of the remote shells to agents that have their plan. No rank is started before
 //! all agents have connected.
 
+use mica_bootstrap::NodeTable;
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
 use super::*;
-use crate::node_job;
+use crate::messages::Surroundings;
+use crate::node_job::{self, NodePlacement};
 use crate::plan::NodePlan;
 use crate::widths::Grant;
 
-impl Controller<'_> {
-    /// Starts the remote shells.
-    pub(super) fn start(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
+/// Agents that are being started at the same time: more would run into the limits of an ssh server
+/// on a gateway, or of processes on this host.
+pub(super) const STARTS_MAX: usize = 32;
+/// Time for other hosts to refuse an agent as well, after one has.
+const REFUSAL_TIME: Duration = Duration::from_millis(500);
+
+impl AgentPool<'_> {
+    /// Finds out the commands that start the agents.
+    pub(super) fn prepare(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
         let addresses = self.listener.addresses();
         let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
         let agent = |node| Agent {
@@ -21,33 +29,59 @@ impl Controller<'_> {
         let program = program.map_err(doing("cannot find out the path of mpiexec"))?;
         let shell = self.options.hosts.launcher_exec.as_deref();
         let extra = &self.options.hosts.launcher_args;
-        for start in commands(nodes, shell, extra, &program, &agent) {
-            if self.options.verbose {
-                let hosts = self.names(&start.nodes);
-                let command = command_line(&start.command);
-                self.writer
-                    .say(format_args!("mpiexec: {hosts}: {command}\n"));
-            }
-            let name = start.command[0].to_string_lossy().into_owned();
-            let hosts = self.names(&start.nodes);
-            let shell = RemoteShell::start(start, self.listener.key());
-            let shell = shell.map_err(|source| ControllerError::Shell {
-                program: name,
-                hosts,
-                source,
-            })?;
-            self.shells.push(shell);
-        }
+        self.commands = commands(nodes, shell, extra, &program, &agent).into();
         Ok(())
     }
 
+    /// Starts remote shells, as long as not too many agents are being waited for.
+    pub(super) fn start_shells(&mut self, job: &mut JobLoop<'_>) {
+        while !job.is_ending() && self.connecting < STARTS_MAX && !self.is_refused(job) {
+            let Some(start) = self.commands.pop_front() else {
+                return;
+            };
+            let limit = START_FACTOR * self.options.hosts.timeout;
+            job.deadlines
+                .set(Deadline::AgentsConnected, Instant::now() + limit);
+            let hosts = self.names(&start.nodes);
+            if self.options.verbose {
+                let command = command_line(&start.command);
+                job.master
+                    .say(format_args!("mpiexec: {hosts}: {command}\n"));
+            }
+            let program = start.command[0].to_string_lossy().into_owned();
+            let number = self.shells.len();
+            match RemoteShell::start(number as u32, start, self.listener.key()) {
+                Ok(shell) => {
+                    shell.watch(&mut job.poll);
+                    for &node in &shell.nodes {
+                        self.nodes[node].shell = Some(number);
+                    }
+                    self.connecting += shell.nodes.len();
+                    self.shells.push(shell);
+                }
+                Err(error) => {
+                    let text = format!(
+                        "mpiexec: cannot run {program:?} to start an agent on {hosts}: {error}\n"
+                    );
+                    return self.fail_to_start(job, &text);
+                }
+            }
+        }
+    }
+
+    /// Whether a remote shell has failed before its agents connected.
+    fn is_refused(&self, job: &JobLoop<'_>) -> bool {
+        job.deadlines.get(Deadline::HostsRefused).is_some()
+    }
+
     /// An agent has authenticated itself.
-    pub(super) fn on_entered(&mut self, link: Box<Link>, messages: Vec<Up>) {
+    pub(super) fn on_entered(&mut self, job: &mut JobLoop<'_>, link: Box<Link>, messages: Vec<Up>) {
         let mut messages = messages.into_iter();
         let Some(Up::Hello {
             node,
             slurm,
             machine,
+            surroundings,
         }) = messages.next()
         else {
             return;
@@ -58,20 +92,26 @@ impl Controller<'_> {
         let by_name = by_name.and_then(|name| self.nodes.iter().position(|n| n.host == name));
         let number = node.and_then(|node| usize::try_from(node).ok());
         let number = by_name.or(number).filter(|&node| node < self.nodes.len());
-        let Some(number) = number
-            .filter(awaited)
-            .filter(|_| self.outcome.ending.is_none())
-        else {
+        let Some(number) = number.filter(awaited).filter(|_| !job.is_ending()) else {
             return;
         };
+        job.poll.add(Source::Agent(number as u32), link.as_fd());
         self.nodes[number].state = AgentState::Running(link);
         self.nodes[number].machine = machine;
+        let is_alike = surroundings.format == Surroundings::own().format;
+        self.nodes[number].surroundings = surroundings;
         self.nodes[number].came = true;
-        for message in messages {
-            self.on_message(number, message);
+        self.connecting = self.connecting.saturating_sub(1);
+        if !is_alike {
+            let text = "its ranks would not understand those of this host: it has another version \
+                        of Mica, or is another kind of machine (width of pointers, byte order)";
+            return self.on_failed(job, number, crate::INTERNAL, text);
         }
-        if !self.nodes.iter().any(AgentNode::is_awaited) {
-            self.deadlines.start_by = None;
+        for message in messages {
+            self.on_message(job, number, message);
+        }
+        if !self.awaits_agents() {
+            job.deadlines.clear(Deadline::AgentsConnected);
             self.listener.close();
             self.send_plans();
         }
@@ -83,6 +123,7 @@ impl Controller<'_> {
         let inherited = environment::for_agents(self.launcher, self.options);
         let grants = self.plan_this_machine();
         let directory = std::env::current_dir().ok().map(Into::into);
+        let placement = self.placement();
         // Without it the fabrics have their default, and the job runs.
         let fabric_uuid = node_job::new_uuid().ok();
         for number in 0..self.nodes.len() {
@@ -102,6 +143,7 @@ impl Controller<'_> {
             job.reports.traffic = self.options.wants_traffic();
             job.reports.late = self.options.wants_late();
             job.network.pmi |= spans;
+            job.network.placement = placement.clone();
             job.network.fabric_uuid = fabric_uuid.clone();
             job.network.interface = match (&self.options.hosts.interface, self.launcher) {
                 // An address is this machine's; other nodes use the one over which their agents
@@ -112,6 +154,24 @@ impl Controller<'_> {
                 (None, _) => None,
             };
             self.tell(number, &Down::Plan(Box::new(job)));
+        }
+    }
+
+    /// Which rank is on which node.
+    fn placement(&self) -> NodePlacement {
+        let network = &self.nodes[0].surroundings.network;
+        let shares = |node: &AgentNode| node.surroundings.network == *network;
+        let is_one = self.nodes.iter().all(shares);
+        let nodes = self.nodes.iter();
+        NodePlacement {
+            network: if is_one {
+                network.clone()
+            } else {
+                String::new()
+            },
+            nodes: nodes
+                .map(|node| (node.host.clone(), NodeTable::runs(&node.members)))
+                .collect(),
         }
     }
 
@@ -145,29 +205,54 @@ impl Controller<'_> {
         grants
     }
 
-    /// Fails the start if a remote shell has failed before its agents connected.
-    pub(super) fn look_at_shells(&mut self) -> Result<(), LaunchError> {
-        for number in 0..self.shells.len() {
-            let had_ended = self.shells[number].has_ended();
-            self.shells[number]
-                .look()
-                .map_err(doing("cannot look at a remote shell"))?;
-            let shell = &self.shells[number];
-            if had_ended || !shell.has_failed() || self.outcome.ending.is_some() {
-                continue;
-            }
-            let missing = self.missing(&self.shells[number].nodes);
-            if missing.is_empty() {
-                continue;
-            }
-            let text = format!(
-                "mpiexec: cannot start an agent on {}:\n{}",
-                self.names(&missing),
-                self.shells[number].describe()
-            );
-            self.fail_to_start(&text);
+    /// Reads what a remote shell says, and whether it has ended. One that fails before its agents
+    /// have connected fails the start.
+    pub(super) fn look_at_shell(
+        &mut self,
+        job: &mut JobLoop<'_>,
+        number: usize,
+    ) -> Result<(), LaunchError> {
+        let had_ended = self.shells[number].has_ended();
+        self.shells[number]
+            .look(&mut job.poll)
+            .map_err(doing("cannot look at a remote shell"))?;
+        let shell = &self.shells[number];
+        if had_ended || !shell.has_ended() {
+            return Ok(());
+        }
+        let has_failed = shell.has_failed();
+        self.on_shell_ended(job);
+        if has_failed && !job.is_ending() && !self.missing(&self.shells[number].nodes).is_empty() {
+            // Other hosts may refuse for the same reason.
+            let others = self.shells.iter().filter(|shell| !shell.has_ended());
+            let are_missing = |shell: &RemoteShell| !self.missing(&shell.nodes).is_empty();
+            let wait = match others.into_iter().any(are_missing) {
+                true => REFUSAL_TIME,
+                false => Duration::ZERO,
+            };
+            job.deadlines
+                .set_earlier(Deadline::HostsRefused, Instant::now() + wait);
         }
         Ok(())
+    }
+
+    /// Fails the start because of the hosts whose remote shells have failed.
+    pub(super) fn report_refusals(&mut self, job: &mut JobLoop<'_>) {
+        let mut text = String::new();
+        for shell in self.shells.iter().filter(|shell| shell.has_failed()) {
+            let missing = self.missing(&shell.nodes);
+            if !missing.is_empty() {
+                text.push_str(&format!(
+                    "mpiexec: cannot start an agent on {}:\n{}",
+                    self.names(&missing),
+                    shell.describe()
+                ));
+            }
+        }
+        // An agent may have connected although its shell has failed.
+        if !text.is_empty() {
+            self.fail_to_start(job, &text);
+        }
     }
 
     /// Those of these nodes whose agents have not connected.
@@ -176,26 +261,35 @@ impl Controller<'_> {
         awaited.copied().collect()
     }
 
-    fn fail_to_start(&mut self, text: &str) {
-        self.writer.say(text);
-        self.deadlines.start_by = None;
+    fn fail_to_start(&mut self, job: &mut JobLoop<'_>, text: &str) {
+        job.master.say(text);
         let status = crate::INTERNAL;
-        self.end(Ending::NotStarted { status }, signal::SIGTERM);
+        job.end(self, Ending::NotStarted { status }, signal::SIGTERM);
     }
 
-    pub(super) fn on_start_timeout(&mut self) {
+    pub(super) fn on_start_timeout(&mut self, job: &mut JobLoop<'_>) {
         let all: Vec<usize> = (0..self.nodes.len()).collect();
         let time = START_FACTOR * self.options.hosts.timeout;
         let mut text = String::new();
+        let mut untried = 0;
         for node in self.missing(&all) {
-            let name = self.names(&[node]);
+            let Some(shell) = self.nodes[node].shell else {
+                untried += 1;
+                continue;
+            };
             text.push_str(&format!(
-                "mpiexec: {name}: its agent did not connect within {} s:\n",
-                time.as_secs_f64()
+                "mpiexec: {}: its agent did not connect within {} s:\n{}",
+                self.names(&[node]),
+                time.as_secs_f64(),
+                self.shells[shell].describe()
             ));
-            let shells = self.shells.iter().filter(|s| s.nodes.contains(&node));
-            text.extend(shells.map(RemoteShell::describe));
         }
-        self.fail_to_start(&text);
+        if untried > 0 {
+            text.push_str(&format!(
+                "mpiexec: {untried} more hosts were not tried: {STARTS_MAX} agents are started at \
+                 the same time.\n"
+            ));
+        }
+        self.fail_to_start(job, &text);
     }
 }

@@ -74,14 +74,14 @@ impl RankProcesses<'_> {
             None => command.env_remove(SEGMENT_SOCKET_VARIABLE),
         };
         let takes_input = self.job.takes_input(plan.rank);
-        let readers = self.plan.ranks.iter();
-        let alone = readers.filter(|p| self.job.takes_input(p.rank)).count() == 1;
         command.stdin(match connect {
             Connect::Inherit if self.has_terminal(plan.rank) => Stdio::inherit(),
             // A terminal must be read by the launcher: the ranks' process groups are in the
             // terminal's background, where a read stops the process.
             Connect::Inherit
-                if takes_input && alone && !io::IsTerminal::is_terminal(&io::stdin()) =>
+                if takes_input
+                    && self.has_one_reader
+                    && !io::IsTerminal::is_terminal(&io::stdin()) =>
             {
                 Stdio::inherit()
             }
@@ -139,7 +139,8 @@ impl RankProcesses<'_> {
         let rank = self.job.pattern_rank(self.plan.ranks[index].rank);
         let directory = self.job.programs.directory.as_ref().map(PathBuf::from);
         let directory = directory.unwrap_or_default();
-        let outlets = files.of_rank(rules, &rank, self.pipes(connect), &directory);
+        let pipes = self.pipes(connect);
+        let outlets = files.of_rank(rules, &rank, pipes, &directory, &mut self.file_writer);
         let [out, err] = outlets.map_err(LaunchError::OutputFile)?;
         // One pipe for both preserves the order in which the rank writes to the two.
         let is_one =
@@ -153,8 +154,8 @@ impl RankProcesses<'_> {
             };
             let (read, write) = io::pipe().map_err(failed())?;
             let id = self.unwritten.len() as u32;
-            self.unwritten.push(0);
-            streams.push(pipe.stream(id, index, read));
+            self.unwritten.push(UnwrittenBytes::default());
+            streams.push(pipe.stream(id, read));
             Ok(write.into())
         };
         if is_joined {
@@ -165,8 +166,8 @@ impl RankProcesses<'_> {
             command.stderr(write.try_clone().map_err(failed())?);
             command.stdout(write);
             let id = self.unwritten.len() as u32;
-            self.unwritten.push(0);
-            return Ok(vec![pipe.stream(id, index, read)]);
+            self.unwritten.push(UnwrittenBytes::default());
+            return Ok(vec![pipe.stream(id, read)]);
         }
         command.stdout(connect(out)?);
         command.stderr(connect(err)?);

@@ -17,6 +17,7 @@ mod limits;
 mod probe;
 mod start;
 mod system;
+mod tcp_peer;
 mod terminal;
 
 pub use children::{adopt_orphans, end_children, proc_is_ours, reap_orphans};
@@ -29,6 +30,7 @@ pub use keeper::Keeper;
 pub use limits::allow_many_descriptors;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
 pub use system::{LimitResource, limits, outlive_file_size_limit, pidfd};
+pub use tcp_peer::tcp_peer_answers;
 pub use terminal::take_terminal_back;
 
 use std::io;
@@ -152,9 +154,16 @@ impl ChildProcess {
             // ECHILD: it is no longer our child, and its number may mean another group.
             return Ok(());
         }
-        // SAFETY: kill takes plain numbers. The group's number is that of a child which is not
-        // reaped.
-        match check(unsafe { libc::kill(-(self.pid as libc::pid_t), number) }) {
+        let sent = match children::signal_group_of(self.pidfd.as_fd(), number) {
+            // Before Linux 6.9, groups can be signalled by number only.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                // SAFETY: kill takes plain numbers. The group's number is that of a child which is
+                // not reaped.
+                check(unsafe { libc::kill(-(self.pid as libc::pid_t), number) })
+            }
+            sent => sent,
+        };
+        match sent {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
             done => done,
         }

@@ -97,7 +97,8 @@ pub(super) const HOSTS: &[Spec] = &[
         values: &["SECONDS"],
         scope: Scope::Job,
         help: "A host that is not heard of for this time is lost, and the job is ended (default \
-               10). To start it may take six times as long.",
+               10). To start it may take six times as long, and so may its silence if its machine \
+               answers.",
         apply: |parser, option, values| {
             let time = seconds(option, &values[0])?;
             if time < Duration::from_secs(2) {

@@ -4,15 +4,19 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use mica_node::process::{Signals, signal, stop_self, wait_ready};
+use mica_node::process::{
+    Signals, adopt_orphans, allow_many_descriptors, is_ignored, signal, stop_self,
+    tcp_peer_answers, wait_ready,
+};
 
-use super::LaunchError;
-use super::doing;
+use crate::error::{LaunchError, doing};
 use crate::line_output::OutputTarget;
-use crate::link::{BEAT, Link};
+use crate::link::{BEAT, Link, LinkLost};
 use crate::messages::{Down, Up};
 use crate::options::JobOptions;
 use crate::output;
+use crate::rank_end::{signal_name, signal_status};
+use crate::report::Ending;
 use crate::writer::Writer;
 
 /// Bytes of output that an agent sends before the controller has written them.
@@ -47,12 +51,8 @@ pub struct Uplink {
     pub unwritten: usize,
     /// Outputs whose reader has gone, as the controller reported.
     pub closed: Vec<OutputTarget>,
-    /// The controller announced that it will be silent.
-    pub paused: bool,
     /// The controller announced that the job is over.
     pub dismissed: bool,
-    /// The controller knows that ranks here have called MPI_Init.
-    pub knows_world: bool,
 }
 
 impl Uplink {
@@ -63,10 +63,34 @@ impl Uplink {
             orders,
             unwritten: 0,
             closed: Vec::new(),
-            paused: false,
             dismissed: false,
-            knows_world: false,
         }
+    }
+
+    /// The orders that have come, and the loss of the connection.
+    pub fn hear(&mut self) -> (Vec<Down>, Result<(), LinkLost>) {
+        let mut orders = std::mem::take(&mut self.orders);
+        self.link.flush();
+        let heard = self.link.receive(&mut orders);
+        (orders, heard)
+    }
+
+    /// Sends a sign of life, and checks that of the controller.
+    pub fn beat(&mut self, limit: Duration) -> Result<(), LinkLost> {
+        beat_to_controller(&mut self.link, limit)
+    }
+}
+
+/// Sends the controller a sign of life, and checks its own. A controller whose machine answers is
+/// not lost, however long it says nothing: it was stopped (Ctrl-Z, SIGSTOP, a debugger), and goes on
+/// with the job later.
+pub fn beat_to_controller(link: &mut Link, limit: Duration) -> Result<(), LinkLost> {
+    link.beat(&Up::Beat);
+    match link.check(limit) {
+        Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
+            Ok(())
+        }
+        checked => checked,
     }
 }
 
@@ -95,23 +119,36 @@ impl Master<'_> {
         }
     }
 
-    /// Accepts output of ranks for writing. `unwritten` counts the bytes in flight from the stream
-    /// with number `id`.
-    pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, id: u32, unwritten: &mut [usize]) {
-        if text.is_empty() {
-            return;
-        }
+    /// Accepts output for writing. Returns how many of its bytes will be reported as written by
+    /// the source with number `id`.
+    pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, id: usize) -> usize {
+        let bytes = text.len();
         match self {
+            _ if bytes == 0 => 0,
+            Master::User(user) if user.writer.is_closed(target) => 0,
             Master::User(user) => {
-                if !user.writer.is_closed(target) {
-                    unwritten[id as usize] += text.len();
-                    user.writer.write(target, text, Some(id as usize));
-                }
+                user.writer.write(target, text, Some(id));
+                bytes
             }
             Master::Head(uplink) => {
-                uplink.unwritten += text.len();
+                uplink.unwritten += bytes;
                 uplink.link.send(&Up::Output(target, text));
+                0
             }
+        }
+    }
+
+    /// Reports that the job is ended because of a signal to this process.
+    pub fn say_signalled(&mut self, number: i32) {
+        let name = signal_name(number);
+        match self {
+            Master::User(user) => user.writer.say(format_args!(
+                "mpiexec: got signal {number} ({name}), ending the job.\n"
+            )),
+            Master::Head(uplink) => uplink.link.send(&Up::Failed {
+                status: signal_status(number),
+                text: format!("its agent got signal {number} ({name})"),
+            }),
         }
     }
 
@@ -132,9 +169,55 @@ impl Master<'_> {
     }
 }
 
+/// Takes the signals that a launcher reads. To be called before any thread or child is started.
+pub fn take_signals() -> Result<Signals, LaunchError> {
+    adopt_orphans().map_err(doing("cannot become the subreaper"))?;
+    // Each rank needs several descriptors. If the limit cannot be raised, the first call that lacks
+    // a descriptor reports it.
+    let _ = allow_many_descriptors();
+    let mut numbers = vec![
+        signal::SIGINT,
+        signal::SIGTERM,
+        signal::SIGHUP,
+        signal::SIGCHLD,
+        signal::SIGUSR1,
+        signal::SIGTSTP,
+        signal::SIGCONT,
+    ];
+    // Started by nohup: the job outlives the terminal.
+    numbers.retain(|&number| number != signal::SIGHUP || !is_ignored(number));
+    Signals::take(&numbers).map_err(doing("cannot watch signals"))
+}
+
+/// Waits until output for the user is written. Returns the exit status of a job that succeeded
+/// otherwise.
+pub fn finish_output(
+    master: Master<'_>,
+    signals: &Signals,
+    ending: Option<&Ending>,
+    deadline: Option<Instant>,
+) -> Result<u8, LaunchError> {
+    let Master::User(user) = master else {
+        return Ok(crate::INTERNAL);
+    };
+    let mut writer = user.writer;
+    let impatient = matches!(ending, Some(Ending::Signalled(_) | Ending::TimedOut));
+    let deadline = deadline.filter(|_| ending.is_none());
+    let status = match settle(&mut writer, signals, impatient, deadline)? {
+        OutputSettled::Signalled(number) => signal_status(number),
+        OutputSettled::TimedOut => Ending::TimedOut.status(),
+        OutputSettled::Written if writer.has_lost_output() => crate::INTERNAL,
+        OutputSettled::Written => 0,
+    };
+    // The report of lost output is output, too.
+    settle(&mut writer, signals, true, None)?;
+    writer.finish();
+    Ok(status)
+}
+
 /// What ended the wait for output to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputSettled {
+enum OutputSettled {
     /// All is written, or the reader has gone.
     Written,
     /// This signal came.
@@ -145,7 +228,7 @@ pub enum OutputSettled {
 
 /// Waits until all is written, at most until `deadline`, and only for a short time if the user
 /// wants to leave (`impatient`). Signals are still handled.
-pub fn settle(
+fn settle(
     writer: &mut Writer,
     signals: &Signals,
     impatient: bool,

@@ -1,0 +1,139 @@
+//! The nodes of a job as the controller knows them.
+
+use crate::late::LateArrivals;
+use crate::link::Link;
+use crate::messages::{Puts, Surroundings};
+use crate::options::JobOptions;
+use crate::placement::{JobNodes, NodeRanks};
+use crate::traffic::CounterValues;
+
+/// Bytes of standard input in flight to a node.
+const INPUT_WINDOW: usize = 1 << 16;
+/// The same for a node that takes its input more slowly than another.
+const INPUT_HELD: usize = 64 << 20;
+
+/// A node of the job.
+pub(super) struct AgentNode {
+    pub host: String,
+    pub members: Vec<u32>,
+    pub state: AgentState,
+    /// What its ranks have put, when they are all in a barrier.
+    pub arrived: Option<Puts>,
+    /// Identifies the machine.
+    pub machine: String,
+    /// What it is to the ranks of other nodes.
+    pub surroundings: Surroundings,
+    pub counters: Vec<CounterValues>,
+    pub late: LateArrivals,
+    /// The agent has reported why it cannot go on.
+    pub explained: bool,
+    /// Its agent has connected.
+    pub came: bool,
+    /// The number of the remote shell that starts its agent, once it runs.
+    pub shell: Option<usize>,
+}
+
+/// How far a node's part of the job has come.
+pub(super) enum AgentState {
+    Awaited,
+    Running(Box<Link>),
+    Over(Box<Link>),
+    Lost,
+}
+
+impl AgentNode {
+    pub fn new(node: &NodeRanks) -> AgentNode {
+        AgentNode {
+            host: node.host.clone(),
+            members: node.members.clone(),
+            state: AgentState::Awaited,
+            arrived: None,
+            machine: String::new(),
+            surroundings: Surroundings::default(),
+            counters: Vec::new(),
+            late: LateArrivals::default(),
+            explained: false,
+            came: false,
+            shell: None,
+        }
+    }
+
+    pub fn link(&self) -> Option<&Link> {
+        match &self.state {
+            AgentState::Running(link) | AgentState::Over(link) => Some(link),
+            AgentState::Awaited | AgentState::Lost => None,
+        }
+    }
+
+    pub fn link_mut(&mut self) -> Option<&mut Link> {
+        match &mut self.state {
+            AgentState::Running(link) | AgentState::Over(link) => Some(link),
+            AgentState::Awaited | AgentState::Lost => None,
+        }
+    }
+
+    pub fn is_awaited(&self) -> bool {
+        matches!(self.state, AgentState::Awaited)
+    }
+
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, AgentState::Running(_))
+    }
+
+    /// Its ranks have ended, and all their output has arrived. Returns whether it was running.
+    pub fn finish(&mut self) -> bool {
+        match std::mem::replace(&mut self.state, AgentState::Lost) {
+            AgentState::Running(link) => {
+                self.state = AgentState::Over(link);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Bytes of standard input that ranks have not taken yet, for each node whose ranks get it.
+pub(super) struct InputWindow(Vec<(usize, usize)>);
+
+impl InputWindow {
+    /// For the nodes that have such ranks; `None` if there are none.
+    pub fn of(options: &JobOptions, nodes: &JobNodes) -> Option<InputWindow> {
+        let reads = |node: &NodeRanks| {
+            node.members
+                .iter()
+                .any(|&rank| options.input.contains(rank))
+        };
+        let nodes = nodes
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| reads(node));
+        let untaken: Vec<_> = nodes.map(|(index, _)| (index, 0)).collect();
+        (!untaken.is_empty()).then_some(InputWindow(untaken))
+    }
+
+    /// Whether some node has less than a window of untaken bytes, and no node is too far behind.
+    pub fn has_room(&self) -> bool {
+        let untaken = || self.0.iter().map(|(_, untaken)| *untaken);
+        untaken().any(|bytes| bytes < INPUT_WINDOW) && untaken().all(|bytes| bytes < INPUT_HELD)
+    }
+
+    /// The ranks of a node have taken this many bytes.
+    pub fn on_taken(&mut self, node: usize, bytes: usize) {
+        for (_, untaken) in self.0.iter_mut().filter(|(reader, _)| *reader == node) {
+            *untaken = untaken.saturating_sub(bytes);
+        }
+    }
+
+    /// No rank of the node reads any more. Returns whether there is no other such node.
+    pub fn remove(&mut self, node: usize) -> bool {
+        self.0.retain(|(reader, _)| *reader != node);
+        self.0.is_empty()
+    }
+
+    /// This many bytes are sent to the nodes that are returned.
+    pub fn send(&mut self, bytes: usize) -> Vec<usize> {
+        self.0.iter_mut().for_each(|(_, untaken)| *untaken += bytes);
+        self.0.iter().map(|(node, _)| *node).collect()
+    }
+}
