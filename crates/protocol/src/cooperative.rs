@@ -6,7 +6,7 @@
 //! whether a cached exposure of its buffer still shows that buffer.
 
 use mica_channel::ChannelError;
-use mica_channel::direct::{Backend, CopyRefusal, Direct, Exposure, Window};
+use mica_channel::direct::{Backend, CopyRefusal, Direct, Exposure, MappedWindow};
 use mica_channel::memory::View;
 use mica_node::cooperative::{CooperativeCopy, CopyEnd};
 use mica_node::counters::TrafficClass;
@@ -65,7 +65,7 @@ impl CooperativeCopies {
 pub(crate) struct PeerRange {
     pub peer: u32,
     address: u64,
-    pub window: Option<Window>,
+    pub window: Option<MappedWindow>,
     /// Where the peer answers whether the window shows its buffer. What is copied before the answer
     /// is valid only if the answer is yes.
     pub answer: Option<SegmentRef<CooperativeCopy>>,
@@ -146,10 +146,10 @@ impl PeerRange {
     fn each_part(
         &self,
         range: &Range<usize>,
-        through_window: impl FnOnce(&Window, Range<usize>),
+        through_window: impl FnOnce(&MappedWindow, Range<usize>),
         by_kernel: impl FnMut(Range<usize>) -> Result<(), CopyRefusal>,
     ) -> Result<(), CopyRefusal> {
-        let [mapped, before, behind] = Window::parts(self.window.as_ref(), range);
+        let [mapped, before, behind] = MappedWindow::parts(self.window.as_ref(), range);
         if let Some(window) = &self.window
             && !mapped.is_empty()
         {

@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::operation::{Copying, RecvId};
 use crate::packet::RtsPacket;
 use crate::state::{EngineState, NOTIFY_WAITERS};
-use mica_channel::direct::{SenderBuffer, Window};
+use mica_channel::direct::{MappedWindow, SenderBuffer};
 use mica_channel::memory::View;
 use mica_channel::offload::{CopyJob, JobProgress, PeerMemory};
 use mica_node::counters::TrafficClass;
@@ -30,7 +30,7 @@ impl EngineState {
         id: RecvId,
         peer: u32,
         rts: &RtsPacket,
-        window: Option<Window>,
+        window: Option<MappedWindow>,
         view: &View,
         len: usize,
     ) -> bool {

@@ -3,7 +3,7 @@
 
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::select::SendPlan;
-use mica_channel::direct::{Exposed, RemoteRun, Window};
+use mica_channel::direct::{Exposed, MappedWindow, RemoteRun};
 use mica_channel::memory::View;
 use mica_channel::offload::Cookie;
 use mica_channel::transport::ReadableRegion;
@@ -163,7 +163,7 @@ pub(crate) struct Copying {
     pub sender_op: u32,
     pub class: TrafficClass,
     /// Stays mapped until the cookie, which is dropped first, is gone.
-    pub _window: Option<Window>,
+    pub _window: Option<MappedWindow>,
 }
 
 /// What to do with a message that is longer than the buffer.

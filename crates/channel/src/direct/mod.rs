@@ -13,7 +13,7 @@
 //!
 //! How a protocol uses it: the owner of a buffer calls [`Direct::expose`] and sends the two words
 //! of the [`Exposure`]. The peer calls [`Direct::window`] and copies the bytes in
-//! [`Window::reachable`] by [`Window::load`] and [`Window::store`]. The rest (less than a page at
+//! [`MappedWindow::reachable`] by [`MappedWindow::load`] and [`MappedWindow::store`]. The rest (less than a page at
 //! each end), and everything if there is no window, it copies by [`Direct::pull_range`] and
 //! [`Direct::push_range`], or through another channel. Both sides may do so with each other's
 //! buffer at the same time, in disjoint parts.
@@ -47,7 +47,7 @@ pub use mapped::{HelperThread, SkipReason, Unavailable, Usage};
 pub use options::DirectOptions;
 pub use reach::{PeerAccess, PeerAccessError, PeerBuffer, PublishedBuffer};
 pub use refusal::CopyRefusal;
-pub use window::Window;
+pub use window::MappedWindow;
 pub use xpmem::Device as XpmemDevice;
 
 use mapped::Registry;
@@ -333,7 +333,7 @@ impl Direct {
     /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be
     /// mapped: copy by CMA then, or by another path. The first window on a buffer blocks while
     /// pages are mapped; later ones are found in a cache.
-    pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
+    pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<MappedWindow> {
         self.reach.window(peer, exposure, len)
     }
 

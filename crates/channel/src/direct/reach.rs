@@ -39,7 +39,8 @@ use std::time::Duration;
 use super::mapped::{PeerSlots, Registry};
 use super::xpmem::Xpmem;
 use super::{
-    Backend, CopyRefusal, DirectOptions, ExpectedUse, Exposed, Exposure, Window, check_range, cma,
+    Backend, CopyRefusal, DirectOptions, ExpectedUse, Exposed, Exposure, MappedWindow, check_range,
+    cma,
 };
 use crate::memory::{Region, View};
 use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
@@ -337,7 +338,12 @@ impl PeerAccess {
     }
 
     /// See [`Direct::window`](super::Direct::window).
-    pub(super) fn window(&self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
+    pub(super) fn window(
+        &self,
+        peer: u32,
+        exposure: &Exposure,
+        len: usize,
+    ) -> Option<MappedWindow> {
         let segment = &self.shared.segment;
         match exposure.backend {
             Backend::Cma => None,
@@ -445,7 +451,7 @@ impl PublishedBuffer {
 /// [`PeerAccess`] that made it.
 ///
 /// # Contract
-/// That of a [`Window`]: MPI's rules and the messages or stamps between the ranks order all
+/// That of a [`MappedWindow`]: MPI's rules and the messages or stamps between the ranks order all
 /// accesses; the peer exposes the buffer meanwhile; no view that is passed overlaps the bytes of
 /// the peer's buffer that are copied.
 #[derive(Debug, Clone)]
@@ -454,7 +460,7 @@ pub struct PeerBuffer {
     process: u32,
     address: u64,
     len: usize,
-    window: Option<Window>,
+    window: Option<MappedWindow>,
     /// For the bytes that the window does not reach.
     kernel: Option<PeerAccess>,
 }
@@ -521,7 +527,7 @@ impl PeerBuffer {
 
     /// The bytes reached by load and store; the kernel copies the others.
     pub fn reachable(&self) -> Range<usize> {
-        self.window.as_ref().map_or(0..0, Window::reachable)
+        self.window.as_ref().map_or(0..0, MappedWindow::reachable)
     }
 
     #[inline]
@@ -545,7 +551,7 @@ impl PeerBuffer {
         self.check(position, len);
         check_range(view, view_position, len);
         let range = position..position + len;
-        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
+        let [mapped, before, behind] = MappedWindow::parts(self.window.as_ref(), &range);
         if let Some(window) = &self.window
             && !mapped.is_empty()
         {

@@ -16,7 +16,7 @@ use crate::memory::{Block, Region, Shape, View};
 /// Windows copy with raw addresses and never make references, so a program that breaks these rules
 /// gets wrong bytes, but no undefined behaviour in this process.
 #[derive(Debug, Clone)]
-pub struct Window {
+pub struct MappedWindow {
     /// Where the buffer's first byte is, or would be if it were reachable.
     pub(super) origin: usize,
     pub(super) reachable: Range<usize>,
@@ -24,7 +24,7 @@ pub struct Window {
     pub(super) mapping: Arc<Block>,
 }
 
-impl Window {
+impl MappedWindow {
     /// The bytes of the buffer that [`load`](Self::load) and [`store`](Self::store) may touch.
     pub fn reachable(&self) -> Range<usize> {
         self.reachable.clone()
@@ -33,8 +33,8 @@ impl Window {
     /// The part of `range` that `window` reaches, the part before it and the part behind it. Each
     /// may be empty.
     #[inline]
-    pub fn parts(window: Option<&Window>, range: &Range<usize>) -> [Range<usize>; 3] {
-        split(range, &window.map_or(0..0, Window::reachable))
+    pub fn parts(window: Option<&MappedWindow>, range: &Range<usize>) -> [Range<usize>; 3] {
+        split(range, &window.map_or(0..0, MappedWindow::reachable))
     }
 
     /// The buffer as a view, for a copy engine. Keeps the mapping.

@@ -5,7 +5,7 @@
 //! the next one (12.7.2; stricter than any value of `accumulate_ordering` asks for).
 //!
 //! A few elements are changed by processor atomics, many under the target's lock: see
-//! [`AccumulateGate`](mica_node::window::AccumulateGate).
+//! [`AccumulateGate`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::element::{
 use super::object::{self, Window};
 use super::place::TargetPlace;
 use super::remote::{RemoteAccumulate, RemoteOperation};
-use super::target::{Target, TargetMemory, TargetRange};
+use super::target::{TargetMemory, TargetRange, WindowTarget};
 use super::transfer::request_of;
 use crate::constants as c;
 use crate::datatype::{self, BasicType, Datatype};
@@ -193,7 +193,7 @@ impl Window {
     #[inline]
     fn update_briefly(
         &self,
-        target: &Target,
+        target: &WindowTarget,
         update: &ElementUpdate,
         operands: &AccumulateOperands<'_>,
         range: &TargetRange,
@@ -236,7 +236,7 @@ impl Window {
 
     fn update_in_bulk(
         &self,
-        target: &Target,
+        target: &WindowTarget,
         update: &ElementUpdate,
         operands: &AccumulateOperands<'_>,
         range: &TargetRange,
@@ -323,7 +323,7 @@ impl Window {
 
     /// What keeps updates of `target`'s elements atomic, and this rank's number there.
     #[inline]
-    fn gate(&self, target: &Target) -> (AccumulateGate<'_>, u32) {
+    fn gate(&self, target: &WindowTarget) -> (AccumulateGate<'_>, u32) {
         let number = target
             .number
             .expect("its memory is reached, so its locks are shared");

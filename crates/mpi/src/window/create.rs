@@ -29,7 +29,7 @@ use super::neighbours::Neighbours;
 use super::object::{PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties};
 use super::properties::{hints_in_force, is_set};
 use super::remote::RemoteSide;
-use super::target::{Target, TargetMemory};
+use super::target::{TargetMemory, WindowTarget};
 use crate::attribute::AttributeSet;
 use crate::comm::Comm;
 use crate::comm::exchange::Party;
@@ -207,8 +207,8 @@ impl Window {
         let announced = own.as_ref().map(OwnMemory::announcement);
         let places = agree(comm, announced.map_err(Error::clone))?;
         let opened = creation.open_all(&places, own?);
-        let needs_messages = |(targets, ..): &(Box<[Target]>, _, _)| Announcement {
-            words: [u64::from(targets.iter().any(Target::is_remote)), 0, 0],
+        let needs_messages = |(targets, ..): &(Box<[WindowTarget]>, _, _)| Announcement {
+            words: [u64::from(targets.iter().any(WindowTarget::is_remote)), 0, 0],
             ..Announcement::default()
         };
         let needs = agree(
@@ -470,7 +470,7 @@ impl Creation<'_> {
         &self,
         places: &[Announcement],
         mut own: OwnMemory,
-    ) -> Result<(Box<[Target]>, WindowLocks, OwnMemory)> {
+    ) -> Result<(Box<[WindowTarget]>, WindowLocks, OwnMemory)> {
         let first = self.neighbours.window_ranks[0];
         let locks = match own.locks.take() {
             Some(locks) => locks,
@@ -492,8 +492,8 @@ impl Creation<'_> {
         Ok((targets.collect(), locks, own))
     }
 
-    fn target(&self, rank: usize, memory: TargetMemory) -> Target {
-        Target {
+    fn target(&self, rank: usize, memory: TargetMemory) -> WindowTarget {
+        WindowTarget {
             memory,
             bytes: self.sizes.bytes[rank],
             unit: self.sizes.units[rank],
@@ -502,7 +502,7 @@ impl Creation<'_> {
     }
 
     /// This rank's part of the window.
-    fn own_target(&self, own: &OwnMemory) -> Target {
+    fn own_target(&self, own: &OwnMemory) -> WindowTarget {
         self.target(self.comm.rank(), own_part(own))
     }
 

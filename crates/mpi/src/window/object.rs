@@ -14,7 +14,7 @@ use super::attached::OwnAttachments;
 use super::epoch::Epochs;
 use super::neighbours::Neighbours;
 use super::remote::RemoteSide;
-use super::target::Target;
+use super::target::WindowTarget;
 use crate::attribute::AttributeSet;
 use crate::comm::Comm;
 use crate::constants as c;
@@ -32,7 +32,7 @@ pub(super) struct WindowInner {
     /// The window's own: its traffic meets no other.
     pub comm: Comm,
     /// By rank.
-    pub targets: Box<[Target]>,
+    pub targets: Box<[WindowTarget]>,
     pub flags: AccessFlags,
     pub epochs: Mutex<Epochs>,
     pub locks: Arc<WindowLocks>,

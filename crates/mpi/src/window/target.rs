@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// One rank of a window, as this rank sees it.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct WindowTarget {
     pub memory: TargetMemory,
     /// Bytes of its part of the window; 0 if memory is attached later.
     pub bytes: usize,
@@ -50,7 +50,7 @@ pub struct TargetRange {
     pub shape: Shape,
 }
 
-impl Target {
+impl WindowTarget {
     /// The offset of the displacement `disp`, if the `bytes` bytes that begin `low` after it lie
     /// in the target's part of the window.
     #[inline(always)]

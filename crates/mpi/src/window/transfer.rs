@@ -11,7 +11,7 @@ use super::admission::NeededEpoch;
 use super::object::{self, Window};
 use super::place::{TargetPlace, runs};
 use super::remote::RemoteOperation;
-use super::target::{Target, TargetMemory, TargetRange};
+use super::target::{TargetMemory, TargetRange, WindowTarget};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::request::Request;
@@ -138,7 +138,7 @@ impl Window {
 #[inline(never)]
 fn transfer_slowly(
     direction: Direction,
-    target: &Target,
+    target: &WindowTarget,
     origin: &View,
     range: &TargetRange,
 ) -> Result<()> {

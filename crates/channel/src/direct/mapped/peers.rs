@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::direct::{Exposure, Window};
+use crate::direct::{Exposure, MappedWindow};
 use crate::memory::Block;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
@@ -56,7 +56,7 @@ impl PeerSlots {
         peer: u32,
         exposure: &Exposure,
         len: usize,
-    ) -> Option<Window> {
+    ) -> Option<MappedWindow> {
         let reachable = exposure.reachable(len);
         let first = exposure.place;
         let last = first.checked_add(reachable.len() as u64)?;
@@ -65,7 +65,7 @@ impl PeerSlots {
         }
         let part = self.part(segment, (peer, exposure.slot), first..last)?;
         let start = part.mapping.addresses().start + (first - part.offsets.start) as usize;
-        Some(Window {
+        Some(MappedWindow {
             origin: start.wrapping_sub(reachable.start),
             reachable,
             mapping: part.mapping,

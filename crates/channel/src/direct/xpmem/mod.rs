@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Exposure, Window};
+use super::{Exposure, MappedWindow};
 use crate::memory::Block;
 
 /// Attachments are aligned to this, so that neighbouring buffers share one.
@@ -103,7 +103,7 @@ impl Xpmem {
         segment: Option<i64>,
         exposure: &Exposure,
         len: usize,
-    ) -> Option<Window> {
+    ) -> Option<MappedWindow> {
         let device = &self.device;
         let peer = self
             .peers
@@ -132,7 +132,7 @@ impl Xpmem {
                 peer.attach(first..last)?
             }
         };
-        Some(Window {
+        Some(MappedWindow {
             origin: attachment.mapping.addresses().start + (first - attachment.remote.start),
             reachable: 0..len,
             mapping: attachment.mapping,

@@ -66,7 +66,7 @@ impl RequestKind {
 
 /// A request without its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct RemoteRequest {
     pub kind: RequestKind,
     /// Handle of the operator of an accumulate.
     pub op: u32,
@@ -80,10 +80,10 @@ pub(super) struct Request {
     pub runs: Vec<(i64, u64)>,
 }
 
-impl Request {
+impl RemoteRequest {
     /// A request about no memory.
-    pub fn plain(kind: RequestKind, answer: Option<i32>) -> Request {
-        Request {
+    pub fn plain(kind: RequestKind, answer: Option<i32>) -> RemoteRequest {
+        RemoteRequest {
             kind,
             op: 0,
             element: BasicType::Byte,
@@ -123,7 +123,7 @@ impl Request {
     }
 
     /// The request in a message of `bytes` bytes. `None` if it is none.
-    pub fn read(message: &Region, bytes: usize) -> Option<Request> {
+    pub fn read(message: &Region, bytes: usize) -> Option<RemoteRequest> {
         let word = |at: usize| {
             let mut word = [0; WORD];
             message.at(at * WORD).read_bytes(&mut word);
@@ -141,7 +141,7 @@ impl Request {
         let kind = RequestKind::ALL
             .into_iter()
             .find(|&kind| kind as u64 == word(0))?;
-        Some(Request {
+        Some(RemoteRequest {
             kind,
             op: word(1) as u32,
             element: BasicType::of_code(word(2) as u8)?,
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn requests_travel_as_bytes() {
-        let request = Request {
+        let request = RemoteRequest {
             kind: RequestKind::Accumulate,
             op: 0x21,
             element: BasicType::DoubleInt,
@@ -197,14 +197,17 @@ mod tests {
         };
         let (message, bytes) = request.message(16).expect("memory");
         assert_eq!(bytes, request.head_bytes() + 16);
-        assert_eq!(Request::read(&message, bytes), Some(request.clone()));
-        assert_eq!(Request::read(&message, request.head_bytes() - 1), None);
-        assert_eq!(Request::read(&message, 0), None);
-        let plain = Request::plain(RequestKind::Flush, None);
+        assert_eq!(RemoteRequest::read(&message, bytes), Some(request.clone()));
+        assert_eq!(
+            RemoteRequest::read(&message, request.head_bytes() - 1),
+            None
+        );
+        assert_eq!(RemoteRequest::read(&message, 0), None);
+        let plain = RemoteRequest::plain(RequestKind::Flush, None);
         let (message, bytes) = plain.message(0).expect("memory");
-        assert_eq!(Request::read(&message, bytes), Some(plain));
+        assert_eq!(RemoteRequest::read(&message, bytes), Some(plain));
         message.write_bytes(&99_u64.to_ne_bytes());
-        assert_eq!(Request::read(&message, bytes), None);
+        assert_eq!(RemoteRequest::read(&message, bytes), None);
     }
 
     #[test]

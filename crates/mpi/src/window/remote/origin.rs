@@ -8,7 +8,7 @@ use mica_node::window::LockMode;
 use mica_protocol::{MatchPattern, WaitList};
 
 use super::message::{
-    ANSWER_HEAD, DATA_MAX, FIRST_ANSWER, REQUEST_TAG, RUNS_MAX, Request, RequestKind,
+    ANSWER_HEAD, DATA_MAX, FIRST_ANSWER, REQUEST_TAG, RUNS_MAX, RemoteRequest, RequestKind,
 };
 use super::operation::{AnswerData, ExpectedAnswer, GrantedLock, RemoteOperation};
 use super::side::RemoteSide;
@@ -40,10 +40,10 @@ impl RemoteSide {
     pub fn put(&self, target: usize, address: u64, shape: &Shape, view: &View) -> Result<()> {
         must_be_as_long(view, shape)?;
         for_each_chunk(shape, |position, runs, bytes| {
-            let request = Request {
+            let request = RemoteRequest {
                 address,
                 runs,
-                ..Request::plain(RequestKind::Put, None)
+                ..RemoteRequest::plain(RequestKind::Put, None)
             };
             let (message, length) = request.message(bytes)?;
             let data = message.offset(request.head_bytes() as isize);
@@ -66,10 +66,10 @@ impl RemoteSide {
         must_be_as_long(view, shape)?;
         let mut expected = Vec::new();
         for_each_chunk(shape, |position, runs, bytes| {
-            let request = Request {
+            let request = RemoteRequest {
                 address,
                 runs,
-                ..Request::plain(RequestKind::Get, None)
+                ..RemoteRequest::plain(RequestKind::Get, None)
             };
             let data = AnswerData::View {
                 view: view.clone(),
@@ -125,7 +125,7 @@ impl RemoteSide {
         chunk: &mut ElementChunk,
     ) -> Result<Option<ExpectedAnswer>> {
         let chunk = std::mem::take(chunk);
-        let mut request = Request {
+        let mut request = RemoteRequest {
             kind: RequestKind::Accumulate,
             op: call.op,
             element: call.update.basic,
@@ -169,12 +169,12 @@ impl RemoteSide {
         result: &Region,
     ) -> Result<Arc<RemoteOperation>> {
         let bytes = basic.size() as usize;
-        let request = Request {
+        let request = RemoteRequest {
             kind: RequestKind::CompareAndSwap,
             element: basic,
             address,
             runs: vec![(0, 1)],
-            ..Request::plain(RequestKind::CompareAndSwap, None)
+            ..RemoteRequest::plain(RequestKind::CompareAndSwap, None)
         };
         let data = AnswerData::Elements {
             region: result.clone(),
@@ -249,7 +249,7 @@ impl RemoteSide {
             let mut counts = lock(&self.counts);
             counts.posted[origin] = counts.posted[origin].wrapping_add(1);
         }
-        let (message, length) = Request::plain(RequestKind::Post, None).message(0)?;
+        let (message, length) = RemoteRequest::plain(RequestKind::Post, None).message(0)?;
         self.tell_quietly(origin, message, length)
     }
 
@@ -260,7 +260,7 @@ impl RemoteSide {
     /// Those of the operations.
     pub fn complete(&self, target: usize) -> Result<()> {
         self.flush_local(&[target])?;
-        let (message, length) = Request::plain(RequestKind::Complete, None).message(0)?;
+        let (message, length) = RemoteRequest::plain(RequestKind::Complete, None).message(0)?;
         self.tell_quietly(target, message, length)
     }
 
@@ -321,7 +321,7 @@ impl RemoteSide {
         kind: RequestKind,
         what: &'static str,
     ) -> Result<Arc<RemoteOperation>> {
-        let request = Request::plain(kind, None);
+        let request = RemoteRequest::plain(kind, None);
         let expected = self.ask_for(target, request, None, 0, AnswerData::Nothing)?;
         Ok(Arc::new(RemoteOperation::new(target, what, vec![expected])))
     }
@@ -330,7 +330,7 @@ impl RemoteSide {
     fn ask_for(
         &self,
         target: usize,
-        mut request: Request,
+        mut request: RemoteRequest,
         data: Option<(&Region, usize)>,
         bytes: usize,
         what_for: AnswerData,
@@ -386,7 +386,7 @@ struct ElementChunk {
 }
 
 /// A message with the request and its data.
-fn with_data(request: &Request, (data, bytes): (&Region, usize)) -> Result<(Region, usize)> {
+fn with_data(request: &RemoteRequest, (data, bytes): (&Region, usize)) -> Result<(Region, usize)> {
     let (message, length) = request.message(bytes)?;
     copy_bytes(data, &message.offset(request.head_bytes() as isize), bytes);
     Ok((message, length))

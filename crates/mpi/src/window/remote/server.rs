@@ -8,7 +8,7 @@ use mica_node::window::{LockMode, WindowLock};
 use mica_protocol::{EngineState, MatchPattern, Reaction};
 
 use super::lock_queue::LockRequest;
-use super::message::{ANSWER_HEAD, REQUEST_MAX, REQUEST_TAG, Request, RequestKind, answer};
+use super::message::{ANSWER_HEAD, REQUEST_MAX, REQUEST_TAG, RemoteRequest, RequestKind, answer};
 use super::side::{RemoteSide, ServerState};
 use crate::constants as c;
 use crate::error::Result;
@@ -57,7 +57,9 @@ impl RemoteSide {
             let origin = self.comm.rank_of(done.envelope.source);
             self.await_request(state, &mut server)?;
             drop(server);
-            if let (Some(origin), Some(request)) = (origin, Request::read(&message, done.sent)) {
+            if let (Some(origin), Some(request)) =
+                (origin, RemoteRequest::read(&message, done.sent))
+            {
                 self.carry_out(state, origin, &request, &message, done.sent)?;
             }
         }
@@ -67,7 +69,7 @@ impl RemoteSide {
         &self,
         state: &mut EngineState,
         origin: usize,
-        request: &Request,
+        request: &RemoteRequest,
         message: &Region,
         bytes: usize,
     ) -> Result<()> {
@@ -136,7 +138,7 @@ impl RemoteSide {
         }
     }
 
-    fn serve_put(&self, request: &Request, data: &Region, bytes: usize) -> i32 {
+    fn serve_put(&self, request: &RemoteRequest, data: &Region, bytes: usize) -> i32 {
         let mut from = 0;
         for &(at, n) in &request.runs {
             let n = (n as usize).min(bytes - from);
@@ -157,7 +159,12 @@ impl RemoteSide {
         c::SUCCESS
     }
 
-    fn serve_get(&self, state: &mut EngineState, origin: usize, request: &Request) -> Result<()> {
+    fn serve_get(
+        &self,
+        state: &mut EngineState,
+        origin: usize,
+        request: &RemoteRequest,
+    ) -> Result<()> {
         let bytes = request.runs.iter().map(|&(_, n)| n as usize).sum();
         let (message, length) = answer(c::SUCCESS, bytes)?;
         let mut to = ANSWER_HEAD;
@@ -183,7 +190,7 @@ impl RemoteSide {
         &self,
         state: &mut EngineState,
         origin: usize,
-        request: &Request,
+        request: &RemoteRequest,
         data: &Region,
         bytes: usize,
     ) -> Result<()> {
@@ -231,7 +238,7 @@ impl RemoteSide {
         &self,
         state: &mut EngineState,
         origin: usize,
-        request: &Request,
+        request: &RemoteRequest,
         data: &Region,
     ) -> Result<()> {
         let bytes = request.element.size() as usize;
@@ -255,7 +262,7 @@ impl RemoteSide {
         &self,
         state: &mut EngineState,
         origin: usize,
-        request: &Request,
+        request: &RemoteRequest,
         mode: LockMode,
     ) -> Result<()> {
         if let Some(answer) = request.answer {

@@ -16,14 +16,14 @@ use crate::error::Result;
 use crate::process;
 use crate::sync::lock;
 use crate::window::neighbours::Neighbours;
-use crate::window::target::Target;
+use crate::window::target::WindowTarget;
 
 /// What a window has for operations by messages. Both sides of this rank use it.
 #[derive(Debug)]
 pub(in crate::window) struct RemoteSide {
     pub(super) comm: Comm,
     /// This rank's part of the window.
-    pub(super) own: Target,
+    pub(super) own: WindowTarget,
     pub(super) locks: Arc<WindowLocks>,
     pub(super) neighbours: Arc<Neighbours>,
     pub(super) design: LockDesign,
@@ -76,7 +76,7 @@ impl RemoteSide {
     /// `MPI_ERR_NO_MEM`.
     pub fn open(
         comm: &Comm,
-        own: Target,
+        own: WindowTarget,
         locks: Arc<WindowLocks>,
         neighbours: Arc<Neighbours>,
         design: LockDesign,
