@@ -13,10 +13,10 @@
 //!
 //! How a protocol uses it: the owner of a buffer calls [`Direct::expose`] and sends the two words
 //! of the [`Exposure`]. The peer calls [`Direct::window`] and copies the bytes in
-//! [`MappedWindow::reachable`] by [`MappedWindow::load`] and [`MappedWindow::store`]. The rest (less than a page at
-//! each end), and everything if there is no window, it copies by [`Direct::pull_range`] and
-//! [`Direct::push_range`], or through another channel. Both sides may do so with each other's
-//! buffer at the same time, in disjoint parts.
+//! [`MappedWindow::reachable`] by [`MappedWindow::load`] and [`MappedWindow::store`]. The rest
+//! (less than a page at each end), and everything if there is no window, it copies by
+//! [`Direct::pull_range`] and [`Direct::push_range`], or through another channel. Both sides may do
+//! so with each other's buffer at the same time, in disjoint parts.
 //!
 //! Collectives, whose steps run on any thread, use a [`PeerAccess`] instead, which does the same
 //! without the [`Direct`].
