@@ -66,7 +66,7 @@ fn try_name(name: &[u8], uid: u32) -> Result<Option<HandoverListener>, ClaimErro
             Ok(holder) if holder.uid == uid => return Err(ClaimError::Taken),
             // The holder has ended, or does not listen.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-            // Another user's, or a socket of another kind, or one that accepts nobody.
+            // Another user's, or a socket of another kind, or one that accepts no connection.
             Ok(_) | Err(_) => return Ok(None),
         }
     }

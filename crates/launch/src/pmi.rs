@@ -297,7 +297,7 @@ impl PmiServer {
         }
     }
 
-    /// What all ranks put before the last barrier, as a file that nobody can change: one for all
+    /// What all ranks put before the last barrier, as a file that cannot be changed: one for all
     /// ranks of the node, so that none has to ask for the value of each other.
     pub fn table(&mut self) -> io::Result<OwnedFd> {
         if self.table.is_none() {

@@ -75,7 +75,7 @@ impl Engine {
         self.segment.block(rank).parking.0.wake(self.fencing);
     }
 
-    /// As [`watch`](Self::watch), for a condition whose change wakes nobody: sleeps for `interval`
+    /// As [`watch`](Self::watch), for a condition whose change wakes no rank: sleeps for `interval`
     /// at most between two polls.
     ///
     /// # Errors

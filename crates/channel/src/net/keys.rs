@@ -1,7 +1,7 @@
 //! Keys of memory registrations.
 //!
-//! With most providers whoever reaches a rank's port may read and write the memory behind a key
-//! that it can name, from offset 0 on: the key is all that guards the memory (FI_MR_PROV_KEY
+//! With most providers any process that reaches a rank's port may read and write the memory behind
+//! a key that it can name, from offset 0 on: the key is all that guards the memory (FI_MR_PROV_KEY
 //! providers choose it themselves). So keys are random bits, as many as the provider takes: 64 with
 //! tcp and sockets, which cannot be found by trying.
 

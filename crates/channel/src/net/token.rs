@@ -1,7 +1,7 @@
 //! Proof, in each message, that its sender is the rank that it says it is.
 //!
-//! Whoever reaches a rank's port can send to it. Each rank therefore publishes a random challenge
-//! with its address, and the job has a secret of 16 random bytes; both travel through the
+//! Any process that reaches a rank's port can send to it. Each rank therefore publishes a random
+//! challenge with its address, and the job has a secret of 16 random bytes; both travel through the
 //! launcher's exchange only. A message from rank `i` to rank `j` carries the token
 //!
 //! ```text
@@ -10,13 +10,13 @@
 //!
 //! which a process outside of the job can guess once in 2^64 messages. (SipHash: Aumasson and
 //! Bernstein, 2012; a pseudo-random function of short inputs.) A process that gets hold of the port
-//! of a rank that has ended learns only the tokens to that rank, which nobody accepts any more. The
-//! tokens of all peers are computed in `connect`; a message costs a comparison.
+//! of a rank that has ended learns only the tokens to that rank, which no rank accepts any more.
+//! The tokens of all peers are computed in `connect`; a message costs a comparison.
 //!
 //! Who reads the network's traffic sees tokens and contents, and can forge messages. The channel
 //! does not encrypt: see the guide's section on security.
 
-/// What the ranks of a job share and nobody else knows.
+/// What the ranks of a job share and no other process knows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct JobSecret([u8; JobSecret::BYTES]);
 

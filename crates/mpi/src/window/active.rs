@@ -2,7 +2,7 @@
 //!
 //! Operations are complete when they return, so a fence is a barrier, and complete tells the
 //! targets by a count each (jiang-2004, 3.3.3). Start does not block: the first operation on a
-//! target waits until that has posted. Targets that share no memory are told by messages; a fence
+//! target waits until that has posted. Targets that share no memory learn it by messages; a fence
 //! waits first until the operations on them are done.
 
 use mica_protocol::{Pending, WaitKind, WaitList};

@@ -326,7 +326,7 @@ fn release(window: &Window, target: usize, held: HeldLock) -> Result<()> {
             lock.release(ticket, |next| neighbours.wake(engine, next, number));
             if window.0.design == LockDesign::TestAndSet && window.0.remote.is_some() {
                 // The target may wait for the lock in the name of another node's rank, and
-                // Test&Set wakes nobody.
+                // Test&Set wakes no rank.
                 neighbours.wake(engine, number, number);
             }
             Ok(())

@@ -322,7 +322,7 @@ impl WindowLock<'_> {
     /// The origin no longer waits to join. False if it was let in meanwhile.
     fn withdraw(&self, origin: u32) -> bool {
         let line = &self.origins[origin as usize];
-        // Relaxed: the count is a hint; whoever wins the exchange on the state decides.
+        // Relaxed: the count is a hint; the exchange on the state decides.
         self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
         // SYNC window-lock: Acquire pairs with the Release in `let_readers_in`.
         let (acquire, waits) = (Ordering::Acquire, LockMode::Shared.waits());
