@@ -164,8 +164,13 @@ impl RemoteRequest {
 pub(super) fn answer(error: i32, data: usize) -> Result<(Region, usize)> {
     let bytes = ANSWER_HEAD + data;
     let message = Block::allocate(bytes)?;
-    message.write_bytes(&(error as u64).to_ne_bytes());
+    set_error(&message, error);
     Ok((message, bytes))
+}
+
+/// Writes the error that an answer carries; `MPI_SUCCESS`: none.
+pub(super) fn set_error(answer: &Region, error: i32) {
+    answer.write_bytes(&(error as u64).to_ne_bytes());
 }
 
 /// The error that an answer carries, if it does.

@@ -8,13 +8,16 @@ use mica_node::window::{LockMode, WindowLock};
 use mica_protocol::{EngineState, MatchPattern, Reaction};
 
 use super::lock_queue::LockRequest;
-use super::message::{ANSWER_HEAD, REQUEST_MAX, REQUEST_TAG, RemoteRequest, RequestKind, answer};
+use super::message::{
+    ANSWER_HEAD, REQUEST_MAX, REQUEST_TAG, RemoteRequest, RequestKind, answer, set_error,
+};
 use super::side::{RemoteSide, ServerState};
 use crate::constants as c;
 use crate::error::Result;
 use crate::process;
 use crate::sync::lock;
 use crate::window::element::{ElementUpdate, compare_element};
+use crate::window::place::TargetPlace;
 
 impl RemoteSide {
     /// Starts the server.
@@ -138,21 +141,35 @@ impl RemoteSide {
         }
     }
 
+    /// Calls `f` with the `bytes` bytes of this rank's memory that begin `at` after the request's
+    /// address. Returns the error for the origin: `MPI_ERR_RMA_RANGE` if they are not all in the
+    /// window, or `f` failed.
+    fn on_own_memory(
+        &self,
+        request: &RemoteRequest,
+        at: isize,
+        bytes: usize,
+        f: impl FnOnce(TargetPlace<'_>) -> Result<()>,
+    ) -> i32 {
+        match self.own.reach_bytes(request.address, at, bytes, f) {
+            Ok(Some(())) => c::SUCCESS,
+            Ok(None) | Err(_) => c::ERR_RMA_RANGE,
+        }
+    }
+
     fn serve_put(&self, request: &RemoteRequest, data: &Region, bytes: usize) -> i32 {
         let mut from = 0;
         for &(at, n) in &request.runs {
             let n = (n as usize).min(bytes - from);
             let input = data.offset(from as isize);
-            let copied = self
-                .own
-                .reach_bytes(request.address, at as isize, n, |place| {
-                    if let Some(region) = place.region(n) {
-                        copy_bytes(&input, &region, n);
-                    }
-                    Ok(())
-                });
-            if !matches!(copied, Ok(Some(()))) {
-                return c::ERR_RMA_RANGE;
+            let error = self.on_own_memory(request, at as isize, n, |place| {
+                if let Some(region) = place.region(n) {
+                    copy_bytes(&input, &region, n);
+                }
+                Ok(())
+            });
+            if error != c::SUCCESS {
+                return error;
             }
             from += n;
         }
@@ -170,16 +187,14 @@ impl RemoteSide {
         let mut to = ANSWER_HEAD;
         for &(at, n) in &request.runs {
             let (n, place) = (n as usize, message.offset(to as isize));
-            let copied = self
-                .own
-                .reach_bytes(request.address, at as isize, n, |found| {
-                    if let Some(region) = found.region(n) {
-                        copy_bytes(&region, &place, n);
-                    }
-                    Ok(())
-                });
-            if !matches!(copied, Ok(Some(()))) {
-                message.write_bytes(&(c::ERR_RMA_RANGE as u64).to_ne_bytes());
+            let error = self.on_own_memory(request, at as isize, n, |found| {
+                if let Some(region) = found.region(n) {
+                    copy_bytes(&region, &place, n);
+                }
+                Ok(())
+            });
+            if error != c::SUCCESS {
+                set_error(&message, error);
             }
             to += n;
         }
@@ -214,11 +229,11 @@ impl RemoteSide {
             let back = result
                 .as_ref()
                 .map(|(message, _)| message.offset((ANSWER_HEAD + position) as isize));
-            let changed = self.own.reach_bytes(request.address, at, length, |place| {
+            let of_run = self.on_own_memory(request, at, length, |place| {
                 update.apply_run(gate, self.neighbours.me, place, &input, back.as_ref(), n)
             });
-            if !matches!(changed, Ok(Some(()))) {
-                error = c::ERR_RMA_RANGE;
+            if of_run != c::SUCCESS {
+                error = of_run;
             }
             position += length;
         }
@@ -228,7 +243,7 @@ impl RemoteSide {
                 Ok(())
             }
             Some((message, length)) => {
-                message.write_bytes(&(error as u64).to_ne_bytes());
+                set_error(&message, error);
                 self.reply(state, origin, request.answer, message, length)
             }
         }
@@ -245,13 +260,11 @@ impl RemoteSide {
         let (message, length) = answer(c::SUCCESS, bytes)?;
         let result = message.offset(ANSWER_HEAD as isize);
         let gate = self.locks.accumulate_gate(self.neighbours.me);
-        let compared = self.own.reach_bytes(request.address, 0, bytes, |place| {
+        let error = self.on_own_memory(request, 0, bytes, |place| {
             let values = [data, &data.offset(bytes as isize), &result];
             compare_element(gate, self.neighbours.me, place, bytes, values)
         });
-        if !matches!(compared, Ok(Some(()))) {
-            message.write_bytes(&(c::ERR_RMA_RANGE as u64).to_ne_bytes());
-        }
+        set_error(&message, error);
         self.reply(state, origin, request.answer, message, length)
     }
 }
