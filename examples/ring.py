@@ -1,4 +1,4 @@
-"""A token goes round the ring of ranks; every rank adds its number.
+"""A message is passed around the ring of ranks; every rank adds its number.
 
 mpiexec -n 4 python ring.py
 """

@@ -8,9 +8,8 @@
  *   poll table     random updates of a table that is spread over the ranks, in the manner of HPCC's
  *                  RandomAccess: each rank tests its receive after every update, and exchanges buckets
  *                  of 64 updates; microseconds for an update of each rank. All updates are counted.
- *   ring test      a token goes round by MPI_Isend and MPI_Irecv; a rank that waits for it calls
- *                  MPI_Test:
- *                  microseconds a hop
+ *   ring test      a message is passed around the ring of ranks by MPI_Isend and MPI_Irecv; a rank
+ *                  that waits for it calls MPI_Test: microseconds a hop
  *   ring iprobe    the same with MPI_Iprobe and MPI_Recv
  *
  * argv: [--compute NS] [round] [table] [ring]; all three unless one is named.

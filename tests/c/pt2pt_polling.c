@@ -74,7 +74,7 @@ static int poll(int kind, MPI_Request *r, int from, int *token)
     return flag;
 }
 
-/* A token goes round; a rank that waits for it polls. */
+/* A message is passed around the ring of ranks; a rank that waits for it polls. */
 static void ring(int kind, int computes, int laps)
 {
     int next = (test_rank + 1) % test_size, last = (test_rank + test_size - 1) % test_size;

@@ -68,9 +68,11 @@ impl RankProcesses<'_> {
             for index in missing {
                 self.segment.wake_for_question(rank_of(index));
             }
+            // Answers are words in shared memory, which nobody reports to the launcher.
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Other threads of a rank, and its other polls, may add to the answer.
+        // Other threads of a rank, and its other polls, may add to the answer. How many is not
+        // known, so there is no condition to wait for.
         std::thread::sleep(SETTLE_TIME);
         let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?)));
         let answers = answers.collect();
