@@ -6,11 +6,10 @@
 //! two tests, and evicts the program's data from the caches. The library sees both as failing
 //! tests. They are distinguished by the gap between the end of one poll and the beginning of the
 //! next:
-//! next:
+//!
 //! | gap | what the program does | rule |
-//! | gap | what the program does | rule |
+//! |---|---|---|
 //! | as long as a call takes, [`gap_of_calls`] | only polls | yields at nearly every poll |
-//! | as long as a call takes, [`gap_of_calls`] | nothing but poll | yields at nearly every poll |
 //! | longer | computes as well | yields after its slice of polling |
 //! | [`LONG_GAP_NS`] | computes; or the core served others | the polling times are reset |
 //!
