@@ -11,10 +11,10 @@
 //! design.
 
 use crate::packet;
-use mica_channel::ChannelError;
 use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm, inline_packet};
 use mica_channel::transport::{LostPeer, Transport, TransportCompletion};
+use mica_channel::{ChannelError, RemoteMemory};
 use mica_node::counters::TrafficClass;
 use mica_node::peer_table::PeerTable;
 
@@ -173,6 +173,11 @@ impl Channels {
     #[cold]
     fn find_transport(&self, peer: u32) -> Option<usize> {
         self.transports.iter().position(|t| t.reaches(peer))
+    }
+
+    /// The operations on registered memory, by the transport that has them.
+    pub fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
+        self.transports.iter_mut().find_map(|t| t.remote_memory())
     }
 
     /// The next operation that a transport has completed.

@@ -36,6 +36,7 @@ mod progress_wakeup;
 mod receive;
 mod remote;
 mod rendezvous;
+mod rma;
 mod run_schedule;
 mod schedule;
 pub mod select;
@@ -59,6 +60,7 @@ pub use mica_node::segment::WaitKind;
 pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};
 pub use pending::{Describe, IdleScene, Pending, WaitList};
 pub use poll::Poll;
+pub use rma::{RmaDirection, RmaId, RmaTransfer};
 pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,

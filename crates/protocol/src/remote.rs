@@ -10,6 +10,7 @@
 use crate::fault::Fault;
 use crate::operation::{RecvId, SendPhase};
 use crate::packet::{self, RtsPacket};
+use crate::rma;
 use crate::state::{EngineState, RemoteRead};
 use crate::wait_policy::LIVENESS_INTERVAL;
 use mica_channel::RemoteRegion;
@@ -119,6 +120,10 @@ impl EngineState {
         let mut completed = false;
         while let Some(completion) = self.channels.next_completion() {
             completed = true;
+            if rma::is_part(&completion) {
+                self.finish_part(completion);
+                continue;
+            }
             let read = self.remote_reads.all.remove(completion.token as usize);
             if completion.result.is_ok() {
                 self.finish_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
@@ -130,6 +135,7 @@ impl EngineState {
         if !self.remote_reads.waiting.is_empty() {
             self.start_reads()?;
         }
+        self.start_parts();
         if let Some(loss) = self.channels.take_loss()
             && self.lost.is_none()
         {

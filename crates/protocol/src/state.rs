@@ -8,6 +8,7 @@ use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
 use crate::packet::RtsPacket;
 use crate::polling::Polling;
+use crate::rma::RmaTransfers;
 use crate::schedule::Schedules;
 use crate::select::Selection;
 use mica_channel::RemoteRegion;
@@ -44,6 +45,7 @@ pub struct EngineState {
     /// Peers whose outbox holds something.
     pub(crate) backlog: Vec<u32>,
     pub(crate) remote_reads: RemoteReads,
+    pub(crate) rma: RmaTransfers,
     pub(crate) schedules: Schedules,
     /// Called after completions.
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
@@ -270,6 +272,7 @@ impl EngineState {
             peers: PeerTable::default(),
             backlog: Vec::new(),
             remote_reads: RemoteReads::default(),
+            rma: RmaTransfers::default(),
             schedules: Schedules::default(),
             reactions: Vec::new(),
             polled_reactions: 0,

@@ -68,6 +68,28 @@ impl Shape {
         })
     }
 
+    /// Where the first byte lies, relative to the address, if the bytes lie in memory in message
+    /// order without gaps.
+    #[inline]
+    pub fn dense_at(&self) -> Option<isize> {
+        match self {
+            Shape::Contiguous { .. } => Some(0),
+            Shape::Typed { layout, count } => layout.dense_at(*count).map(|at| at as isize),
+        }
+    }
+
+    /// An upper bound of the number of stretches that the bytes lie in.
+    pub fn run_count_hint(&self) -> usize {
+        match self {
+            _ if self.is_empty() => 0,
+            Shape::Contiguous { .. } => 1,
+            Shape::Typed { layout, count } => match layout.dense_at(*count) {
+                Some(_) => 1,
+                None => (layout.blocks() as usize).saturating_mul(*count),
+            },
+        }
+    }
+
     /// Where the lowest byte lies, relative to the address, and how many bytes there are from it to
     /// the highest, gaps included.
     #[inline(always)]
@@ -326,14 +348,7 @@ impl View {
 
     /// An upper bound of the number of runs of the message.
     pub fn run_count_hint(&self) -> usize {
-        match &self.shape {
-            _ if self.len == 0 => 0,
-            Shape::Contiguous { .. } => 1,
-            Shape::Typed { layout, count } => match layout.dense_at(*count) {
-                Some(_) => 1,
-                None => (layout.blocks() as usize).saturating_mul(*count),
-            },
-        }
+        self.shape.run_count_hint()
     }
 
     /// Copies the bytes of `from` to this message, as many as both have; returns how many. Two

@@ -11,6 +11,10 @@
 //! registration.
 //!
 //! In both cases a registration in use is shared: its memory stays mapped as long as it is in use.
+//!
+//! The memory of a window has a registration [of its own](RegistrationCache::register_own), which
+//! is closed with its use: its key must not name the memory for longer than the window lives, and
+//! no message may hand out the key, which allows writes.
 
 use crate::transport::NetError;
 
@@ -29,6 +33,8 @@ struct RegistrationEntry<H> {
     len: usize,
     access: u64,
     users: u32,
+    /// No other use shares it, and it is closed with its use.
+    is_own: bool,
     /// Clock value of the last use.
     used: u64,
     handle: H,
@@ -75,7 +81,8 @@ impl<H: Copy> RegistrationCache<H> {
         self.clock += 1;
         let clock = self.clock;
         let covers = |e: &&mut RegistrationEntry<H>| {
-            e.access & access == access
+            !e.is_own
+                && e.access & access == access
                 && e.start <= start
                 && len <= e.len.saturating_sub(start - e.start)
         };
@@ -84,13 +91,38 @@ impl<H: Copy> RegistrationCache<H> {
             entry.used = clock;
             return Ok(entry.lend());
         }
+        self.add(registrar, (start, len, access), false)
+    }
+
+    /// A registration that no other use shares, and that is closed with this use.
+    ///
+    /// # Errors
+    /// If the registrar fails.
+    pub fn register_own(
+        &mut self,
+        registrar: &impl Registrar<Handle = H>,
+        start: usize,
+        len: usize,
+        access: u64,
+    ) -> Result<RegistrationUse<H>, NetError> {
+        self.clock += 1;
+        self.add(registrar, (start, len, access), true)
+    }
+
+    fn add(
+        &mut self,
+        registrar: &impl Registrar<Handle = H>,
+        (start, len, access): (usize, usize, u64),
+        is_own: bool,
+    ) -> Result<RegistrationUse<H>, NetError> {
         let entry = RegistrationEntry {
-            id: clock,
+            id: self.clock,
             start,
             len,
             access,
             users: 1,
-            used: clock,
+            is_own,
+            used: self.clock,
             handle: registrar.register(start, len, access)?,
         };
         let lent = entry.lend();
@@ -100,9 +132,14 @@ impl<H: Copy> RegistrationCache<H> {
 
     /// Ends a use.
     pub fn release(&mut self, registrar: &impl Registrar<Handle = H>, id: u64) {
-        if let Some(entry) = self.entries.iter_mut().find(|e| e.id == id) {
-            entry.users = entry.users.saturating_sub(1);
+        let Some(at) = self.entries.iter().position(|e| e.id == id) else {
+            return;
+        };
+        if self.entries[at].is_own {
+            return registrar.close(self.entries.swap_remove(at).handle);
         }
+        let entry = &mut self.entries[at];
+        entry.users = entry.users.saturating_sub(1);
         let idle = self.entries.iter().filter(|e| e.users == 0).count();
         if idle > self.limit {
             let idle = self
@@ -212,6 +249,19 @@ mod tests {
         assert_eq!(*clerk.registered.borrow(), [1]);
         cache.release(&clerk, two.id);
         assert!(clerk.registered.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_registration_of_its_own_is_not_shared_and_ends_with_its_use() {
+        let (clerk, mut cache) = (Clerk::default(), RegistrationCache::new(4));
+        let shared = cache.acquire(&clerk, 1000, 100, 3).unwrap();
+        let own = cache.register_own(&clerk, 1000, 100, 3).unwrap();
+        assert_ne!(own.handle, shared.handle);
+        cache.release(&clerk, shared.id);
+        let message = cache.acquire(&clerk, 1000, 100, 1).unwrap();
+        assert_eq!(message.handle, shared.handle, "never the window's");
+        cache.release(&clerk, own.id);
+        assert_eq!(*clerk.registered.borrow(), [shared.handle]);
     }
 
     #[test]

@@ -19,6 +19,9 @@ use crate::{Capabilities, ChannelError, RemoteRegion};
 
 use super::operations::*;
 
+/// What stands for no bytes: nothing is registered.
+const NO_BYTES: ReadableRegion = ReadableRegion::new(RemoteRegion { key: 0, address: 0 }, None);
+
 /// A registrar that uses the endpoint.
 pub(super) struct Register<'a>(pub &'a Endpoint);
 
@@ -53,23 +56,36 @@ impl Net {
     /// # Errors
     /// If the provider refuses, or cannot read.
     pub fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, NetError> {
-        self.open_memory(address, len, READABLE)
+        self.need(Capabilities::READ, "remote memory access")?;
+        match len {
+            0 => Ok(NO_BYTES),
+            _ => {
+                let used = self.acquire(address, len, READABLE)?;
+                Ok(self.named(&used, address))
+            }
+        }
     }
 
+    /// Lets peers read and write this process's `len` bytes at `address`, by a key of their own,
+    /// until [`conceal`](Self::conceal).
     pub(super) fn open_memory(
         &mut self,
         address: usize,
         len: usize,
-        access: u64,
     ) -> Result<ReadableRegion, NetError> {
         self.need(Capabilities::READ, "remote memory access")?;
         if len == 0 {
-            return Ok(ReadableRegion::new(
-                RemoteRegion { key: 0, address: 0 },
-                None,
-            ));
+            return Ok(NO_BYTES);
         }
-        let used = self.acquire(address, len, access)?;
+        let register = Register(&self.endpoint);
+        let used = self
+            .registrations
+            .register_own(&register, address, len, OPEN)?;
+        Ok(self.named(&used, address))
+    }
+
+    /// Memory from `address` on as peers name it, within a registration that is in use.
+    fn named(&self, used: &RegistrationUse<*mut fi::fid_mr>, address: usize) -> ReadableRegion {
         let by_address = self.endpoint.info.mr_mode() & fi::FI_MR_VIRT_ADDR != 0;
         let named = if by_address {
             address
@@ -81,7 +97,7 @@ impl Net {
             key: unsafe { (*used.handle).key },
             address: named as u64,
         };
-        Ok(ReadableRegion::new(region, Some(used.id)))
+        ReadableRegion::new(region, Some(used.id))
     }
 
     fn acquire(

@@ -6,7 +6,7 @@ use super::Net;
 use crate::memory::View;
 use crate::shm::Packet;
 use crate::transport::{LostPeer, ReadableRegion, Transport, TransportCompletion, WaitMode};
-use crate::{ChannelError, RemoteRegion};
+use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion};
 use mica_node::counters::Counters;
 
 impl Transport for Net {
@@ -77,6 +77,14 @@ impl Transport for Net {
         token: u64,
     ) -> Result<bool, ChannelError> {
         Net::start_read(self, peer, from.address, from.key, view, len, token)
+    }
+
+    fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
+        let needed = Capabilities::READ | Capabilities::WRITE;
+        match self.capabilities.contains(needed) {
+            true => Some(self),
+            false => None,
+        }
     }
 
     fn next_completion(&mut self) -> Option<TransportCompletion> {

@@ -3,7 +3,7 @@
 
 use super::Net;
 use super::bindings as fi;
-use super::operations::{ADD, CAS, OPEN, RmaAction, RmaTransfer, SWAP};
+use super::operations::{ADD, CAS, RmaAction, RmaTransfer, SWAP};
 use crate::memory::View;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};
@@ -90,7 +90,7 @@ impl Net {
 
 impl RemoteMemory for Net {
     fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError> {
-        let exposed = self.open_memory(address, len, OPEN)?;
+        let exposed = self.open_memory(address, len)?;
         let region = RemoteRegion::from(&exposed);
         self.remote.registered.push(exposed);
         Ok(region)

@@ -40,7 +40,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use crate::memory::View;
-use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
+use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
 use mica_node::counters::{Counters, TrafficClass};
 use mica_node::ring::Packet;
 
@@ -82,7 +82,7 @@ pub struct ReadableRegion {
 impl ReadableRegion {
     /// Memory that peers know as `region`. `id` is the transport's own name for this use of it,
     /// `None` if there are no bytes.
-    pub fn new(region: RemoteRegion, id: Option<u64>) -> ReadableRegion {
+    pub const fn new(region: RemoteRegion, id: Option<u64>) -> ReadableRegion {
         ReadableRegion {
             key: region.key,
             address: region.address,
@@ -191,7 +191,12 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
         token: u64,
     ) -> Result<bool, ChannelError>;
 
-    /// The next operation that has completed. Does not poll.
+    /// Its operations on memory that peers have registered, if it has puts and gets.
+    fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
+        None
+    }
+
+    /// The next operation that has completed, reads and those of [`RemoteMemory`]. Does not poll.
     fn next_completion(&mut self) -> Option<TransportCompletion>;
 
     /// What the transport has counted since it was opened, in those [counters](mica_node::counters)

@@ -17,4 +17,5 @@ mod floods;
 mod losses;
 mod matching;
 mod reads;
+mod rma;
 mod shared_memory;

@@ -190,6 +190,7 @@ pub fn assert_idle(engine: &Engine) {
             "rank {rank} expects cells"
         );
         assert!(state.remote_reads.is_empty(), "rank {rank} reads");
+        assert!(state.rma.is_empty(), "rank {rank} has transfers");
         assert!(
             state.lost.is_none(),
             "rank {rank} has lost {:?}",

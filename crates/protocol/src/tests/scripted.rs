@@ -21,11 +21,14 @@ use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::shm::{INLINE, Packet};
 use mica_channel::transport::{LostPeer, NetError};
 use mica_channel::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
-use mica_channel::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
+use mica_channel::{
+    Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion, Width,
+};
 
 use super::random::Random;
 use crate::matching::MatchEnvelope;
 use crate::packet;
+use crate::rma::RmaDirection;
 
 /// What the fabric does on its own.
 #[derive(Debug, Clone, Copy)]
@@ -70,9 +73,10 @@ struct Parcel {
     payload: Vec<u8>,
 }
 
-/// A remote read in progress.
+/// A copy from or to a peer's memory in progress.
 #[derive(Debug)]
 struct Read {
+    direction: RmaDirection,
     peer: u32,
     from: RemoteRegion,
     view: View,
@@ -305,7 +309,10 @@ impl Inner {
             Err(NetError::Lost(loss(read.peer)))
         } else if refused {
             // Some bytes may have been read before the failure.
-            bytes = self.random.below(read.len);
+            bytes = match read.direction {
+                RmaDirection::Get => self.random.below(read.len),
+                RmaDirection::Put => 0,
+            };
             Err(NetError::Call {
                 call: "read",
                 provider: "script".to_owned(),
@@ -320,7 +327,11 @@ impl Inner {
             let region = region.expect("memory is exposed until it has been read");
             let skipped = read.from.address as usize - region.address();
             let from = region.offset(skipped as isize);
-            read.view.copy_from(&from.view(Shape::Contiguous { bytes }));
+            let there = from.view(Shape::Contiguous { bytes });
+            match read.direction {
+                RmaDirection::Get => read.view.copy_from(&there),
+                RmaDirection::Put => there.copy_from(&read.view),
+            };
         }
         let token = read.token;
         self.ports[reader]
@@ -347,6 +358,36 @@ pub struct Scripted {
 }
 
 impl Scripted {
+    fn start_copy(
+        &mut self,
+        direction: RmaDirection,
+        peer: u32,
+        from: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        let mut inner = self.fabric.lock();
+        inner.check(self.me, peer)?;
+        assert!(view.as_contiguous().is_some_and(|(_, bytes)| len <= bytes));
+        let refused = inner.script.refuses_sends > 0 && {
+            let odds = inner.script.refuses_sends;
+            inner.random.one_in(odds)
+        };
+        if refused {
+            return Ok(false);
+        }
+        inner.ports[self.me as usize].reads.push(Read {
+            direction,
+            peer,
+            from,
+            view: view.clone(),
+            len,
+            token,
+        });
+        Ok(true)
+    }
+
     fn port<R>(&self, f: impl FnOnce(&mut Port) -> R) -> R {
         f(&mut self.fabric.lock().ports[self.me as usize])
     }
@@ -359,8 +400,9 @@ impl Channel for Scripted {
 
     fn capabilities(&self) -> Capabilities {
         let reads = self.fabric.lock().script.reads;
+        let rma = Capabilities::READ | Capabilities::WRITE;
         Capabilities::MESSAGES
-            | Capabilities::READ.intersection(match reads {
+            | rma.intersection(match reads {
                 true => Capabilities::all(),
                 false => Capabilities::empty(),
             })
@@ -519,24 +561,11 @@ impl Transport for Scripted {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError> {
-        let mut inner = self.fabric.lock();
-        inner.check(self.me, peer)?;
-        assert!(view.as_contiguous().is_some_and(|(_, bytes)| len <= bytes));
-        let refused = inner.script.refuses_sends > 0 && {
-            let odds = inner.script.refuses_sends;
-            inner.random.one_in(odds)
-        };
-        if refused {
-            return Ok(false);
-        }
-        inner.ports[self.me as usize].reads.push(Read {
-            peer,
-            from,
-            view: view.clone(),
-            len,
-            token,
-        });
-        Ok(true)
+        self.start_copy(RmaDirection::Get, peer, from, view, len, token)
+    }
+
+    fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
+        Some(self)
     }
 
     fn next_completion(&mut self) -> Option<TransportCompletion> {
@@ -563,6 +592,81 @@ impl Transport for Scripted {
 
     fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
         self.fabric.lock().check(self.me, peer)
+    }
+}
+
+/// Puts and gets; they are refused as reads are. Atomic operations have no caller.
+impl RemoteMemory for Scripted {
+    fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError> {
+        Ok(RemoteRegion::from(&self.expose(address, len)?))
+    }
+
+    fn unregister(&mut self, region: RemoteRegion) {
+        self.conceal(ReadableRegion::new(region, Some(region.key)));
+    }
+
+    fn put(
+        &mut self,
+        peer: u32,
+        to: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        self.start_copy(RmaDirection::Put, peer, to, view, len, token)
+    }
+
+    fn get(
+        &mut self,
+        peer: u32,
+        from: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        self.start_copy(RmaDirection::Get, peer, from, view, len, token)
+    }
+
+    fn fetch_add(
+        &mut self,
+        _peer: u32,
+        _at: RemoteRegion,
+        _width: Width,
+        _value: u64,
+        _token: u64,
+    ) -> Result<bool, ChannelError> {
+        unreachable!("the protocol starts no atomic operation")
+    }
+
+    fn compare_swap(
+        &mut self,
+        _peer: u32,
+        _at: RemoteRegion,
+        _width: Width,
+        _expected: u64,
+        _value: u64,
+        _token: u64,
+    ) -> Result<bool, ChannelError> {
+        unreachable!("the protocol starts no atomic operation")
+    }
+
+    fn swap(
+        &mut self,
+        _peer: u32,
+        _at: RemoteRegion,
+        _width: Width,
+        _value: u64,
+        _token: u64,
+    ) -> Result<bool, ChannelError> {
+        unreachable!("the protocol starts no atomic operation")
+    }
+
+    fn flush(&mut self, _peer: u32, _token: u64) {
+        unreachable!("the protocol counts completions")
+    }
+
+    fn next_completion(&mut self) -> Option<TransportCompletion> {
+        Transport::next_completion(self)
     }
 }
 
