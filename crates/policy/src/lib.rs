@@ -6,6 +6,7 @@
 //! - [`select`](mod@select): the path of a message, from its situation and the costs, with the
 //!   estimates behind the choice;
 //! - [`network`]: the path of a message to another node;
+//! - [`one_sided`]: the path of a put or get on a target of another node;
 //! - [`collective`]: the algorithm of a collective among the ranks of one node;
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
 //! - [`hold`]: flow control if a receiver keeps too many unexpected messages;
@@ -24,6 +25,7 @@ pub mod collective;
 pub mod costs;
 pub mod hold;
 pub mod network;
+pub mod one_sided;
 pub mod poll;
 pub mod select;
 pub mod skew;
@@ -34,6 +36,7 @@ pub mod yielding;
 pub use costs::{CostSpan, MessagePath, MessagePaths, PathCost, PathCosts};
 pub use hold::HoldPolicy;
 pub use network::{NetworkLimits, NetworkPath, network_path};
+pub use one_sided::{OneSidedPath, RmaUse, TargetRegistration, one_sided_path};
 pub use poll::{PollPolicy, PollSchedule};
 pub use select::{EagerLimits, OutgoingMessage, PathDecision, Situation, choose, select};
 pub use skew::{SkewChange, SkewMonitor, SkewPolicy};

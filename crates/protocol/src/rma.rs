@@ -177,6 +177,12 @@ impl EngineState {
         self.channels.remote_memory()?.register(address, bytes).ok()
     }
 
+    /// Whether `peer`'s registered memory can be reached by transfers.
+    pub fn reaches_memory_of(&mut self, peer: u32) -> bool {
+        let transport = self.channels.transport_to(peer);
+        transport.is_some_and(|transport| transport.remote_memory().is_some())
+    }
+
     /// Revokes a registration. The peers have completed their transfers.
     pub fn unregister_memory(&mut self, region: RemoteRegion) {
         if let Some(memory) = self.channels.remote_memory() {

@@ -18,17 +18,16 @@ use mica_channel::direct::PublishedBuffer;
 use mica_channel::memory::{Block, Region};
 use mica_channel::window::WindowLocks;
 use mica_node::segment::SegmentError;
-use mica_node::tunables;
-use mica_node::window::LockDesign;
 use mica_protocol::Engine;
 
 use super::access::AccessFlags;
 use super::attached::{OwnAttachments, PeerAttachments};
+use super::choice::{WindowAccess, lock_design, window_access};
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::neighbours::Neighbours;
 use super::object::{PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties};
 use super::properties::{hints_in_force, is_set};
-use super::remote::RemoteSide;
+use super::remote::{RemoteParts, RemoteSide};
 use super::target::{TargetMemory, WindowTarget};
 use crate::attribute::AttributeSet;
 use crate::comm::Comm;
@@ -72,10 +71,10 @@ pub enum WindowSpec {
 
 /// What a rank announces in an exchange.
 #[derive(Debug, Clone, Copy, Default)]
-struct Announcement {
+pub(super) struct Announcement {
     /// `MPI_SUCCESS`, or the class of the rank's error.
     error: i32,
-    words: [u64; 3],
+    pub words: [u64; 3],
 }
 
 impl WindowSpec {
@@ -143,30 +142,30 @@ impl WindowSpec {
 }
 
 /// This rank's memory of a window that is being made.
-struct OwnMemory {
-    region: Region,
+pub(super) struct OwnMemory {
+    pub region: Region,
     /// What the peers open it by.
     words: [u64; 2],
     published: Option<PublishedBuffer>,
-    attachments: Option<OwnAttachments>,
+    pub attachments: Option<OwnAttachments>,
     /// Those that this rank has allocated for its neighbours.
     locks: Option<WindowLocks>,
 }
 
 /// What all exchanges of a call share.
-struct Creation<'a> {
-    engine: &'a Engine,
-    comm: &'a Comm,
+pub(super) struct Creation<'a> {
+    pub engine: &'a Engine,
+    pub comm: &'a Comm,
     spec: &'a WindowSpec,
     neighbours: Arc<Neighbours>,
-    sizes: Sizes,
+    pub sizes: Sizes,
     /// The segments of a shared window lie one after the other.
     is_contiguous: bool,
 }
 
 /// What all ranks have asked for.
-struct Sizes {
-    bytes: Vec<usize>,
+pub(super) struct Sizes {
+    pub bytes: Vec<usize>,
     units: Vec<usize>,
 }
 
@@ -207,25 +206,28 @@ impl Window {
         let announced = own.as_ref().map(OwnMemory::announcement);
         let places = agree(comm, announced.map_err(Error::clone))?;
         let opened = creation.open_all(&places, own?);
-        let needs_messages = |(targets, ..): &(Box<[WindowTarget]>, _, _)| Announcement {
-            words: [u64::from(targets.iter().any(WindowTarget::is_remote)), 0, 0],
-            ..Announcement::default()
+        let needs = match &opened {
+            Ok((targets, _, own)) => creation.needs(targets, own),
+            Err(error) => Err(error.clone()),
         };
-        let needs = agree(
-            comm,
-            opened.as_ref().map(needs_messages).map_err(Error::clone),
-        )?;
-        let (targets, locks, own) = opened?;
+        let all_needs = agree(comm, needs.as_ref().copied().map_err(Error::clone));
+        if let (Ok(own), Err(_)) = (&needs, &all_needs) {
+            creation.unregister(*own);
+        }
+        let (all_needs, (targets, locks, own)) = (all_needs?, opened?);
         let locks = Arc::new(locks);
-        let remote = match needs.iter().any(|need| need.words[0] != 0) {
+        let remote = match all_needs.iter().any(Announcement::needs_messages) {
             false => None,
-            true => Some(RemoteSide::open(
-                comm,
-                creation.own_target(&own),
-                Arc::clone(&locks),
-                Arc::clone(&neighbours),
-                design,
-            )?),
+            true => {
+                let parts = RemoteParts {
+                    own: creation.own_target(&own),
+                    locks: Arc::clone(&locks),
+                    neighbours: Arc::clone(&neighbours),
+                    design,
+                    registered: creation.registered(&all_needs)?,
+                };
+                Some(RemoteSide::open(comm, parts)?)
+            }
         };
         let Sizes { bytes, units } = &creation.sizes;
         let me = comm.rank();
@@ -346,7 +348,12 @@ impl Window {
         let reason = "a size is not negative";
         let bytes = usize::try_from(bytes)
             .map_err(|_| Error::argument(c::ERR_SIZE, "size", bytes, reason))?;
-        attachments.attach(process::engine()?, memory, bytes)
+        let address = memory.address();
+        attachments.attach(process::engine()?, memory, bytes)?;
+        match &self.0.remote {
+            Some(remote) => remote.register_attached(address, bytes),
+            None => Ok(()),
+        }
     }
 
     /// `MPI_Win_detach` of the memory at `address`.
@@ -354,7 +361,11 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_FLAVOR`; `MPI_ERR_RMA_ATTACH` if none is attached there.
     pub fn detach(&self, address: usize) -> Result<()> {
-        self.attachments()?.detach(process::engine()?, address)
+        let attachments = self.attachments()?;
+        if let Some(remote) = &self.0.remote {
+            remote.unregister_attached(address)?;
+        }
+        attachments.detach(process::engine()?, address)
     }
 
     fn is_dynamic(&self) -> bool {
@@ -366,15 +377,6 @@ impl Window {
             let detail = "memory can be attached to windows of MPI_Win_create_dynamic only";
             Error::other(c::ERR_RMA_FLAVOR, detail)
         })
-    }
-}
-
-/// The design of the locks of new windows.
-fn lock_design() -> Result<LockDesign> {
-    let choice = tunables::WINDOW_LOCK.choice();
-    match choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))? {
-        "test_and_set" => Ok(LockDesign::TestAndSet),
-        _ => Ok(LockDesign::Mcs),
     }
 }
 
@@ -530,7 +532,7 @@ impl Creation<'_> {
         let by_messages = TargetMemory::Messages {
             is_dynamic: matches!(self.spec, WindowSpec::Dynamic),
         };
-        let is_compared = reaches_by_messages()? && !self.spec.is_shared();
+        let is_compared = window_access()? == WindowAccess::Messages && !self.spec.is_shared();
         if self.neighbours.number(rank).is_none() || is_compared {
             return Ok(by_messages);
         }
@@ -569,13 +571,6 @@ fn own_part(own: &OwnMemory) -> TargetMemory {
         Some(attachments) => TargetMemory::Attached(Box::new(attachments.own())),
         None => TargetMemory::Mapped(own.region.clone()),
     }
-}
-
-/// Whether operations go by messages although memory could be reached, for comparison.
-fn reaches_by_messages() -> Result<bool> {
-    let choice = tunables::WINDOW_ACCESS.choice();
-    let choice = choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))?;
-    Ok(choice == "messages")
 }
 
 impl OwnMemory {

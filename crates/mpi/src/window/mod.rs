@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `object` | the window, its handle, its cache |
-//! | `create` | the collective calls that make and free windows |
+//! | `create`, `registration`, `choice` | the collective calls that make and free windows |
 //! | `target`, `place` | where the memory of each rank lies, and how this rank accesses it |
 //! | `attached` | memory that dynamic windows get and lose later |
 //! | `epoch`, `access`, `admission` | what the program has opened; which targets may be accessed now |
@@ -31,6 +31,7 @@ mod accumulate;
 mod active;
 mod admission;
 mod attached;
+mod choice;
 mod create;
 mod element;
 mod epoch;
@@ -39,6 +40,7 @@ mod object;
 mod passive;
 mod place;
 mod properties;
+mod registration;
 mod remote;
 mod target;
 mod transfer;

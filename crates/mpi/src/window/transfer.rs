@@ -50,7 +50,7 @@ pub fn get(win: u32, origin: &View, from: &TargetRange) -> Result<()> {
     })
 }
 
-/// `MPI_Rput`: the handle of a request, which is complete: the origin's buffer may be reused.
+/// `MPI_Rput`: the handle of a request; when it is complete, the origin's buffer may be reused.
 ///
 /// # Errors
 /// As [`put`]; `MPI_ERR_RMA_SYNC` also in an active target epoch.
@@ -126,10 +126,7 @@ impl Window {
         let address = self.0.targets[rank].address(range)?;
         let remote = self.remote();
         match direction {
-            Direction::Put => {
-                remote.put(rank, address, &range.shape, origin)?;
-                Ok(None)
-            }
+            Direction::Put => remote.put(rank, address, &range.shape, origin),
             Direction::Get => remote.get(rank, address, &range.shape, origin).map(Some),
         }
     }

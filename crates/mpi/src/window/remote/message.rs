@@ -47,10 +47,12 @@ pub(super) enum RequestKind {
     Flush = 8,
     Post = 9,
     Complete = 10,
+    /// Where is this memory registered?
+    NameRegistration = 11,
 }
 
 impl RequestKind {
-    const ALL: [RequestKind; 10] = [
+    const ALL: [RequestKind; 11] = [
         RequestKind::Put,
         RequestKind::Get,
         RequestKind::Accumulate,
@@ -61,6 +63,7 @@ impl RequestKind {
         RequestKind::Flush,
         RequestKind::Post,
         RequestKind::Complete,
+        RequestKind::NameRegistration,
     ];
 }
 

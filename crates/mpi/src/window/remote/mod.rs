@@ -13,6 +13,9 @@
 //! | lock | when the lock is held |
 //! | unlock, flush | when all before is done |
 //! | post, complete | none |
+//! | where attached memory is registered | its key |
+//!
+//! Put and get go by RMA instead where the network has it and it pays ([`registered`]).
 //!
 //! An error at the target (memory that is not attached) is kept for the origin, and sent with the
 //! next answer.
@@ -24,9 +27,11 @@ mod lock_queue;
 mod message;
 mod operation;
 mod origin;
+mod registered;
 mod server;
 mod side;
 
 pub(super) use operation::{GrantedLock, RemoteOperation};
 pub(super) use origin::RemoteAccumulate;
-pub(super) use side::RemoteSide;
+pub(super) use registered::{OwnRegistrations, RegisteredMemory, TargetKey};
+pub(super) use side::{RemoteParts, RemoteSide};

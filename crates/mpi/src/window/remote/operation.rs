@@ -1,11 +1,13 @@
-//! An operation by messages: the answers that it waits for.
+//! An operation on a target of another node: the answers, and the transfer by RMA, that it waits
+//! for.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mica_channel::memory::{Region, View, copy_bytes};
-use mica_protocol::{EngineState, Pending, RecvId, WaitKind};
+use mica_protocol::{EngineState, Pending, RecvId, RmaId, WaitKind};
 
 use super::message::{ANSWER_HEAD, answered};
+use super::registered::{BegunTransfer, DeferredTransfer, failed};
 use crate::comm::Comm;
 use crate::error::Error;
 use crate::request;
@@ -15,7 +17,7 @@ use crate::sync::lock;
 /// A lock of a target that shares no locks: held when the operation is complete.
 pub(in crate::window) type GrantedLock = Arc<RemoteOperation>;
 
-/// Requests at one target that have answers.
+/// What is under way at one target.
 #[derive(Debug)]
 pub(in crate::window) struct RemoteOperation {
     /// Rank in the window.
@@ -27,6 +29,9 @@ pub(in crate::window) struct RemoteOperation {
 #[derive(Debug, Default)]
 struct Answers {
     expected: Vec<ExpectedAnswer>,
+    transfer: Option<RmaId>,
+    /// A transfer is about to begin, since its key has come.
+    is_beginning: bool,
     error: Option<Error>,
 }
 
@@ -53,6 +58,8 @@ pub(super) enum AnswerData {
         region: Region,
         pieces: Vec<(isize, usize)>,
     },
+    /// The name of registered memory, for this transfer.
+    Registration(Box<DeferredTransfer>),
 }
 
 impl RemoteOperation {
@@ -67,31 +74,44 @@ impl RemoteOperation {
             what,
             answers: Mutex::new(Answers {
                 expected,
-                error: None,
+                ..Answers::default()
             }),
         }
     }
 
-    /// Takes in the answers that have come; true when all have. Inside the engine.
-    pub fn advance(&self, state: &mut EngineState) -> bool {
-        let mut answers = lock(&self.answers);
-        let Answers { expected, error } = &mut *answers;
-        expected.retain(|answer| match state.take_received(answer.receive) {
-            None => true,
-            Some(_) => {
-                match answered(&answer.message) {
-                    None => answer.take_in(),
-                    refused => *error = error.take().or(refused),
-                }
-                false
-            }
-        });
-        expected.is_empty()
+    /// A transfer by RMA.
+    pub(super) fn of_transfer(target: usize, what: &'static str, id: RmaId) -> RemoteOperation {
+        let mut operation = RemoteOperation::new(target, what, Vec::new());
+        let answers = operation.answers.get_mut();
+        answers.unwrap_or_else(PoisonError::into_inner).transfer = Some(id);
+        operation
     }
 
-    /// Whether all answers have been taken in.
+    /// Takes in what has come; true when all has. Inside the engine.
+    pub fn advance(&self, state: &mut EngineState) -> bool {
+        let (begins, is_done) = {
+            let mut answers = lock(&self.answers);
+            let begins = answers.take_in(self.target, state);
+            (begins, answers.is_done())
+        };
+        let Some((transfer, name)) = begins else {
+            return is_done;
+        };
+        // Without the lock: it may send requests.
+        let begun = transfer.begin(state, &name);
+        let mut answers = lock(&self.answers);
+        answers.is_beginning = false;
+        match begun {
+            Ok(BegunTransfer::Rma(id)) => answers.transfer = Some(id),
+            Ok(BegunTransfer::Requests(expected)) => answers.expected = expected,
+            Err(error) => answers.error = Some(error),
+        }
+        answers.is_done()
+    }
+
+    /// Whether all has been taken in.
     pub fn is_done(&self) -> bool {
-        lock(&self.answers).expected.is_empty()
+        lock(&self.answers).is_done()
     }
 
     /// Its error, if the target has answered with one.
@@ -110,26 +130,63 @@ impl RemoteOperation {
     }
 }
 
+impl Answers {
+    fn is_done(&self) -> bool {
+        self.expected.is_empty() && self.transfer.is_none() && !self.is_beginning
+    }
+
+    /// Takes in what has come. Returns a transfer that can begin, and the words of the answer with
+    /// its key.
+    fn take_in(
+        &mut self,
+        target: usize,
+        state: &mut EngineState,
+    ) -> Option<(Box<DeferredTransfer>, Region)> {
+        if let Some(ended) = self.transfer.and_then(|id| state.take_rma(id)) {
+            self.transfer = None;
+            let refused = ended.err().map(|fault| failed(target, fault));
+            self.error = self.error.take().or(refused);
+        }
+        let mut begins = None;
+        let error = &mut self.error;
+        self.expected.retain_mut(|answer| {
+            if state.take_received(answer.receive).is_none() {
+                return true;
+            }
+            match answered(&answer.message) {
+                None => begins = answer.take_in(),
+                refused => *error = error.take().or(refused),
+            }
+            false
+        });
+        self.is_beginning |= begins.is_some();
+        begins
+    }
+}
+
 impl ExpectedAnswer {
-    fn take_in(&self) {
+    /// Takes in its data. Returns the transfer that it is for, if it is for one, and the data.
+    fn take_in(&mut self) -> Option<(Box<DeferredTransfer>, Region)> {
         let data = self.message.offset(ANSWER_HEAD as isize);
-        match &self.data {
+        match std::mem::replace(&mut self.data, AnswerData::Nothing) {
             AnswerData::Nothing => {}
+            AnswerData::Registration(transfer) => return Some((transfer, data)),
             AnswerData::View {
                 view,
                 position,
                 bytes,
             } => {
-                view.unpack_at(*position, &data, *bytes);
+                view.unpack_at(position, &data, bytes);
             }
             AnswerData::Elements { region, pieces } => {
                 let mut from = 0;
-                for &(at, bytes) in pieces {
+                for (at, bytes) in pieces {
                     copy_bytes(&data.offset(from), &region.offset(at), bytes);
                     from += bytes as isize;
                 }
             }
         }
+        None
     }
 }
 

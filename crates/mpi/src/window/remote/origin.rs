@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
 use mica_node::window::LockMode;
-use mica_protocol::{MatchPattern, WaitList};
+use mica_protocol::{EngineState, MatchPattern, RmaDirection, WaitList};
 
 use super::message::{
     ANSWER_HEAD, DATA_MAX, FIRST_ANSWER, REQUEST_TAG, RUNS_MAX, RemoteRequest, RequestKind,
@@ -32,13 +32,58 @@ pub(in crate::window) struct RemoteAccumulate<'a> {
 }
 
 impl RemoteSide {
-    /// Puts `view` to the bytes of `shape` at `address` of `target`. Returns when the view may be
-    /// reused.
+    /// Puts `view` to the bytes of `shape` at `address` of `target`. The operation under way;
+    /// `None`: the view may be reused.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`; `MPI_ERR_TRUNCATE` when the two have different lengths.
-    pub fn put(&self, target: usize, address: u64, shape: &Shape, view: &View) -> Result<()> {
+    pub fn put(
+        self: &Arc<Self>,
+        target: usize,
+        address: u64,
+        shape: &Shape,
+        view: &View,
+    ) -> Result<Option<Arc<RemoteOperation>>> {
         must_be_as_long(view, shape)?;
+        let transfer = self.transfer(RmaDirection::Put, target, address, shape, view)?;
+        if transfer.is_none() {
+            self.put_by_requests(address, shape, view, |message, length| {
+                self.tell(target, message, length)
+            })?;
+        }
+        Ok(transfer)
+    }
+
+    /// Gets the bytes of `shape` at `address` of `target` into `view`.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn get(
+        self: &Arc<Self>,
+        target: usize,
+        address: u64,
+        shape: &Shape,
+        view: &View,
+    ) -> Result<Arc<RemoteOperation>> {
+        must_be_as_long(view, shape)?;
+        let transfer = self.transfer(RmaDirection::Get, target, address, shape, view)?;
+        if let Some(transfer) = transfer {
+            return Ok(transfer);
+        }
+        let expected = self.get_by_requests(address, shape, view, |request, bytes, data| {
+            self.ask_for(target, request, None, bytes, data)
+        })?;
+        Ok(self.begin(target, "a get", expected))
+    }
+
+    /// Calls `tell` with the requests of a put and their lengths.
+    pub(super) fn put_by_requests(
+        &self,
+        address: u64,
+        shape: &Shape,
+        view: &View,
+        mut tell: impl FnMut(Region, usize) -> Result<()>,
+    ) -> Result<()> {
         for_each_chunk(shape, |position, runs, bytes| {
             let request = RemoteRequest {
                 address,
@@ -48,22 +93,18 @@ impl RemoteSide {
             let (message, length) = request.message(bytes)?;
             let data = message.offset(request.head_bytes() as isize);
             view.pack_to(position, &data, bytes);
-            self.tell(target, message, length)
+            tell(message, length)
         })
     }
 
-    /// Gets the bytes of `shape` at `address` of `target` into `view`.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub fn get(
+    /// Calls `ask` with the requests of a get, the bytes of their answers and what these are for.
+    pub(super) fn get_by_requests(
         &self,
-        target: usize,
         address: u64,
         shape: &Shape,
         view: &View,
-    ) -> Result<Arc<RemoteOperation>> {
-        must_be_as_long(view, shape)?;
+        mut ask: impl FnMut(RemoteRequest, usize, AnswerData) -> Result<ExpectedAnswer>,
+    ) -> Result<Vec<ExpectedAnswer>> {
         let mut expected = Vec::new();
         for_each_chunk(shape, |position, runs, bytes| {
             let request = RemoteRequest {
@@ -76,10 +117,10 @@ impl RemoteSide {
                 position,
                 bytes,
             };
-            expected.push(self.ask_for(target, request, None, bytes, data)?);
+            expected.push(ask(request, bytes, data)?);
             Ok(())
         })?;
-        Ok(self.begin(target, "a get", expected))
+        Ok(expected)
     }
 
     /// Accumulates elements at `address` of `target`; `run` calls its argument with the offsets of
@@ -202,9 +243,9 @@ impl RemoteSide {
     /// # Errors
     /// Those of the operations.
     pub fn unlock(&self, target: usize) -> Result<()> {
-        let mut waits = self.under_way(&[target]);
-        waits.push(self.ask(target, RequestKind::Unlock, "the unlock")?);
-        self.wait_for(&waits)
+        // The target gives the lock to the next origin, which shall find what RMA has brought.
+        self.flush_local(&[target])?;
+        self.wait_for(&[self.ask(target, RequestKind::Unlock, "the unlock")?])
     }
 
     /// Blocks until all operations on `targets` are done.
@@ -212,8 +253,9 @@ impl RemoteSide {
     /// # Errors
     /// Those of the operations.
     pub fn flush(&self, targets: &[usize]) -> Result<()> {
-        let mut waits = self.under_way(targets);
-        let mut flushed = Vec::new();
+        // First: an operation that learns that its target's memory is not registered sends requests.
+        let waited = self.flush_local(targets);
+        let (mut waits, mut flushed) = (Vec::new(), Vec::new());
         for &target in targets {
             let (sent, done) = {
                 let origin = lock(&self.origin);
@@ -224,7 +266,7 @@ impl RemoteSide {
                 flushed.push((target, sent));
             }
         }
-        let waited = self.wait_for(&waits);
+        let waited = waited.and(self.wait_for(&waits));
         let mut origin = lock(&self.origin);
         for (target, sent) in flushed {
             origin.done[target] = origin.done[target].max(sent);
@@ -277,12 +319,19 @@ impl RemoteSide {
             return Ok(());
         };
         let pending = last.pending(&self.comm);
+        let mut left = operations;
         process::engine()?.drive(
             |_, list: &mut WaitList| list.add(pending.clone()),
             |state| {
-                // Each of them, so that none keeps an answer that has come.
-                let missing = operations.iter().filter(|op| !op.advance(state)).count();
-                (missing == 0).then_some(())
+                // In turn, so that each is polled once when they complete in the order of their
+                // calls.
+                while left
+                    .first()
+                    .is_some_and(|operation| operation.advance(state))
+                {
+                    left = &left[1..];
+                }
+                left.is_empty().then_some(())
             },
         )?;
         operations
@@ -300,16 +349,25 @@ impl RemoteSide {
         origin.pending.iter().filter(is_meant).cloned().collect()
     }
 
-    /// Keeps an operation until it is flushed.
+    /// Keeps requests with answers until they are flushed.
     fn begin(
         &self,
         target: usize,
         what: &'static str,
         expected: Vec<ExpectedAnswer>,
     ) -> Arc<RemoteOperation> {
-        let operation = Arc::new(RemoteOperation::new(target, what, expected));
+        self.keep_pending(RemoteOperation::new(target, what, expected))
+    }
+
+    /// Keeps an operation until it is flushed.
+    pub(super) fn keep_pending(&self, operation: RemoteOperation) -> Arc<RemoteOperation> {
+        let operation = Arc::new(operation);
         let mut origin = lock(&self.origin);
-        origin.pending.retain(|operation| !operation.is_done());
+        if origin.pending.len() >= origin.pruned_at {
+            origin.pending.retain(|operation| !operation.is_done());
+            // So that an operation is looked at a bounded number of times, however many there are.
+            origin.pruned_at = PRUNE_MIN.max(2 * origin.pending.len());
+        }
         origin.pending.push(Arc::clone(&operation));
         operation
     }
@@ -327,8 +385,22 @@ impl RemoteSide {
     }
 
     /// Sends a request whose answer has `bytes` bytes of data.
-    fn ask_for(
+    pub(super) fn ask_for(
         &self,
+        target: usize,
+        request: RemoteRequest,
+        data: Option<(&Region, usize)>,
+        bytes: usize,
+        what_for: AnswerData,
+    ) -> Result<ExpectedAnswer> {
+        process::engine()?
+            .enter(|state| self.ask_inside(state, target, request, data, bytes, what_for))
+    }
+
+    /// As [`ask_for`](Self::ask_for), inside the engine.
+    pub(super) fn ask_inside(
+        &self,
+        state: &mut EngineState,
         target: usize,
         mut request: RemoteRequest,
         data: Option<(&Region, usize)>,
@@ -350,11 +422,8 @@ impl RemoteSide {
             source: Some(self.comm.peer(target)),
             tag: Some(tag),
         };
-        let receive = process::engine()?.enter(|state| {
-            let receive = state.receive(pattern, &view)?;
-            self.send(state, target, REQUEST_TAG, message, length)?;
-            Ok::<_, Error>(receive)
-        })?;
+        let receive = state.receive(pattern, &view)?;
+        self.send(state, target, REQUEST_TAG, message, length)?;
         Ok(ExpectedAnswer {
             receive,
             message: answer,
@@ -364,16 +433,30 @@ impl RemoteSide {
 
     /// Sends a request without an answer.
     fn tell(&self, target: usize, message: Region, length: usize) -> Result<()> {
-        self.tell_quietly(target, message, length)?;
+        process::engine()?.enter(|state| self.tell_inside(state, target, message, length))
+    }
+
+    /// As [`tell`](Self::tell), inside the engine.
+    pub(super) fn tell_inside(
+        &self,
+        state: &mut EngineState,
+        target: usize,
+        message: Region,
+        length: usize,
+    ) -> Result<()> {
+        self.send(state, target, REQUEST_TAG, message, length)?;
         lock(&self.origin).sent[target] += 1;
         Ok(())
     }
 
-    /// As [`tell`](Self::tell), for what no flush waits for.
+    /// Sends a request that no flush waits for.
     fn tell_quietly(&self, target: usize, message: Region, length: usize) -> Result<()> {
         process::engine()?.enter(|state| self.send(state, target, REQUEST_TAG, message, length))
     }
 }
+
+/// Operations under way from which on those that are complete are looked for.
+const PRUNE_MIN: usize = 64;
 
 /// Elements that go in one request.
 #[derive(Debug, Default)]

@@ -99,6 +99,7 @@ impl RemoteSide {
                 self.unlock_for(state, origin)?;
                 self.acknowledge(state, origin, request.answer)
             }
+            RequestKind::NameRegistration => self.serve_name(state, origin, request),
             RequestKind::Flush => self.acknowledge(state, origin, request.answer),
             RequestKind::Post => {
                 self.note_post(origin);
@@ -127,7 +128,7 @@ impl RemoteSide {
         self.reply(state, origin, tag, message, bytes)
     }
 
-    fn reply(
+    pub(super) fn reply(
         &self,
         state: &mut EngineState,
         origin: usize,
@@ -144,7 +145,7 @@ impl RemoteSide {
     /// Calls `f` with the `bytes` bytes of this rank's memory that begin `at` after the request's
     /// address. Returns the error for the origin: `MPI_ERR_RMA_RANGE` if they are not all in the
     /// window, or `f` failed.
-    fn on_own_memory(
+    pub(super) fn on_own_memory(
         &self,
         request: &RemoteRequest,
         at: isize,

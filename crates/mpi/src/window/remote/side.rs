@@ -10,6 +10,7 @@ use mica_protocol::{EngineState, RecvId};
 
 use super::lock_queue::RemoteLocks;
 use super::operation::RemoteOperation;
+use super::registered::RegisteredMemory;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::Result;
@@ -27,6 +28,7 @@ pub(in crate::window) struct RemoteSide {
     pub(super) locks: Arc<WindowLocks>,
     pub(super) neighbours: Arc<Neighbours>,
     pub(super) design: LockDesign,
+    pub(super) registered: RegisteredMemory,
     /// Numbers of answers.
     pub(super) next_answer: AtomicU32,
     pub(super) origin: Mutex<OriginState>,
@@ -36,6 +38,17 @@ pub(in crate::window) struct RemoteSide {
     pub(super) is_closed: AtomicBool,
 }
 
+/// What a side is made of.
+#[derive(Debug)]
+pub(in crate::window) struct RemoteParts {
+    /// This rank's part of the window.
+    pub own: WindowTarget,
+    pub locks: Arc<WindowLocks>,
+    pub neighbours: Arc<Neighbours>,
+    pub design: LockDesign,
+    pub registered: RegisteredMemory,
+}
+
 /// What this rank has under way at its targets, by rank in the window.
 #[derive(Debug, Default)]
 pub(super) struct OriginState {
@@ -43,8 +56,10 @@ pub(super) struct OriginState {
     /// done. A request is counted after it was sent: so a flush that is sent later covers it.
     pub(super) sent: Vec<u64>,
     pub(super) done: Vec<u64>,
-    /// Operations whose answers have not come.
+    /// Operations that are under way, and some that are complete.
     pub(super) pending: Vec<Arc<RemoteOperation>>,
+    /// How many there are when the complete ones are removed.
+    pub(super) pruned_at: usize,
 }
 
 /// Post and complete with ranks that share no counts, by rank in the window.
@@ -74,13 +89,14 @@ impl RemoteSide {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
-    pub fn open(
-        comm: &Comm,
-        own: WindowTarget,
-        locks: Arc<WindowLocks>,
-        neighbours: Arc<Neighbours>,
-        design: LockDesign,
-    ) -> Result<Arc<RemoteSide>> {
+    pub fn open(comm: &Comm, parts: RemoteParts) -> Result<Arc<RemoteSide>> {
+        let RemoteParts {
+            own,
+            locks,
+            neighbours,
+            design,
+            registered,
+        } = parts;
         let ranks = comm.size();
         let side = Arc::new(RemoteSide {
             comm: comm.clone(),
@@ -88,11 +104,13 @@ impl RemoteSide {
             locks,
             neighbours,
             design,
+            registered,
             next_answer: AtomicU32::new(0),
             origin: Mutex::new(OriginState {
                 sent: vec![0; ranks],
                 done: vec![0; ranks],
                 pending: Vec::new(),
+                pruned_at: 0,
             }),
             counts: Mutex::new(RemoteCounts {
                 started: vec![0; ranks],
@@ -112,7 +130,8 @@ impl RemoteSide {
         Ok(side)
     }
 
-    /// Ends the server. No rank has a request for this one any more.
+    /// Ends the server, and revokes the registrations. No rank has a request for this one any more,
+    /// or a transfer under way with it.
     ///
     /// # Errors
     /// When MPI is not in use.
@@ -125,6 +144,7 @@ impl RemoteSide {
                 state.abandon_receive(receive);
             }
             lock(&self.server).locks.end(state);
+            self.unregister_all(state);
             state.end_service();
         });
         Ok(())
