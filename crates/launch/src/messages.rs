@@ -121,6 +121,7 @@ pub enum Down {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_node::counters::COUNTERS;
     use crate::rank_end::Cause;
     use proptest::prelude::*;
 
@@ -159,7 +160,7 @@ mod tests {
             }),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
             proptest::option::of(Just(LateArrivals::default())).prop_map(|late| Up::Done {
-                counters: vec![Default::default()],
+                counters: vec![CounterValues([3; COUNTERS])],
                 late
             }),
         ]

@@ -413,7 +413,7 @@ impl<'a> RankProcesses<'a> {
     pub fn counters(&self) -> Vec<CounterValues> {
         let ranks = self.plan.ranks.iter();
         ranks
-            .map(|plan| *self.segment.block(plan.rank).counters().values())
+            .map(|plan| CounterValues(*self.segment.block(plan.rank).counters().values()))
             .collect()
     }
 

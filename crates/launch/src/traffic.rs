@@ -1,12 +1,35 @@
-//! The table of bytes and messages per path, from the counters that ranks leave in the job segment
+//! The table of bytes and messages per path, and of one-sided operations, from the counters that ranks leave in the job segment
 //! (`MICA_STATS=table`).
 
-use mica_node::counters::{COUNTERS, Counters, TrafficClass};
+use mica_node::counters::{AccessClass, COUNTERS, Counter, Counters, TrafficClass};
 use mica_node::segment::AreaBudget;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// The values of one rank's counters, as messages carry them.
-pub type CounterValues = [u64; COUNTERS];
+/// The values of one rank's counters, as messages carry them: as a list, since serde knows no arrays
+/// of more than 32 elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
+pub struct CounterValues(pub [u64; COUNTERS]);
+
+impl From<CounterValues> for Vec<u64> {
+    fn from(values: CounterValues) -> Vec<u64> {
+        values.0.to_vec()
+    }
+}
+
+impl TryFrom<Vec<u64>> for CounterValues {
+    type Error = String;
+
+    /// Refuses a list of another length.
+    fn try_from(values: Vec<u64>) -> Result<CounterValues, String> {
+        let found = values.len();
+        let values = values.try_into();
+        values
+            .map(CounterValues)
+            .map_err(|_| format!("{found} counters; this version of mpiexec has {COUNTERS}"))
+    }
+}
 
 /// The table for a job whose ranks have counted `ranks`.
 pub fn table(ranks: &[CounterValues]) -> String {
@@ -19,7 +42,7 @@ pub fn table(ranks: &[CounterValues]) -> String {
         "share"
     );
     let mut sum = Counters::default();
-    for &values in ranks {
+    for &CounterValues(values) in ranks {
         sum.merge(&Counters::new(values));
     }
     let all: u64 = TrafficClass::ALL.iter().map(|&path| sum.bytes(path)).sum();
@@ -38,6 +61,36 @@ pub fn table(ranks: &[CounterValues]) -> String {
         )
         .expect("a string takes all");
     }
+    text + &one_sided(&sum)
+}
+
+/// The rows of one-sided operations; none if there were none.
+fn one_sided(sum: &Counters) -> String {
+    let of = |access: AccessClass| sum.operations(access);
+    let locks = sum.get(Counter::WindowLocks);
+    if locks == 0 && AccessClass::ALL.iter().all(|&access| of(access).0 == 0) {
+        return String::new();
+    }
+    let mut text = format!(
+        "mpiexec: one-sided operations\nmpiexec:   {:<8}{:>12}{:>16}{:8}  path\n",
+        "access", "operations", "bytes", ""
+    );
+    for access in AccessClass::ALL {
+        let ((operations, bytes), name) = (of(access), access.name());
+        writeln!(
+            text,
+            "mpiexec:   {name:<8}{operations:>12}{bytes:>16}{:8}  {}",
+            "",
+            access.meaning()
+        )
+        .expect("a string takes all");
+    }
+    let waits = sum.get(Counter::WindowLockWaits);
+    writeln!(
+        text,
+        "mpiexec:   locks   {locks:>12}, {waits} waits for one"
+    )
+    .expect("as above");
     text
 }
 
@@ -59,7 +112,7 @@ mod tests {
         let mut rank = Counters::default();
         rank.add_messages(TrafficClass::Inline, 3, 24);
         rank.add_messages(TrafficClass::Direct, 1, 76);
-        let text = table(&[*rank.values(), *rank.values()]);
+        let text = table(&[CounterValues(*rank.values()); 2]);
         let row = |name: &str| {
             let line = text
                 .lines()
@@ -74,5 +127,30 @@ mod tests {
         assert_eq!(row("inline"), ["6", "48", "24.0%"]);
         assert_eq!(row("direct"), ["2", "152", "76.0%"]);
         assert_eq!(row("cells"), ["0", "0", "0.0%"]);
+        assert!(!text.contains("one-sided"), "there were none");
+    }
+
+    #[test]
+    fn values_of_another_number_of_counters_are_refused() {
+        let values = CounterValues([7; COUNTERS]);
+        assert_eq!(CounterValues::try_from(Vec::from(values)), Ok(values));
+        assert!(CounterValues::try_from(vec![7; COUNTERS - 1]).is_err());
+    }
+
+    #[test]
+    fn one_sided_operations_have_rows_where_there_were_any() {
+        let mut rank = Counters::default();
+        rank.add_operations(AccessClass::Rma, 3, 24);
+        rank.add(Counter::WindowLocks, 2);
+        let text = table(&[CounterValues(*rank.values()); 2]);
+        let row = |name: &str| {
+            let mut lines = text.lines();
+            let line = lines.find(|l| l.contains(&format!("  {name} ")));
+            let words = line.expect("a row").split_whitespace().skip(2);
+            words.take(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(row("rma"), ["6", "48"]);
+        assert_eq!(row("requests"), ["0", "0"]);
+        assert_eq!(row("locks"), ["4,", "0"]);
     }
 }

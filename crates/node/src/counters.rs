@@ -34,6 +34,7 @@ pub struct CounterDeclaration {
 macro_rules! counters {
     (
         traffic { $($path:ident: $path_name:literal, $meaning:literal;)* }
+        access { $($access:ident: $access_name:literal, $access_meaning:literal;)* }
         $($counter:ident: $name:literal, $class:ident, $description:literal;)*
     ) => {
         /// The path that a message took, as its sender counts it.
@@ -60,14 +61,38 @@ macro_rules! counters {
         /// Number of [`TrafficClass`]es.
         pub const TRAFFIC_CLASSES: usize = [$($path_name),*].len();
 
-        /// The counters other than those of messages and bytes by path.
+        /// How a one-sided operation reached its target's memory, as its origin counts it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum AccessClass {
+            $(#[doc = concat!("Name: `", $access_name, "`. ", $access_meaning, ".")] $access,)*
+        }
+
+        impl AccessClass {
+            /// All of them, in order.
+            pub const ALL: [AccessClass; ACCESS_CLASSES] = [$(AccessClass::$access),*];
+
+            /// Short name.
+            pub const fn name(self) -> &'static str {
+                [$($access_name),*][self as usize]
+            }
+
+            /// What happens, for users.
+            pub const fn meaning(self) -> &'static str {
+                [$($access_meaning),*][self as usize]
+            }
+        }
+
+        /// Number of [`AccessClass`]es.
+        pub const ACCESS_CLASSES: usize = [$($access_name),*].len();
+
+        /// The counters other than those of messages, operations and bytes by path.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Counter {
             $(#[doc = $description] $counter,)*
         }
 
         /// Number of counters.
-        pub const COUNTERS: usize = 2 * TRAFFIC_CLASSES + [$($name),*].len();
+        pub const COUNTERS: usize = FIRST_SINGLE + [$($name),*].len();
 
         /// Every counter, in the order of the values.
         pub const ALL: [CounterDeclaration; COUNTERS] = [
@@ -80,6 +105,16 @@ macro_rules! counters {
                 name: concat!("sent_", $path_name, "_bytes"),
                 class: CounterClass::Sum,
                 description: concat!("Bytes of the messages that `sent_", $path_name, "_messages` counts."),
+            },)*
+            $(CounterDeclaration {
+                name: concat!("window_", $access_name, "_operations"),
+                class: CounterClass::Count,
+                description: concat!("One-sided operations of this rank ", $access_meaning, "."),
+            },
+            CounterDeclaration {
+                name: concat!("window_", $access_name, "_bytes"),
+                class: CounterClass::Sum,
+                description: concat!("Bytes of the operations that `window_", $access_name, "_operations` counts."),
             },)*
             $(CounterDeclaration {
                 name: $name,
@@ -101,6 +136,16 @@ counters! {
         Net: "net", "over the network";
         Area: "area", "collectives, through a communicator's area";
     }
+    access {
+        Memory: "memory", "by loads and stores of the target's memory";
+        Kernel: "kernel", "by copies of the kernel";
+        Rma: "rma", "by RMA of the network";
+        Requests: "requests", "by messages that the target carries out";
+    }
+    WindowLocks: "window_locks", Count,
+        "Locks of windows that this rank has asked for (`MPI_Win_lock`, `MPI_Win_lock_all` at each target's first operation).";
+    WindowLockWaits: "window_lock_waits", Count,
+        "Times that this rank waited for a lock of a window.";
     UnexpectedMessages: "unexpected_messages", Count,
         "Messages that arrived before a receive for them was posted.";
     HeldSenders: "held_senders", Count,
@@ -123,10 +168,14 @@ counters! {
         "From this rank's arrival to that of the last rank, summed over those calls.";
 }
 
+/// Where the values begin that stand for one number alone.
+const FIRST_SINGLE: usize = 2 * (TRAFFIC_CLASSES + ACCESS_CLASSES);
+
 /// The values of all counters of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
-    /// In the order of [`ALL`]: messages and bytes of each path, then the [`Counter`]s.
+    /// In the order of [`ALL`]: messages and bytes of each path, operations and bytes of each kind of
+    /// access, then the [`Counter`]s.
     values: [u64; COUNTERS],
 }
 
@@ -164,13 +213,13 @@ impl Counters {
     /// Adds `amount` to a counter.
     #[inline(always)]
     pub const fn add(&mut self, counter: Counter, amount: u64) {
-        self.values[2 * TRAFFIC_CLASSES + counter as usize] += amount;
+        self.values[FIRST_SINGLE + counter as usize] += amount;
     }
 
     /// Sets a counter whose sum is kept elsewhere.
     #[inline(always)]
     pub const fn set(&mut self, counter: Counter, value: u64) {
-        self.values[2 * TRAFFIC_CLASSES + counter as usize] = value;
+        self.values[FIRST_SINGLE + counter as usize] = value;
     }
 
     /// Adds the values of another rank.
@@ -178,6 +227,20 @@ impl Counters {
         for (sum, value) in self.values.iter_mut().zip(other.values) {
             *sum += value;
         }
+    }
+
+    /// Counts `operations` one-sided operations on `bytes` bytes in total.
+    #[inline(always)]
+    pub const fn add_operations(&mut self, access: AccessClass, operations: u64, bytes: u64) {
+        let at = 2 * (TRAFFIC_CLASSES + access as usize);
+        self.values[at] += operations;
+        self.values[at + 1] += bytes;
+    }
+
+    /// One-sided operations of one kind, and their bytes.
+    pub const fn operations(&self, access: AccessClass) -> (u64, u64) {
+        let at = 2 * (TRAFFIC_CLASSES + access as usize);
+        (self.values[at], self.values[at + 1])
     }
 
     /// Messages sent by a path.
@@ -192,7 +255,7 @@ impl Counters {
 
     /// The value of a counter.
     pub const fn get(&self, counter: Counter) -> u64 {
-        self.values[2 * TRAFFIC_CLASSES + counter as usize]
+        self.values[FIRST_SINGLE + counter as usize]
     }
 
     /// All values, in the order of [`ALL`].
@@ -213,15 +276,19 @@ mod tests {
         counters.count_message(TrafficClass::Net, 7);
         counters.add(Counter::LateWaitTime, 5);
         counters.count(Counter::Parks);
+        counters.add_operations(AccessClass::Rma, 2, 30);
         let value = |name: &str| {
             let index = ALL.iter().position(|c| c.name == name).expect(name);
             counters.values()[index]
         };
         assert_eq!(value("sent_net_messages"), 2);
         assert_eq!(value("sent_net_bytes"), 77);
+        assert_eq!(value("window_rma_operations"), 2);
+        assert_eq!(value("window_rma_bytes"), 30);
+        assert_eq!(counters.operations(AccessClass::Rma), (2, 30));
         assert_eq!(value("late_wait_time"), 5);
         assert_eq!(value("parks"), 1);
-        assert_eq!(counters.values().iter().sum::<u64>(), 85);
+        assert_eq!(counters.values().iter().sum::<u64>(), 117);
         assert_eq!(counters.messages(TrafficClass::Net), 2);
         assert_eq!(counters.bytes(TrafficClass::Net), 77);
         assert_eq!(counters.get(Counter::Parks), 1);
@@ -256,7 +323,7 @@ mod tests {
     fn the_documentation_lists_every_counter() {
         let mut text = String::from(
             "# Counters\n\nEvery rank counts these from `MPI_Init` on. `MICA_STATS=table` prints the sums of messages and bytes\n\
-             by path when the job ends. Generated from `crates/node/src/counters.rs`.\n\n\
+             by path when the job ends, and of one-sided operations if there were any. Generated from `crates/node/src/counters.rs`.\n\n\
              | name | class | what is counted |\n|---|---|---|\n",
         );
         for counter in &ALL {

@@ -7,7 +7,7 @@ use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, Started
 use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
 use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
-use crate::traffic::CollectiveTraffic;
+use crate::traffic::{CollectiveTraffic, OneSidedTraffic};
 use crate::wait_policy::{WaitPolicy, yield_core};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -56,6 +56,8 @@ pub struct Engine {
     /// Makes progress for the program, where that was requested.
     pub(crate) progress_thread: Option<ProgressWakeup>,
     pub(crate) collectives: CollectiveMeans,
+    /// What one-sided operations have moved, and how.
+    pub(crate) one_sided: Arc<OneSidedTraffic>,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
 }
@@ -357,6 +359,7 @@ impl Engine {
             state.matching.unexpected.entered(),
         );
         self.collectives.traffic.add_to(&mut counters);
+        self.one_sided.add_to(&mut counters);
         for transport in &state.channels.transports {
             counters.merge(&transport.counters());
         }
@@ -371,6 +374,11 @@ impl Engine {
     /// The counters of what collectives transfer without messages.
     pub fn collective_traffic(&self) -> Arc<CollectiveTraffic> {
         Arc::clone(&self.collectives.traffic)
+    }
+
+    /// The counters of one-sided operations.
+    pub fn one_sided_traffic(&self) -> Arc<OneSidedTraffic> {
+        Arc::clone(&self.one_sided)
     }
 
     /// Publishes this rank's record of late arrivals at collectives in the job segment.

@@ -67,5 +67,5 @@ pub use schedule::{
 };
 pub use start::StartError;
 pub use state::{EngineState, Reaction};
-pub use traffic::CollectiveTraffic;
+pub use traffic::{CollectiveTraffic, OneSidedTraffic};
 pub use wait::MIN_POLLS_BEFORE_PARKING;

@@ -242,6 +242,7 @@ impl Engine {
             reporter: HangReporter::default(),
             offloads,
             progress_thread: has_progress_thread.then(ProgressWakeup::default),
+            one_sided: Arc::default(),
             collectives: CollectiveMeans {
                 access,
                 costs: collective_costs,

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use mica_channel::memory::{AtomicWidth, Block, Region, Shape, View, copy_bytes};
+use mica_node::counters::AccessClass;
 use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;
@@ -150,6 +151,9 @@ impl Window {
             return self.accumulate_by_messages(rank, &update, operands, range);
         }
         target.reach(range, |place| {
+            let (low, span) = range.shape.span();
+            let access = place.offset(low).access(span);
+            self.0.traffic.count(access, range.shape.len());
             let elements = range.shape.len() / update.basic.size() as usize;
             if elements <= BULK_ELEMENTS && operands.is_one_run(range, &update) {
                 let (gate, me) = self.gate(target);
@@ -279,6 +283,7 @@ impl Window {
             && let Some(at) = target.locate(element.disp, 0, basic.size() as usize)
             && let Some(width) = update.width_at(region.address().wrapping_add(at))
         {
+            self.0.traffic.count(AccessClass::Memory, width.bytes());
             let input = update.input(origin.at(0), width);
             let (gate, me) = self.gate(target);
             let brief = gate.brief(me);
@@ -315,6 +320,7 @@ impl Window {
             return Ok(());
         }
         target.reach(&range, |place| {
+            self.0.traffic.count(place.access(bytes), bytes);
             let (gate, me) = self.gate(target);
             update.apply_run(gate, me, place, origin, Some(element.result), 1)
         })?;
@@ -353,6 +359,7 @@ impl Window {
             && let Some(at) = target.locate(element.disp, 0, bytes)
             && let Some(width) = AtomicWidth::at(region.address().wrapping_add(at), bytes)
         {
+            self.0.traffic.count(AccessClass::Memory, bytes);
             let (expected, new) = (read(compare.at(0), width), read(origin.at(0), width));
             let (gate, me) = self.gate(target);
             let brief = gate.brief(me);
@@ -385,6 +392,7 @@ impl Window {
             return Ok(());
         }
         target.reach(&range, |place| {
+            self.0.traffic.count(place.access(bytes), bytes);
             let (gate, me) = self.gate(target);
             let values = [origin, compare, element.result];
             compare_element(gate, me, place, bytes, values)

@@ -260,6 +260,7 @@ impl Window {
                 design,
                 has_locks,
                 neighbours,
+                traffic: engine.one_sided_traffic(),
                 remote,
                 _published: own.published,
                 attachments: own.attachments,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
 use mica_node::window::LockDesign;
+use mica_protocol::OneSidedTraffic;
 
 use super::access::AccessFlags;
 use super::attached::OwnAttachments;
@@ -40,6 +41,8 @@ pub(super) struct WindowInner {
     /// False where the program has promised that nothing is locked (`no_locks`).
     pub has_locks: bool,
     pub neighbours: Arc<Neighbours>,
+    /// This rank's counters of one-sided operations, of all windows.
+    pub traffic: Arc<OneSidedTraffic>,
     /// For targets that are accessed by messages.
     pub remote: Option<Arc<RemoteSide>>,
     /// Keeps this rank's created memory where its peers reach it.

@@ -287,6 +287,9 @@ pub(super) fn join<'a>(
     target: usize,
     mode: Option<LockMode>,
 ) -> Result<()> {
+    if mode.is_some() {
+        window.0.traffic.count_lock();
+    }
     let held = match (mode, window.0.targets[target].number) {
         (None, _) => HeldLock::Unchecked,
         (Some(mode), Some(number)) => {
@@ -344,12 +347,14 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     match poll_lock(window, target, false) {
         LockState::Held => return Ok(()),
         LockState::Remote(granted) => {
+            window.0.traffic.count_lock_wait();
             window.remote().wait_for_one(&granted)?;
             window.0.flags.set(target, true);
             return Ok(());
         }
         LockState::Awaited => {}
     }
+    window.0.traffic.count_lock_wait();
     let what = format!(
         "the lock of rank {target}, which is held by {}",
         window.holders(target)

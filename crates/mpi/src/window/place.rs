@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use mica_channel::direct::PeerBuffer;
 use mica_channel::memory::{Region, Shape};
+use mica_node::counters::AccessClass;
 
 /// A stretch of a target's memory that an operation's bytes lie in, and where in it the operation's
 /// displacement is. That may lie outside the stretch, if no byte lies there.
@@ -21,6 +22,14 @@ impl TargetPlace<'_> {
         match self {
             TargetPlace::Mapped(region, at) => TargetPlace::Mapped(region, at + bytes),
             TargetPlace::Peer(buffer, at) => TargetPlace::Peer(buffer, at + bytes),
+        }
+    }
+
+    /// How the `bytes` bytes here are accessed.
+    pub fn access(self, bytes: usize) -> AccessClass {
+        match self.region(bytes) {
+            Some(_) => AccessClass::Memory,
+            None => AccessClass::Kernel,
         }
     }
 

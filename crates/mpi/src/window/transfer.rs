@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use mica_channel::memory::{Shape, View};
+use mica_node::counters::AccessClass;
 
 use super::admission::NeededEpoch;
 use super::object::{self, Window};
@@ -101,6 +102,7 @@ impl Window {
             && own == bytes
             && let Some(at) = target.locate(range.disp, 0, bytes)
         {
+            self.0.traffic.count(AccessClass::Memory, bytes);
             let (here, there) = (origin.region(), region.at(at));
             match direction {
                 Direction::Put => here.at(0).copy_to(there, bytes),
@@ -111,7 +113,9 @@ impl Window {
         if target.is_remote() {
             return self.transfer_by_messages(direction, rank, origin, range);
         }
-        transfer_slowly(direction, target, origin, range)?;
+        if let Some(access) = transfer_slowly(direction, target, origin, range)? {
+            self.0.traffic.count(access, range.shape.len());
+        }
         Ok(None)
     }
 
@@ -132,13 +136,14 @@ impl Window {
     }
 }
 
+/// How the bytes were copied; `None`: there were none.
 #[inline(never)]
 fn transfer_slowly(
     direction: Direction,
     target: &WindowTarget,
     origin: &View,
     range: &TargetRange,
-) -> Result<()> {
+) -> Result<Option<AccessClass>> {
     let (here, there) = (origin.len(), range.shape.len());
     let (from, to) = match direction {
         Direction::Put => (here, there),
@@ -151,14 +156,14 @@ fn transfer_slowly(
         );
         return Err(Error::other(c::ERR_TRUNCATE, detail));
     }
-    let copied = target.reach(range, |place| match place {
+    target.reach(range, |place| match place {
         TargetPlace::Mapped(region, at) => {
             let there = region.offset(at).view(range.shape.clone());
             match direction {
                 Direction::Put => there.copy_from(origin),
                 Direction::Get => origin.copy_from(&there),
             };
-            Ok(())
+            Ok(AccessClass::Memory)
         }
         TargetPlace::Peer(buffer, at) => {
             let mut position = 0;
@@ -171,8 +176,8 @@ fn transfer_slowly(
                 }
                 position += bytes;
             }
-            Ok(())
+            let (low, span) = range.shape.span();
+            Ok(place.offset(low).access(span))
         }
-    });
-    copied.map(|_| ())
+    })
 }

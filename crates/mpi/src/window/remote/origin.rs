@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
+use mica_node::counters::AccessClass;
 use mica_node::window::LockMode;
 use mica_protocol::{EngineState, MatchPattern, RmaDirection, WaitList};
 
@@ -84,6 +85,7 @@ impl RemoteSide {
         view: &View,
         mut tell: impl FnMut(Region, usize) -> Result<()>,
     ) -> Result<()> {
+        self.traffic.count(AccessClass::Requests, shape.len());
         for_each_chunk(shape, |position, runs, bytes| {
             let request = RemoteRequest {
                 address,
@@ -105,6 +107,7 @@ impl RemoteSide {
         view: &View,
         mut ask: impl FnMut(RemoteRequest, usize, AnswerData) -> Result<ExpectedAnswer>,
     ) -> Result<Vec<ExpectedAnswer>> {
+        self.traffic.count(AccessClass::Requests, shape.len());
         let mut expected = Vec::new();
         for_each_chunk(shape, |position, runs, bytes| {
             let request = RemoteRequest {
@@ -137,10 +140,11 @@ impl RemoteSide {
         each: impl FnOnce(usize, &mut dyn FnMut([isize; 3], usize) -> Result<()>) -> Result<()>,
     ) -> Result<Option<Arc<RemoteOperation>>> {
         let extent = call.update.basic.extent() as usize;
-        let mut chunk = ElementChunk::default();
+        let (mut chunk, mut total) = (ElementChunk::default(), 0);
         let mut expected = Vec::new();
         each(DATA_MAX / extent, &mut |[there, here, back], n| {
             let bytes = call.update.bytes(n);
+            total += bytes;
             if chunk.bytes + bytes > DATA_MAX || chunk.runs.len() == RUNS_MAX {
                 expected.extend(self.send_elements(target, address, call, &mut chunk)?);
             }
@@ -150,6 +154,7 @@ impl RemoteSide {
             chunk.bytes += bytes;
             Ok(())
         })?;
+        self.traffic.count(AccessClass::Requests, total);
         if !chunk.runs.is_empty() {
             expected.extend(self.send_elements(target, address, call, &mut chunk)?);
         }
@@ -210,6 +215,7 @@ impl RemoteSide {
         result: &Region,
     ) -> Result<Arc<RemoteOperation>> {
         let bytes = basic.size() as usize;
+        self.traffic.count(AccessClass::Requests, bytes);
         let request = RemoteRequest {
             kind: RequestKind::CompareAndSwap,
             element: basic,

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use mica_channel::RemoteRegion;
 use mica_channel::memory::{Region, Shape, View};
+use mica_node::counters::AccessClass;
 use mica_policy::select::OutgoingMessage;
 use mica_policy::{OneSidedPath, RmaUse, TargetRegistration, one_sided_path};
 use mica_protocol::{EngineState, RmaDirection, RmaId, RmaTransfer};
@@ -124,6 +125,7 @@ impl RemoteSide {
             RmaDirection::Get => "a get",
         };
         if let TargetKey::Window(memory) = key {
+            self.traffic.count(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: self.comm.peer(target),
@@ -177,6 +179,7 @@ impl DeferredTransfer {
             ..
         } = self;
         if is_registered != 0 {
+            side.traffic.count(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: side.comm.peer(target),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::memory::{Region, Shape};
 use mica_channel::window::WindowLocks;
 use mica_node::window::LockDesign;
-use mica_protocol::{EngineState, RecvId};
+use mica_protocol::{EngineState, OneSidedTraffic, RecvId};
 
 use super::lock_queue::RemoteLocks;
 use super::operation::RemoteOperation;
@@ -29,6 +29,7 @@ pub(in crate::window) struct RemoteSide {
     pub(super) neighbours: Arc<Neighbours>,
     pub(super) design: LockDesign,
     pub(super) registered: RegisteredMemory,
+    pub(super) traffic: Arc<OneSidedTraffic>,
     /// Numbers of answers.
     pub(super) next_answer: AtomicU32,
     pub(super) origin: Mutex<OriginState>,
@@ -105,6 +106,7 @@ impl RemoteSide {
             neighbours,
             design,
             registered,
+            traffic: process::engine()?.one_sided_traffic(),
             next_answer: AtomicU32::new(0),
             origin: Mutex::new(OriginState {
                 sent: vec![0; ranks],
