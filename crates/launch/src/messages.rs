@@ -121,8 +121,8 @@ pub enum Down {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_node::counters::COUNTERS;
     use crate::rank_end::Cause;
+    use mica_node::counters::COUNTERS;
     use proptest::prelude::*;
 
     #[test]

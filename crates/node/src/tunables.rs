@@ -116,10 +116,10 @@ tunables! {
         "The path of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
     TUNING: "tuning", "MICA_TUNING", "auto", TunableKind::Path(&["auto", "off"]),
         "The costs that paths are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
-    WINDOW_ACCESS: "window_access", "MICA_WINDOW_ACCESS", "auto", TunableKind::Choice(&["auto", "rma", "messages"]), Alike,
-        "How one-sided operations reach their targets: by the fastest way (auto: loads and stores within a node; between nodes put and get by RMA where that pays); as auto, but put and get between nodes always by RMA, where the network has it (rma); or by messages that the target carries out when it makes progress, within a node too (messages); the same for all ranks.";
-    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs", TunableKind::Choice(&["mcs", "test_and_set"]), Alike,
-        "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), or by attempts with pauses that double (test_and_set); the same for all ranks.";
+    WINDOW_ACCESS: "window_access", "MICA_WINDOW_ACCESS", "auto", TunableKind::Choice(&["auto", "rma", "accumulate_messages", "messages"]), Alike,
+        "How one-sided operations reach their targets: by the fastest way (auto: loads and stores within a node; between nodes put and get by RMA where that pays); as auto, but put and get between nodes always by RMA, where the network has it (rma); as auto, but accumulates within a node, too, by messages that the target carries out when it makes progress (accumulate_messages); or all by such messages (messages); the same for all ranks.";
+    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs", TunableKind::Choice(&["mcs", "test_and_set", "thread", "event"]), Alike,
+        "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), by attempts with pauses that double (test_and_set), or by a message to a thread of the target that polls for requests (thread) or sleeps until one comes (event); the same for all ranks.";
     PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off", TunableKind::Choice(&["off", "on"]),
         "on: a thread of the rank makes progress while the program computes, on long messages and on one-sided operations that reach this rank by messages; every call then takes a lock.";
     SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),

@@ -7,9 +7,13 @@
 //! progress, it waits like a thread of the program, at the rank's parking spot. Otherwise it sleeps
 //! where no message wakes it: short messages pay nothing for it, except for the engine's lock,
 //! which it needs.
+//!
+//! Two designs of window locks (`MICA_WINDOW_LOCK=thread` and `event`; jiang-2004, 4.2) are this
+//! thread as well: it grants the locks of the windows that exist, and polls for requests all the
+//! time, or sleeps until one comes ([`IdleThread`]).
 
 use crate::engine::Engine;
-use crate::progress_wakeup::ProgressWakeup;
+use crate::progress_wakeup::{IdleThread, ProgressWakeup};
 use crate::state::EngineState;
 use mica_channel::offload;
 
@@ -32,14 +36,24 @@ impl Engine {
         loop {
             thread.sleep();
             let mut idle = 0;
+            let idle_polls = match thread.idle {
+                IdleThread::PollsAndSleeps => IDLE_POLLS,
+                IdleThread::Polls => u32::MAX,
+                IdleThread::Sleeps => 0,
+            };
             while self.enter(|state| state.has_long_messages()) {
                 match self.enter_as_progress_thread(EngineState::progress) {
                     Ok(true) => idle = 0,
                     // Its core has nothing else to do, and waking the thread takes longer than many
                     // copies.
-                    Ok(false) if idle < IDLE_POLLS => {
-                        idle += 1;
-                        std::hint::spin_loop();
+                    Ok(false) if idle < idle_polls => {
+                        idle = idle.saturating_add(1).min(u32::MAX - 1);
+                        // The dedicated thread gives way to the ranks of its core, where it has
+                        // none of its own.
+                        match thread.idle == IdleThread::Polls && self.shares_core() {
+                            true => std::thread::yield_now(),
+                            false => std::hint::spin_loop(),
+                        }
                     }
                     Ok(false) => self.park_progress_thread(),
                     // The program gets the same fault from its next call, and can report it.

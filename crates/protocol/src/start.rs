@@ -5,7 +5,7 @@ use crate::cooperative::CooperativeCopies;
 use crate::engine::{CollectiveMeans, Engine};
 use crate::pending::HangReporter;
 use crate::polling::{PacketChannel, Polling};
-use crate::progress_wakeup::ProgressWakeup;
+use crate::progress_wakeup::{IdleThread, ProgressWakeup};
 use crate::select::Selection;
 use crate::state::{EngineState, Holds, Offload};
 use crate::wait_policy::WaitPolicy;
@@ -86,8 +86,8 @@ pub(crate) struct EngineParts {
     pub net: Option<Box<dyn Transport>>,
     pub direct: Direct,
     pub offload: Option<Offload>,
-    /// A thread makes progress while the program computes.
-    pub has_progress_thread: bool,
+    /// A thread makes progress while the program computes; how it waits.
+    pub progress_thread: Option<IdleThread>,
     /// How this rank orders its stores before it wakes others.
     pub wake_fencing: Fencing,
     /// Ranks of one node communicate over `net`.
@@ -143,7 +143,14 @@ impl Engine {
         let direct = Direct::new(&segment, rank, &direct::DirectOptions::in_force()?);
         let offload = copy_engine(&segment, rank, wake_fencing)?;
         let by_engine = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
-        let has_progress_thread = by_engine || tunables::PROGRESS_THREAD.choice()? == "on";
+        let progress_thread = match tunables::WINDOW_LOCK.choice()? {
+            "thread" => Some(IdleThread::Polls),
+            "event" => Some(IdleThread::Sleeps),
+            _ if by_engine || tunables::PROGRESS_THREAD.choice()? == "on" => {
+                Some(IdleThread::PollsAndSleeps)
+            }
+            _ => None,
+        };
         Engine::assemble(EngineParts {
             segment,
             rank,
@@ -154,7 +161,7 @@ impl Engine {
             net,
             direct,
             offload,
-            has_progress_thread,
+            progress_thread,
             wake_fencing,
             loopback,
             collective_costs: Arc::new(collective_costs),
@@ -181,7 +188,7 @@ impl Engine {
             net,
             direct,
             offload,
-            has_progress_thread,
+            progress_thread,
             wake_fencing,
             loopback,
             collective_costs,
@@ -224,7 +231,7 @@ impl Engine {
         state.polling = polling;
         let offloads = offload.is_some();
         state.offload = offload;
-        state.threads.long_messages = has_progress_thread.then_some(0);
+        state.threads.long_messages = progress_thread.map(|_| 0);
         Ok(Engine {
             state: ThreadLock::new(state),
             fencing: segment.fencing(),
@@ -241,7 +248,7 @@ impl Engine {
             waiters: AtomicU32::new(0),
             reporter: HangReporter::default(),
             offloads,
-            progress_thread: has_progress_thread.then(ProgressWakeup::default),
+            progress_thread: progress_thread.map(ProgressWakeup::new),
             one_sided: Arc::default(),
             collectives: CollectiveMeans {
                 access,

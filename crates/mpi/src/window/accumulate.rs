@@ -147,7 +147,7 @@ impl Window {
         }
         let update = operands.update()?;
         let target = &self.0.targets[rank];
-        if target.is_remote() {
+        if target.is_remote() || self.0.sends_accumulates {
             return self.accumulate_by_messages(rank, &update, operands, range);
         }
         target.reach(range, |place| {
@@ -280,6 +280,7 @@ impl Window {
         self.admit(rank, NeededEpoch::Any)?;
         let target = &self.0.targets[rank];
         if let TargetMemory::Mapped(region) = &target.memory
+            && !self.0.sends_accumulates
             && let Some(at) = target.locate(element.disp, 0, basic.size() as usize)
             && let Some(width) = update.width_at(region.address().wrapping_add(at))
         {
@@ -307,7 +308,7 @@ impl Window {
         let target = &self.0.targets[rank];
         let bytes = update.bytes(1);
         let range = element.range(bytes);
-        if target.is_remote() {
+        if target.is_remote() || self.0.sends_accumulates {
             let call = RemoteAccumulate {
                 op,
                 update,
@@ -356,6 +357,7 @@ impl Window {
         let target = &self.0.targets[rank];
         let bytes = basic.size() as usize;
         if let TargetMemory::Mapped(region) = &target.memory
+            && !self.0.sends_accumulates
             && let Some(at) = target.locate(element.disp, 0, bytes)
             && let Some(width) = AtomicWidth::at(region.address().wrapping_add(at), bytes)
         {
@@ -382,7 +384,7 @@ impl Window {
         let target = &self.0.targets[rank];
         let bytes = basic.size() as usize;
         let range = element.range(bytes);
-        if target.is_remote() {
+        if target.is_remote() || self.0.sends_accumulates {
             let values = Block::allocate(2 * bytes)?;
             copy_bytes(origin, &values, bytes);
             copy_bytes(compare, &values.offset(bytes as isize), bytes);

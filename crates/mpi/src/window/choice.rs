@@ -12,6 +12,9 @@ pub(super) enum WindowAccess {
     Auto,
     /// As `Auto`, but between nodes always by RMA.
     Rma,
+    /// As `Auto`, but accumulates by messages within a node, too: the event-driven accumulate of
+    /// jiang-2004, 3.3.2.
+    AccumulateMessages,
     /// By messages although memory could be reached, for comparison.
     Messages,
 }
@@ -24,19 +27,33 @@ pub(super) fn window_access() -> Result<WindowAccess> {
     let choice = tunables::WINDOW_ACCESS.choice();
     match choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))? {
         "rma" => Ok(WindowAccess::Rma),
+        "accumulate_messages" => Ok(WindowAccess::AccumulateMessages),
         "messages" => Ok(WindowAccess::Messages),
         _ => Ok(WindowAccess::Auto),
     }
 }
 
-/// The design of the locks of new windows.
+/// How the locks of a window are taken (`MICA_WINDOW_LOCK`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LockService {
+    /// By the ranks that share memory with the target, or by its server.
+    pub design: LockDesign,
+    /// Every other rank asks the target's server, whose thread grants the lock (jiang-2004, 4.2).
+    pub by_thread: bool,
+}
+
+/// How the locks of new windows are taken.
 ///
 /// # Errors
 /// When the variable has another value.
-pub(super) fn lock_design() -> Result<LockDesign> {
+pub(super) fn lock_service() -> Result<LockService> {
     let choice = tunables::WINDOW_LOCK.choice();
-    match choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))? {
-        "test_and_set" => Ok(LockDesign::TestAndSet),
-        _ => Ok(LockDesign::Mcs),
-    }
+    let choice = choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))?;
+    Ok(LockService {
+        design: match choice {
+            "test_and_set" => LockDesign::TestAndSet,
+            _ => LockDesign::Mcs,
+        },
+        by_thread: matches!(choice, "thread" | "event"),
+    })
 }

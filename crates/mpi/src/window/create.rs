@@ -22,7 +22,7 @@ use mica_protocol::Engine;
 
 use super::access::AccessFlags;
 use super::attached::{OwnAttachments, PeerAttachments};
-use super::choice::{WindowAccess, lock_design, window_access};
+use super::choice::{WindowAccess, lock_service, window_access};
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::neighbours::Neighbours;
 use super::object::{PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties};
@@ -188,7 +188,7 @@ impl Window {
 
     fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         let engine = process::engine()?;
-        let design = lock_design()?;
+        let (service, access) = (lock_service()?, window_access()?);
         let neighbours = Arc::new(Neighbours::of(engine, comm, spec.is_shared()));
         let wanted = spec.sizes().and_then(|sizes| {
             spec.check_neighbours(&neighbours, comm)?;
@@ -223,7 +223,7 @@ impl Window {
                     own: creation.own_target(&own),
                     locks: Arc::clone(&locks),
                     neighbours: Arc::clone(&neighbours),
-                    design,
+                    design: service.design,
                     registered: creation.registered(&all_needs)?,
                 };
                 Some(RemoteSide::open(comm, parts)?)
@@ -257,7 +257,9 @@ impl Window {
                 targets,
                 epochs: Mutex::new(epochs),
                 locks,
-                design,
+                design: service.design,
+                by_thread: service.by_thread,
+                sends_accumulates: access == WindowAccess::AccumulateMessages,
                 has_locks,
                 neighbours,
                 traffic: engine.one_sided_traffic(),

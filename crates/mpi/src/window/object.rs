@@ -38,6 +38,10 @@ pub(super) struct WindowInner {
     pub epochs: Mutex<Epochs>,
     pub locks: Arc<WindowLocks>,
     pub design: LockDesign,
+    /// Locks of other ranks are asked for at the target's server, whose thread grants them.
+    pub by_thread: bool,
+    /// Accumulates on all targets go by messages.
+    pub sends_accumulates: bool,
     /// False where the program has promised that nothing is locked (`no_locks`).
     pub has_locks: bool,
     pub neighbours: Arc<Neighbours>,
@@ -164,11 +168,17 @@ impl Window {
         remote.expect("a window with such targets has a remote side")
     }
 
+    /// Whether operations on `target` go by messages, all or some.
+    pub(super) fn has_messages(&self, target: usize) -> bool {
+        self.0.sends_accumulates || self.0.targets[target].is_remote()
+    }
+
     /// The ranks that are accessed by messages.
     pub(super) fn remote_targets(&self) -> Vec<usize> {
-        let targets = self.0.targets.iter().enumerate();
-        let remote = targets.filter(|(_, target)| target.is_remote());
-        remote.map(|(rank, _)| rank).collect()
+        let targets = 0..self.0.targets.len();
+        targets
+            .filter(|&target| self.has_messages(target))
+            .collect()
     }
 
     #[cold]

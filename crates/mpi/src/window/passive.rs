@@ -104,7 +104,7 @@ impl Window {
             return Err(wrong_epoch(detail.to_owned()));
         }
         epochs.must_be_passive(Some(target))?;
-        if !self.0.flags.is_open(target) || self.0.targets[target].is_remote() {
+        if !self.0.flags.is_open(target) || self.has_messages(target) {
             drop(epochs);
             // A lock that is still awaited cannot be given back.
             await_lock(self, target)?;
@@ -162,7 +162,7 @@ impl Window {
 
     /// Those of `targets` that are accessed by messages.
     pub(super) fn remote_among(&self, targets: &[usize]) -> Vec<usize> {
-        let is_remote = |&&target: &&usize| self.0.targets[target].is_remote();
+        let is_remote = |&&target: &&usize| self.has_messages(target);
         targets.iter().filter(is_remote).copied().collect()
     }
 
@@ -238,6 +238,14 @@ impl Window {
         }
     }
 
+    /// The number of a target whose lock this rank takes itself; `None`: by the target's server.
+    fn lock_number(&self, target: usize) -> Option<u32> {
+        match self.0.by_thread && target != self.0.comm.rank() {
+            true => None,
+            false => self.0.targets[target].number,
+        }
+    }
+
     /// The lock of a target with this number.
     fn window_lock(&self, number: u32) -> WindowLock<'_> {
         self.0.locks.lock(self.0.design, number)
@@ -259,6 +267,7 @@ impl Window {
                 };
                 match ranks.get(number as usize) {
                     Some(rank) => format!("rank {rank} ({mode})"),
+                    None if self.0.by_thread => format!("ranks that the target serves ({mode})"),
                     None => format!("ranks of other nodes ({mode})"),
                 }
             })
@@ -290,7 +299,7 @@ pub(super) fn join<'a>(
     if mode.is_some() {
         window.0.traffic.count_lock();
     }
-    let held = match (mode, window.0.targets[target].number) {
+    let held = match (mode, window.lock_number(target)) {
         (None, _) => HeldLock::Unchecked,
         (Some(mode), Some(number)) => {
             let neighbours = &window.0.neighbours;
@@ -322,7 +331,7 @@ pub(super) fn join<'a>(
 /// Gives back a lock that is held. All operations on the target are done.
 fn release(window: &Window, target: usize, held: HeldLock) -> Result<()> {
     let engine = process::engine()?;
-    match (held, window.0.targets[target].number) {
+    match (held, window.lock_number(target)) {
         (HeldLock::Ticket(ticket), Some(number)) => {
             let neighbours = &window.0.neighbours;
             let lock = window.window_lock(number);
@@ -395,7 +404,7 @@ enum LockState {
 /// next attempt of the Test&Set design is over.
 fn poll_lock(window: &Window, target: usize, has_slept: bool) -> LockState {
     let mut epochs = lock(&window.0.epochs);
-    let number = window.0.targets[target].number;
+    let number = window.lock_number(target);
     let held = match (epochs.locks.get_mut(target), number) {
         (None, _) => return LockState::Held, // another thread has unlocked it
         (Some(HeldLock::Ticket(ticket)), Some(number)) => {

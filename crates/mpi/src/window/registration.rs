@@ -7,7 +7,7 @@ use mica_channel::RemoteRegion;
 use mica_policy::RmaUse;
 use mica_protocol::EngineState;
 
-use super::choice::{WindowAccess, window_access};
+use super::choice::{WindowAccess, lock_service, window_access};
 use super::create::{Announcement, Creation, OwnMemory};
 use super::remote::{OwnRegistrations, RegisteredMemory, TargetKey};
 use super::target::WindowTarget;
@@ -24,10 +24,12 @@ impl Creation<'_> {
     /// What this rank announces in the last exchange: whether it reaches one of `targets` by
     /// messages, and the registration of its memory, if peers reach it over the network.
     pub fn needs(&self, targets: &[WindowTarget], own: &OwnMemory) -> Result<Announcement> {
+        let access = window_access()?;
         let is_remote = targets.iter().any(WindowTarget::is_remote);
+        let is_asked = access == WindowAccess::AccumulateMessages || lock_service()?.by_thread;
         let mut needs = Announcement::default();
-        needs.words[0] = u64::from(is_remote) * BY_MESSAGES;
-        if !is_remote || window_access()? == WindowAccess::Messages {
+        needs.words[0] = u64::from(is_remote || is_asked) * BY_MESSAGES;
+        if !is_remote || access == WindowAccess::Messages {
             return Ok(needs);
         }
         let (address, bytes) = (own.region.address(), self.sizes.bytes[self.comm.rank()]);

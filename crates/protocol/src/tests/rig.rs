@@ -124,7 +124,7 @@ pub fn engine(
         net: transport.map(|t| t as Box<dyn Transport>),
         direct: Direct::new(segment, rank, direct),
         offload: None,
-        has_progress_thread: false,
+        progress_thread: None,
         wake_fencing: Fencing::Sender,
         loopback: false,
         collective_costs: Arc::new(CollectiveCosts::default()),
