@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mica_tests::{Install, Outcome, one_at_a_time, processes_with_mark};
 use rustix::process::{Pid, Signal, kill_process};
@@ -92,6 +93,17 @@ fn kill_one(
     [verb, bytes]: [&str; 2],
     env: &[(&str, &str)],
 ) -> Outcome {
+    kill_one_timed(install, n, victim, [verb, bytes], env).0
+}
+
+/// As [`kill_one`], with the time from the kill to the end of mpiexec.
+fn kill_one_timed(
+    install: &Install,
+    n: u32,
+    victim: u32,
+    [verb, bytes]: [&str; 2],
+    env: &[(&str, &str)],
+) -> (Outcome, Duration) {
     let program = install.job();
     let args = [
         "--label",
@@ -126,9 +138,10 @@ fn kill_one(
         "mpiexec and its ranks: {living} processes"
     );
     // Let the exchange run for a moment; where exactly the kill hits does not matter.
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(200));
+    let killed = Instant::now();
     kill_process(Pid::from_raw(pid).expect("positive"), Signal::KILL).expect("the victim lives");
-    job.finish()
+    (job.finish(), killed.elapsed())
 }
 
 /// Other lines may name the rank as well, such as those of ranks that were copying from its memory.
@@ -191,24 +204,36 @@ fn kill_9_in_the_middle_of_collectives() {
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
-/// The others wait for a lock that the dead rank keeps.
+/// The others wait for a lock that the dead rank keeps. `MICA_LOCK_KILLS=100` kills that many
+/// holders, of all settings in turn; it prints the longest time from a kill to the end of its job.
 #[test]
 fn kill_9_of_a_rank_that_holds_a_lock() {
     let _turn = one_at_a_time();
     let install = Install::find();
     let before = Traces::now();
-    for (n, victim, env) in [
+    let settings = [
         (8, 5, &[("MICA_WINDOW_LOCK", "mcs")] as &[_]),
         (3, 0, &[("MICA_WINDOW_LOCK", "mcs")]),
         (8, 2, &[("MICA_WINDOW_LOCK", "test_and_set")]),
+        (4, 3, &[("MICA_WINDOW_LOCK", "thread")]),
+        (4, 2, &[("MICA_WINDOW_LOCK", "event")]),
         (4, 3, &[("MICA_WINDOW_ACCESS", "messages")]),
         (4, 3, &[("MICA_VIRTUAL_NODES", "2")]),
-    ] {
+    ];
+    let kills = std::env::var("MICA_LOCK_KILLS").map_or(settings.len(), |kills| {
+        kills.parse().expect("MICA_LOCK_KILLS is a number")
+    });
+    let mut longest = Duration::ZERO;
+    for kill in 0..kills {
+        let (n, victim, env) = settings[kill % settings.len()];
         let (verb, holder) = ("lock", victim.to_string());
-        let out = kill_one(&install, n, victim, [verb, &holder], env).expect_failure();
+        let (out, time) = kill_one_timed(&install, n, victim, [verb, &holder], env);
+        let out = out.expect_failure();
         names_rank_and_signal(&out, victim, "SIGKILL", 9);
         assert_eq!(out.code(), 128 + 9, "{env:?}: {}", out.report());
+        longest = longest.max(time);
     }
+    println!("{kills} holders of a lock killed; the slowest job ended after {longest:?}");
     let left = Traces::now().new_since(&before);
     assert!(left.is_empty(), "left behind: {left:?}");
 }

@@ -134,6 +134,14 @@ impl Epochs {
         }
     }
 
+    /// Ends the epoch of `MPI_Win_lock` if no target is locked: the one that opened it could not be
+    /// asked.
+    pub fn close_unlocked(&mut self) {
+        if self.access == AccessEpoch::Lock && self.locks.is_empty() {
+            self.access = AccessEpoch::None;
+        }
+    }
+
     /// Whether the access epoch is one of passive target communication.
     pub fn is_passive(&self) -> bool {
         matches!(self.access, AccessEpoch::Lock | AccessEpoch::LockAll { .. })
@@ -189,4 +197,26 @@ impl Epochs {
 #[cold]
 pub(super) fn wrong_epoch(detail: String) -> Error {
     Error::other(c::ERR_RMA_SYNC, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_could_not_be_asked_for_leaves_no_epoch() {
+        let mut epochs = Epochs::new(0, 3);
+        epochs.access = AccessEpoch::Lock;
+        epochs.locks.insert(2, HeldLock::Asking);
+        epochs.close_unlocked();
+        assert!(epochs.is_passive(), "another thread asks for a lock");
+        epochs.locks.remove(2);
+        epochs.close_unlocked();
+        assert_eq!(epochs.access, AccessEpoch::None);
+        epochs.must_not_access("it is over").expect("no epoch");
+
+        epochs.access = AccessEpoch::LockAll { unchecked: false };
+        epochs.close_unlocked();
+        assert!(epochs.is_passive(), "it needs no lock");
+    }
 }

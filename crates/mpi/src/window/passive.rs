@@ -61,7 +61,12 @@ impl Window {
             self.0.flags.set_passive(true);
             epochs.access = AccessEpoch::Lock;
             let mode = (assertions & c::MODE_NOCHECK == 0).then_some(mode);
-            join(self, epochs, target, mode)?;
+            if let Err(error) = join(self, epochs, target, mode) {
+                let mut epochs = lock(&self.0.epochs);
+                epochs.close_unlocked();
+                self.0.flags.set_passive(epochs.is_passive());
+                return Err(error);
+            }
         }
         match target == self.0.comm.rank() {
             true => await_lock(self, target),
