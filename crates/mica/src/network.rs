@@ -9,13 +9,33 @@ use mica_channel::net::choice::{OfferVerdict, ProviderOffer};
 use mica_channel::net::{Net, NetOptions};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::network::ruled_out;
-use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_path};
+use mica_policy::{
+    NetworkLimits, NetworkPath, OneSidedPath, OutgoingMessage, RmaUse, TargetRegistration,
+    network_path, one_sided_path,
+};
 use serde::Serialize;
 
 use crate::channels::ChannelInfo;
 
 /// The displayed name of the capability to read and write a peer's memory.
 const RMA: &str = "rma";
+
+/// How a put or get of these bytes goes to a window of another node, and why.
+fn one_sided(message: &OutgoingMessage, limits: &NetworkLimits, access: &str) -> &'static str {
+    let rma = match access {
+        "messages" => return "messages, as MICA_WINDOW_ACCESS says",
+        "rma" => RmaUse::Always,
+        _ => RmaUse::Auto,
+    };
+    let registration = match limits.can_read {
+        true => TargetRegistration::Known,
+        false => return "messages: the provider has no RMA",
+    };
+    match one_sided_path(message, registration, rma) {
+        OneSidedPath::Rma => "rma: the network writes or reads the window's registered memory",
+        OneSidedPath::Messages => "messages: pieces that are this short are packed together",
+    }
+}
 
 /// The network as a job over several nodes would find it from this machine.
 #[derive(Debug, Serialize)]
@@ -159,6 +179,8 @@ impl Network {
             let _ = writeln!(text, " {mark}{:<8} {what:<56} {verdict}", other.name());
         }
         let _ = writeln!(text, "\nEager up to {} bytes", limits.eager_max);
+        let access = tunables::WINDOW_ACCESS.choice().unwrap_or("auto");
+        let _ = writeln!(text, "Put, get   {}", one_sided(message, limits, access));
         text
     }
 
@@ -404,6 +426,29 @@ mod tests {
             text.contains("*eager") && !text.contains("does not fit"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_put_to_another_node_has_a_path_and_a_reason() {
+        let limits = |can_read| NetworkLimits {
+            eager_max: 1000,
+            can_read,
+        };
+        let pieces = OutgoingMessage {
+            pieces: 100,
+            ..OutgoingMessage::contiguous(800)
+        };
+        let whole = OutgoingMessage::contiguous(8);
+        for (message, can_read, access, expected) in [
+            (&whole, true, "auto", "rma:"),
+            (&pieces, true, "auto", "messages: pieces"),
+            (&pieces, true, "rma", "rma:"),
+            (&whole, true, "messages", "messages, as MICA_WINDOW_ACCESS"),
+            (&whole, false, "rma", "messages: the provider"),
+        ] {
+            let found = one_sided(message, &limits(can_read), access);
+            assert!(found.starts_with(expected), "{found}");
+        }
     }
 
     #[test]
