@@ -220,7 +220,7 @@ impl Window {
             false => None,
             true => {
                 let parts = RemoteParts {
-                    own: creation.own_target(&own),
+                    own: creation.own_target(&targets, &own),
                     locks: Arc::clone(&locks),
                     neighbours: Arc::clone(&neighbours),
                     design: service.design,
@@ -506,9 +506,17 @@ impl Creation<'_> {
         }
     }
 
-    /// This rank's part of the window.
-    fn own_target(&self, own: &OwnMemory) -> WindowTarget {
-        self.target(self.comm.rank(), own_part(own))
+    /// This rank's part of the window, once more.
+    fn own_target(&self, targets: &[WindowTarget], own: &OwnMemory) -> WindowTarget {
+        let me = self.comm.rank();
+        self.target(
+            me,
+            match &targets[me].memory {
+                // In a contiguous shared window, memory that the first rank has allocated.
+                TargetMemory::Mapped(region) => TargetMemory::Mapped(region.clone()),
+                _ => own_part(own),
+            },
+        )
     }
 
     /// The segments of a contiguous shared window, which the first rank has allocated at `offset`.
