@@ -14,7 +14,6 @@ use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::process;
-use crate::sync::lock;
 
 /// All assertions that MPI defines. Those that a call does not know are ignored, as hints are.
 const ASSERTIONS: i32 =
@@ -41,7 +40,7 @@ impl Window {
     pub fn fence(&self, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
         {
-            let mut epochs = lock(&self.0.epochs);
+            let mut epochs = self.0.epochs.lock();
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!("{described}; end it before a fence")));
@@ -58,7 +57,7 @@ impl Window {
         }
         self.meet()?;
         if assertions & c::MODE_NOSUCCEED == 0 {
-            lock(&self.0.epochs).access = AccessEpoch::Fence {
+            self.0.epochs.lock().access = AccessEpoch::Fence {
                 has_operations: false,
             };
         }
@@ -84,7 +83,7 @@ impl Window {
         check_assertions(assertions)?;
         let targets = self.ranks_of(group)?;
         let (numbers, others) = self.numbers(&targets);
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.0.epochs.lock();
         epochs.must_not_access("end it before MPI_Win_start")?;
         self.0.flags.set_all(false);
         epochs.counts.start(&numbers);
@@ -100,7 +99,7 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` without a start.
     pub fn complete(&self) -> Result<()> {
-        let targets = match &lock(&self.0.epochs).access {
+        let targets = match &self.0.epochs.lock().access {
             AccessEpoch::Start { targets } => targets.clone(),
             _ => {
                 let detail = "MPI_Win_start has not been called";
@@ -119,7 +118,7 @@ impl Window {
                 .iter()
                 .try_for_each(|&target| remote.complete(target))?;
         }
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.0.epochs.lock();
         for &target in &targets {
             self.0.flags.set(target, false);
         }
@@ -141,7 +140,7 @@ impl Window {
         let origins = self.ranks_of(group)?;
         let (numbers, others) = self.numbers(&origins);
         let engine = process::engine()?;
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.0.epochs.lock();
         if epochs.exposure.is_some() {
             let detail = "the window is exposed already; call MPI_Win_wait first";
             return Err(wrong_epoch(detail.to_owned()));
@@ -198,7 +197,7 @@ impl Window {
     }
 
     fn must_be_exposed(&self) -> Result<()> {
-        match lock(&self.0.epochs).exposure {
+        match self.0.epochs.lock().exposure {
             Some(_) => Ok(()),
             None => Err(wrong_epoch("MPI_Win_post has not been called".to_owned())),
         }
@@ -206,7 +205,7 @@ impl Window {
 
     /// Ends the exposure epoch if all its origins have completed.
     fn end_exposure(&self) -> bool {
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.0.epochs.lock();
         let Some(exposure) = &epochs.exposure else {
             return true; // another thread has ended it
         };
@@ -254,7 +253,7 @@ impl Window {
 /// Returns when all of `targets`, for which an epoch was started, have posted. Blocks.
 pub(super) fn await_posts(window: &Window, targets: &[usize]) -> Result<()> {
     let posted = || {
-        let epochs = lock(&window.0.epochs);
+        let epochs = window.0.epochs.lock();
         let board = window.0.locks.board();
         let is_posted = |&target: &usize| match window.0.targets[target].number {
             Some(number) => epochs.counts.is_posted(board, number),

@@ -7,7 +7,6 @@ use super::epoch::{AccessEpoch, wrong_epoch};
 use super::object::Window;
 use super::passive;
 use crate::error::Result;
-use crate::sync::lock;
 
 /// What kind of epoch an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +34,7 @@ impl Window {
     #[cold]
     #[inline(never)]
     fn admit_slowly(&self, target: usize, needed: NeededEpoch) -> Result<()> {
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.0.epochs.lock();
         if needed == NeededEpoch::Passive && !epochs.is_passive() {
             let described = epochs.describe();
             return Err(wrong_epoch(format!(

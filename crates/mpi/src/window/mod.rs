@@ -47,6 +47,7 @@ pub use accumulate::{
     AccumulateOperands, Completion, SingleElement, accumulate, compare_and_swap, fetch_and_op,
 };
 pub use create::WindowSpec;
+pub(crate) use object::{elide_table_lock, share_table};
 pub use object::{PredefinedAttributes, Window, with};
 pub use passive::FlushedSide;
 pub use target::TargetRange;

@@ -2,9 +2,10 @@
 //! (jiang-2004, chapter 4).
 
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
+use mica_node::lock::Guard;
 use mica_node::ticks;
 use mica_node::window::{LockDesign, LockMode, WindowLock};
 use mica_protocol::{EngineState, WaitList};
@@ -16,7 +17,6 @@ use super::remote::GrantedLock;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::sync::lock;
 
 /// How long an origin that waits for a Test&Set lock sleeps at most: no other rank wakes it.
 const TEST_AND_SET_SLEEP: Duration = Duration::from_micros(100);
@@ -50,7 +50,7 @@ impl Window {
         self.must_allow_locks()?;
         let Some(target) = target else { return Ok(()) };
         {
-            let mut epochs = lock(&self.0.epochs);
+            let mut epochs = self.0.epochs.lock();
             if epochs.locks.contains(target) {
                 return Err(wrong_epoch(format!("target {target} is locked already")));
             }
@@ -78,7 +78,7 @@ impl Window {
         self.must_allow_locks()?;
         let unchecked = assertions & c::MODE_NOCHECK != 0;
         {
-            let mut epochs = lock(&self.0.epochs);
+            let mut epochs = self.0.epochs.lock();
             epochs.must_not_access("end it before MPI_Win_lock_all")?;
             epochs.access = AccessEpoch::LockAll { unchecked };
             self.0.flags.set_all(unchecked);
@@ -98,7 +98,7 @@ impl Window {
     pub fn unlock(&self, rank: i32) -> Result<()> {
         let target = self.target(rank).map_err(|e| e.renamed(RANK))?;
         let Some(target) = target else { return Ok(()) };
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.0.epochs.lock();
         if let AccessEpoch::LockAll { .. } = epochs.access {
             let detail = "MPI_Win_lock_all has locked all targets; call MPI_Win_unlock_all";
             return Err(wrong_epoch(detail.to_owned()));
@@ -109,7 +109,7 @@ impl Window {
             // A lock that is still awaited cannot be given back.
             await_lock(self, target)?;
             self.flush_before_release(&[target])?;
-            epochs = lock(&self.0.epochs);
+            epochs = self.0.epochs.lock();
         }
         self.0.flags.set(target, false);
         let held = epochs.locks.remove(target);
@@ -128,7 +128,7 @@ impl Window {
     /// `MPI_ERR_RMA_SYNC` without `MPI_Win_lock_all`.
     pub fn unlock_all(&self) -> Result<()> {
         {
-            let epochs = lock(&self.0.epochs);
+            let epochs = self.0.epochs.lock();
             if !matches!(epochs.access, AccessEpoch::LockAll { .. }) {
                 let described = epochs.describe();
                 let detail = format!("MPI_Win_lock_all has not been called: {described}");
@@ -136,7 +136,7 @@ impl Window {
             }
         }
         self.flush_before_release(&self.remote_targets())?;
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.0.epochs.lock();
         epochs.access = AccessEpoch::None;
         self.0.flags.set_all(false);
         self.0.flags.set_passive(false);
@@ -185,7 +185,7 @@ impl Window {
         if is_known && self.0.remote.is_none() {
             return Ok(());
         }
-        lock(&self.0.epochs).must_be_passive(target)?;
+        self.0.epochs.lock().must_be_passive(target)?;
         match &self.0.remote {
             None => Ok(()),
             Some(remote) => {
@@ -208,7 +208,7 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` when no epoch is open.
     pub fn sync(&self) -> Result<()> {
-        let epochs = lock(&self.0.epochs);
+        let epochs = self.0.epochs.lock();
         if epochs.access == AccessEpoch::None && epochs.exposure.is_none() {
             return Err(wrong_epoch("no epoch is open".to_owned()));
         }
@@ -283,7 +283,7 @@ fn order_memory() {
 /// (`MPI_MODE_NOCHECK`).
 pub(super) fn join<'a>(
     window: &'a Window,
-    mut epochs: MutexGuard<'a, Epochs>,
+    mut epochs: Guard<'a, Epochs>,
     target: usize,
     mode: Option<LockMode>,
 ) -> Result<()> {
@@ -302,7 +302,7 @@ pub(super) fn join<'a>(
             epochs.locks.insert(target, HeldLock::Asking);
             drop(epochs);
             let asked = window.remote().lock(target, mode);
-            epochs = lock(&window.0.epochs);
+            epochs = window.0.epochs.lock();
             match asked {
                 Ok(granted) => HeldLock::Remote(granted),
                 Err(error) => {
@@ -389,7 +389,7 @@ enum LockState {
 /// The state of `target`'s lock; its flag is open if it is held. `has_slept`: the pause before the
 /// next attempt of the Test&Set design is over.
 fn poll_lock(window: &Window, target: usize, has_slept: bool) -> LockState {
-    let mut epochs = lock(&window.0.epochs);
+    let mut epochs = window.0.epochs.lock();
     let number = window.0.targets[target].number;
     let held = match (epochs.locks.get_mut(target), number) {
         (None, _) => return LockState::Held, // another thread has unlocked it
