@@ -348,6 +348,12 @@ impl<'a> RegionRef<'a> {
         }
     }
 
+    /// Address of the place.
+    #[inline(always)]
+    pub fn address(self) -> usize {
+        self.address
+    }
+
     /// The place `offset` bytes from here.
     #[inline(always)]
     pub fn at(self, offset: usize) -> RegionRef<'a> {

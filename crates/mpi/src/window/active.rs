@@ -7,6 +7,7 @@
 
 use mica_protocol::{Pending, WaitKind, WaitList};
 
+use super::access::AllTargets;
 use super::epoch::{AccessEpoch, ExposureEpoch, wrong_epoch};
 use super::object::Window;
 use crate::collective::{self, execute, intranode::fast_path};
@@ -40,7 +41,7 @@ impl Window {
     pub fn fence(&self, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
         {
-            let mut epochs = self.0.epochs.lock();
+            let mut epochs = self.epochs();
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!("{described}; end it before a fence")));
@@ -50,16 +51,17 @@ impl Window {
                 return Err(wrong_epoch(detail.to_owned()));
             }
             epochs.access = AccessEpoch::None;
-            self.0.flags.set_all(false);
+            self.0.flags.set_all(AllTargets::Closed);
         }
         if let Some(remote) = &self.0.remote {
             remote.flush(&self.remote_targets())?;
         }
         self.meet()?;
         if assertions & c::MODE_NOSUCCEED == 0 {
-            self.0.epochs.lock().access = AccessEpoch::Fence {
+            self.epochs().access = AccessEpoch::Fence {
                 has_operations: false,
             };
+            self.0.flags.set_all(AllTargets::Ready);
         }
         Ok(())
     }
@@ -83,9 +85,9 @@ impl Window {
         check_assertions(assertions)?;
         let targets = self.ranks_of(group)?;
         let (numbers, others) = self.numbers(&targets);
-        let mut epochs = self.0.epochs.lock();
+        let mut epochs = self.epochs();
         epochs.must_not_access("end it before MPI_Win_start")?;
-        self.0.flags.set_all(false);
+        self.0.flags.set_all(AllTargets::Closed);
         epochs.counts.start(&numbers);
         others
             .iter()
@@ -99,7 +101,7 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` without a start.
     pub fn complete(&self) -> Result<()> {
-        let targets = match &self.0.epochs.lock().access {
+        let targets = match &self.epochs().access {
             AccessEpoch::Start { targets } => targets.clone(),
             _ => {
                 let detail = "MPI_Win_start has not been called";
@@ -118,7 +120,7 @@ impl Window {
                 .iter()
                 .try_for_each(|&target| remote.complete(target))?;
         }
-        let mut epochs = self.0.epochs.lock();
+        let mut epochs = self.epochs();
         for &target in &targets {
             self.0.flags.set(target, false);
         }
@@ -140,7 +142,7 @@ impl Window {
         let origins = self.ranks_of(group)?;
         let (numbers, others) = self.numbers(&origins);
         let engine = process::engine()?;
-        let mut epochs = self.0.epochs.lock();
+        let mut epochs = self.epochs();
         if epochs.exposure.is_some() {
             let detail = "the window is exposed already; call MPI_Win_wait first";
             return Err(wrong_epoch(detail.to_owned()));
@@ -197,7 +199,7 @@ impl Window {
     }
 
     fn must_be_exposed(&self) -> Result<()> {
-        match self.0.epochs.lock().exposure {
+        match self.epochs().exposure {
             Some(_) => Ok(()),
             None => Err(wrong_epoch("MPI_Win_post has not been called".to_owned())),
         }
@@ -205,7 +207,7 @@ impl Window {
 
     /// Ends the exposure epoch if all its origins have completed.
     fn end_exposure(&self) -> bool {
-        let mut epochs = self.0.epochs.lock();
+        let mut epochs = self.epochs();
         let Some(exposure) = &epochs.exposure else {
             return true; // another thread has ended it
         };
@@ -253,7 +255,7 @@ impl Window {
 /// Returns when all of `targets`, for which an epoch was started, have posted. Blocks.
 pub(super) fn await_posts(window: &Window, targets: &[usize]) -> Result<()> {
     let posted = || {
-        let epochs = window.0.epochs.lock();
+        let epochs = window.epochs();
         let board = window.0.locks.board();
         let is_posted = |&target: &usize| match window.0.targets[target].number {
             Some(number) => epochs.counts.is_posted(board, number),

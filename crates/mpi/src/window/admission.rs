@@ -25,7 +25,7 @@ impl Window {
     /// `MPI_ERR_RMA_SYNC` when no epoch covers the target.
     #[inline(always)]
     pub(super) fn admit(&self, target: usize, needed: NeededEpoch) -> Result<()> {
-        if self.0.flags.is_open(target) && needed == NeededEpoch::Any {
+        if needed == NeededEpoch::Any && self.0.flags.is_open(target) {
             return Ok(());
         }
         self.admit_slowly(target, needed)
@@ -34,7 +34,7 @@ impl Window {
     #[cold]
     #[inline(never)]
     fn admit_slowly(&self, target: usize, needed: NeededEpoch) -> Result<()> {
-        let mut epochs = self.0.epochs.lock();
+        let epochs = self.epochs();
         if needed == NeededEpoch::Passive && !epochs.is_passive() {
             let described = epochs.describe();
             return Err(wrong_epoch(format!(
@@ -51,13 +51,8 @@ impl Window {
                 "no epoch is open: the operation needs a fence, start, lock or lock_all first"
                     .to_owned(),
             )),
-            AccessEpoch::Fence { .. } => {
-                epochs.access = AccessEpoch::Fence {
-                    has_operations: true,
-                };
-                self.0.flags.set_all(true);
-                Ok(())
-            }
+            // Its flags are open: another thread has called it meanwhile.
+            AccessEpoch::Fence { .. } => Ok(()),
             AccessEpoch::Start { targets } => {
                 if !targets.contains(&target) {
                     let described = epochs.describe();

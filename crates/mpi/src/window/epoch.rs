@@ -37,7 +37,8 @@ pub(super) struct Epochs {
 pub(super) enum AccessEpoch {
     None,
     Fence {
-        /// Whether operations have followed the fence.
+        /// Whether operations have followed the fence: as the flags said when the epochs were
+        /// locked.
         has_operations: bool,
     },
     Start {

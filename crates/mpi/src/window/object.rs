@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
+use mica_node::lock::{Guard, SoleThread};
 use mica_node::window::LockDesign;
 use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode};
 
 use super::access::AccessFlags;
 use super::attached::OwnAttachments;
-use super::epoch::Epochs;
+use super::epoch::{AccessEpoch, Epochs};
 use super::neighbours::Neighbours;
 use super::remote::RemoteSide;
 use super::target::WindowTarget;
@@ -103,7 +104,10 @@ pub(crate) fn share_table() {
 /// inside the library. `None`: the call takes [`with`], which is always right. `f` neither blocks
 /// nor calls the program; it returns `None` before it has changed anything.
 #[inline(always)]
-pub(super) fn at_once<R>(handle: u32, f: impl FnOnce(&Window) -> Option<R>) -> Option<R> {
+pub(super) fn at_once<R>(
+    handle: u32,
+    f: impl FnOnce(&Window, &SoleThread<'_>) -> Option<R>,
+) -> Option<R> {
     WINDOWS.look_if_sole(handle, f).flatten()
 }
 
@@ -175,6 +179,16 @@ impl Window {
             false if rank == c::PROC_NULL => Ok(None),
             false => Err(self.bad_rank("target_rank", rank)),
         }
+    }
+
+    /// The epochs, locked.
+    #[inline]
+    pub(super) fn epochs(&self) -> Guard<'_, Epochs> {
+        let mut epochs = self.0.epochs.lock();
+        if let AccessEpoch::Fence { has_operations } = &mut epochs.access {
+            *has_operations = self.0.flags.has_operations();
+        }
+        epochs
     }
 
     /// What a window with targets that are accessed by messages has.
