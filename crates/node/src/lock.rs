@@ -245,6 +245,22 @@ impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
         Some(self.guard(Excluded::Promised(section)))
     }
 
+    /// Calls `f` with the value in a section of the same mode that the caller is in already; `None`
+    /// in one of another mode. As with [`lock`](Self::lock), a thread must not lock twice.
+    #[inline(always)]
+    pub fn in_section<R>(
+        &self,
+        section: &SoleThread<'_>,
+        f: impl FnOnce(&mut T) -> R,
+    ) -> Option<R> {
+        if !std::ptr::eq(section.mode, self.mode.borrow()) {
+            return None;
+        }
+        // SAFETY: the section is under this lock's mode, so no other thread is inside; and no guard
+        // of this thread lives.
+        Some(f(unsafe { &mut *self.value.get() }))
+    }
+
     #[inline(always)]
     fn guard<'a>(&'a self, excluded: Excluded<'a>) -> Guard<'a, T> {
         Guard {

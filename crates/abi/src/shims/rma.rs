@@ -479,6 +479,23 @@ unsafe fn dense_element(buf: *const c_void, datatype: MPI_Datatype) -> Option<Re
     Some(unsafe { Region::user(buf, 0..bytes as isize) })
 }
 
+/// A call on the fast path, with the memory of [`dense_element`]s.
+#[inline(always)]
+fn element_call<'a>(
+    datatype: MPI_Datatype,
+    (rank, disp): (c_int, MPI_Aint),
+    origin: &'a Region,
+    result: &'a Region,
+) -> ElementCall<'a> {
+    let bytes = result.bytes();
+    ElementCall {
+        datatype: datatype.raw(),
+        target: TargetBytes { rank, disp, bytes },
+        origin: origin.at(0),
+        result: result.at(0),
+    }
+}
+
 /// The caller's memory for one element of `datatype` at `buf`.
 ///
 /// # Safety
@@ -524,13 +541,7 @@ pub unsafe fn mpi_fetch_and_op(
             _ => dense_element(origin_addr, datatype),
         };
         if let (Some(origin), Some(result)) = (origin, dense_element(result_addr, datatype)) {
-            let call = ElementCall {
-                datatype: datatype.raw(),
-                rank: target_rank,
-                disp: target_disp,
-                origin: origin.at(0),
-                result: result.at(0),
-            };
+            let call = element_call(datatype, place, &origin, &result);
             if fast_path::fetch_and_op(win.raw(), op.raw(), call) {
                 return Ok(());
             }
@@ -589,13 +600,7 @@ pub unsafe fn mpi_compare_and_swap(
             && let Some(compare) = dense_element(compare_addr, datatype)
             && let Some(result) = dense_element(result_addr, datatype)
         {
-            let call = ElementCall {
-                datatype: datatype.raw(),
-                rank: target_rank,
-                disp: target_disp,
-                origin: origin.at(0),
-                result: result.at(0),
-            };
+            let call = element_call(datatype, place, &origin, &result);
             if fast_path::compare_and_swap(win.raw(), call, compare.at(0)) {
                 return Ok(());
             }

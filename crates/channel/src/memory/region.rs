@@ -250,6 +250,12 @@ impl Region {
         (self.address, self.owner)
     }
 
+    /// Length of the memory within the bounds.
+    #[inline(always)]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Address of the region's origin.
     #[inline]
     pub fn address(&self) -> usize {

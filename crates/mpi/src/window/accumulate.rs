@@ -14,7 +14,7 @@ use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;
 use super::element::{BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run};
-use super::fast_path::ElementCall;
+use super::fast_path::{ElementCall, TargetBytes};
 use super::object::{self, Window};
 use super::place::TargetPlace;
 use super::remote::{RemoteAccumulate, RemoteOperation};
@@ -272,7 +272,9 @@ impl Window {
         let basic = element.basic()?;
         let update = &ElementUpdate::new(op, basic)?;
         self.admit(rank, NeededEpoch::Any)?;
-        if self.fetch_briefly(op, element.call(origin), None).is_some() {
+        if let Some(call) = element.call(origin, basic)
+            && self.fetch_briefly(op, call, None).is_some()
+        {
             return Ok(());
         }
         let target = &self.0.targets[rank];
@@ -322,8 +324,9 @@ impl Window {
             return Err(Error::argument(c::ERR_TYPE, "datatype", value, reason));
         }
         self.admit(rank, NeededEpoch::Any)?;
-        let call = element.call(origin);
-        if self.compare_briefly(call, compare.at(0), None).is_some() {
+        if let Some(call) = element.call(origin, basic)
+            && self.compare_briefly(call, compare.at(0), None).is_some()
+        {
             return Ok(());
         }
         let target = &self.0.targets[rank];
@@ -372,14 +375,18 @@ pub(super) fn may_be_compared(basic: BasicType) -> bool {
 }
 
 impl SingleElement<'_> {
-    fn call<'a>(&'a self, origin: &'a Region) -> ElementCall<'a> {
-        ElementCall {
+    fn call<'a>(&'a self, origin: &'a Region, basic: BasicType) -> Option<ElementCall<'a>> {
+        let (bytes, is_dense) = (basic.size(), basic.size() == basic.extent());
+        is_dense.then(|| ElementCall {
             datatype: self.datatype,
-            rank: self.rank,
-            disp: self.disp,
+            target: TargetBytes {
+                rank: self.rank,
+                disp: self.disp,
+                bytes: bytes as usize,
+            },
             origin: origin.at(0),
             result: self.result.at(0),
-        }
+        })
     }
 
     fn range(&self, bytes: usize) -> TargetRange {

@@ -54,7 +54,7 @@ impl Window {
             // Its flags are open: another thread has called it meanwhile.
             AccessEpoch::Fence { .. } => Ok(()),
             AccessEpoch::Start { targets } => {
-                if !targets.contains(&target) {
+                if !targets.ranks.contains(&target) {
                     let described = epochs.describe();
                     return Err(wrong_epoch(format!(
                         "target {target} is not in the group of MPI_Win_start: {described}"

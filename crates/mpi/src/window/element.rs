@@ -29,6 +29,8 @@ enum UpdateAction {
     Replace,
     /// `MPI_SUM` of integers, which the processor adds.
     Add,
+    /// `MPI_SUM` of doubles, the most usual one, without a call for each.
+    AddDouble,
     Combine(Kernel),
 }
 
@@ -48,6 +50,7 @@ impl ElementUpdate {
             c::NO_OP => UpdateAction::Nothing,
             c::REPLACE => UpdateAction::Replace,
             c::SUM if is_integer(basic) => UpdateAction::Add,
+            c::SUM if basic == BasicType::F64 => UpdateAction::AddDouble,
             _ => UpdateAction::Combine(Op::kernel_on(op, basic)?),
         };
         Some(ElementUpdate { basic, action })
@@ -90,6 +93,9 @@ impl ElementUpdate {
             UpdateAction::Nothing => element.atomic_load(width),
             UpdateAction::Replace => element.atomic_swap(width, input),
             UpdateAction::Add => element.atomic_add(width, input),
+            UpdateAction::AddDouble => element.atomic_update(width, |value| {
+                (f64::from_bits(input) + f64::from_bits(value)).to_bits()
+            }),
             UpdateAction::Combine(kernel) => element.atomic_update(width, |value| {
                 let (input, mut inout) = (to_bytes(input, width), to_bytes(value, width));
                 let bytes = width.bytes();
@@ -105,7 +111,9 @@ impl ElementUpdate {
         match self.action {
             UpdateAction::Nothing => {}
             UpdateAction::Replace => copy_bytes(input, inout, bytes),
-            UpdateAction::Add => combine(input, inout, bytes, integer_sum(self.basic)),
+            UpdateAction::Add | UpdateAction::AddDouble => {
+                combine(input, inout, bytes, sum_of(self.basic))
+            }
             UpdateAction::Combine(kernel) => combine(input, inout, bytes, kernel),
         }
     }
@@ -233,9 +241,9 @@ pub(super) fn compare_element(
     Ok(())
 }
 
-/// The sum of integers by plain loads and stores.
-fn integer_sum(basic: BasicType) -> Kernel {
-    Op::kernel_on(c::SUM, basic).expect("integers have a sum")
+/// The sum by plain loads and stores.
+fn sum_of(basic: BasicType) -> Kernel {
+    Op::kernel_on(c::SUM, basic).expect("numbers have a sum")
 }
 
 /// Whether the processor adds values of this type as integers.

@@ -59,10 +59,8 @@ pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> bool {
 pub struct ElementCall<'a> {
     /// The type.
     pub datatype: u32,
-    /// Rank in the window, unchecked.
-    pub rank: i32,
-    /// Displacement in the target's unit.
-    pub disp: isize,
+    /// The element.
+    pub target: TargetBytes,
     /// What is combined with the element, or replaces it.
     pub origin: RegionRef<'a>,
     /// Where its previous value goes.
@@ -104,7 +102,8 @@ pub fn accumulate(
             return None;
         }
         let update = ElementUpdate::of(op, basic)?;
-        window.accumulate_briefly(update, origin, to, alone)
+        let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
+        window.accumulate_briefly((update, element_bytes), origin, to, alone)
     })
     .is_some()
 }
@@ -123,7 +122,7 @@ pub fn flush(win: u32, rank: i32) -> bool {
 /// `MPI_Win_lock` of another rank of the node, without assertions. False: nothing was done.
 #[inline(always)]
 pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> bool {
-    at_once(win, |window, _| {
+    at_once(win, |window, alone| {
         let mode = match lock_type {
             c::LOCK_SHARED => LockMode::Shared,
             c::LOCK_EXCLUSIVE => LockMode::Exclusive,
@@ -134,16 +133,17 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> bool {
         // The lock of this rank's own memory is awaited.
         let is_usual = assertions == 0 && window.0.has_locks && number != window.0.neighbours.me;
         is_usual.then_some(())?;
-        let epochs = &mut *window.epochs();
-        match epochs.access {
-            AccessEpoch::None => {}
-            AccessEpoch::Lock if !epochs.locks.contains(target) => {}
-            _ => return None,
-        }
-        window.open_lock_epoch(epochs);
-        let ticket = window.join_queue(target, number, mode);
-        epochs.locks.insert(target, HeldLock::Ticket(ticket));
-        Some(())
+        window.0.epochs.in_section(alone, |epochs| {
+            match epochs.access {
+                AccessEpoch::None => {}
+                AccessEpoch::Lock if !epochs.locks.contains(target) => {}
+                _ => return None,
+            }
+            window.open_lock_epoch(epochs);
+            let ticket = window.join_queue(target, number, mode);
+            epochs.locks.insert(target, HeldLock::Ticket(ticket));
+            Some(())
+        })?
     })
     .is_some()
 }
@@ -151,21 +151,24 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> bool {
 /// `MPI_Win_unlock` of a lock that is held. False: nothing was done.
 #[inline(always)]
 pub fn unlock(win: u32, rank: i32) -> bool {
-    at_once(win, |window, _| {
+    at_once(win, |window, alone| {
         let target = usize::try_from(rank).ok()?;
         let number = window.0.targets.get(target)?.number?;
-        let epochs = &mut *window.epochs();
         // Its flag is open, so it is held. Where there are messages, they are awaited first.
-        let is_usual = epochs.access == AccessEpoch::Lock
-            && window.0.flags.is_open(target)
-            && window.0.remote.is_none();
+        let is_usual = window.0.flags.is_open(target) && window.0.remote.is_none();
         is_usual.then_some(())?;
-        let HeldLock::Ticket(_) = epochs.locks.get_mut(target)? else {
-            return None;
-        };
-        let Some(HeldLock::Ticket(ticket)) = window.forget_lock(epochs, target) else {
-            unreachable!("it was there");
-        };
+        let ticket = window.0.epochs.in_section(alone, |epochs| {
+            if epochs.access != AccessEpoch::Lock {
+                return None;
+            }
+            let HeldLock::Ticket(_) = epochs.locks.get_mut(target)? else {
+                return None;
+            };
+            match window.forget_lock(epochs, target)? {
+                HeldLock::Ticket(ticket) => Some(ticket),
+                _ => unreachable!("it is a ticket"),
+            }
+        })??;
         super::passive::order_memory();
         window.give_back(number, ticket);
         Some(())
@@ -212,8 +215,8 @@ impl Window {
     ) -> Option<()> {
         let basic = datatype::basic_of(call.datatype)?;
         let update = ElementUpdate::of(op, basic)?;
-        let (target, element) = self.open_place(call.target(basic.size() as usize))?;
-        let width = update.width_at(element.address())?;
+        let (target, element) = self.open_place(call.target)?;
+        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
         let input = update.input(call.origin, width);
         let in_progress = self.begin_update(target, alone)?;
         let previous = update.apply_atomically(element, width, input);
@@ -230,10 +233,10 @@ impl Window {
         compare: RegionRef<'_>,
         alone: Option<&SoleThread<'_>>,
     ) -> Option<()> {
-        let basic = datatype::basic_of(call.datatype).filter(|&basic| may_be_compared(basic))?;
-        let bytes = basic.size() as usize;
-        let (target, element) = self.open_place(call.target(bytes))?;
-        let width = AtomicWidth::at(element.address(), bytes)?;
+        let basic = datatype::basic_of(call.datatype)?;
+        may_be_compared(basic).then_some(())?;
+        let (target, element) = self.open_place(call.target)?;
+        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
         let (expected, new) = (compare.load(width), call.origin.load(width));
         let in_progress = self.begin_update(target, alone)?;
         let previous = element.atomic_compare_swap(width, expected, new);
@@ -246,13 +249,13 @@ impl Window {
     #[inline(always)]
     fn accumulate_briefly(
         &self,
-        update: ElementUpdate,
+        (update, element_bytes): (ElementUpdate, usize),
         origin: RegionRef<'_>,
         to: TargetBytes,
         alone: &SoleThread<'_>,
     ) -> Option<()> {
         let (target, first) = self.open_place(to)?;
-        let width = update.width_at(first.address())?;
+        let width = AtomicWidth::at(first.address(), element_bytes)?;
         if to.bytes > BRIEF_ELEMENTS * width.bytes() {
             return None;
         }
@@ -262,16 +265,5 @@ impl Window {
             update.apply_atomically(first.at(at), width, input);
         }
         Some(())
-    }
-}
-
-impl ElementCall<'_> {
-    #[inline(always)]
-    fn target(&self, bytes: usize) -> TargetBytes {
-        TargetBytes {
-            rank: self.rank,
-            disp: self.disp,
-            bytes,
-        }
     }
 }
