@@ -25,7 +25,9 @@ use super::attached::{OwnAttachments, PeerAttachments};
 use super::choice::{WindowAccess, lock_service, window_access};
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::neighbours::Neighbours;
-use super::object::{PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties};
+use super::object::{
+    EpochsLock, PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties,
+};
 use super::properties::{hints_in_force, is_set};
 use super::remote::{RemoteParts, RemoteSide};
 use super::target::{TargetMemory, WindowTarget};
@@ -37,7 +39,6 @@ use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::info::Info;
 use crate::process;
-use crate::sync::lock;
 
 /// What this rank asks for.
 #[derive(Debug)]
@@ -255,7 +256,7 @@ impl Window {
                 comm: comm.clone(),
                 flags: AccessFlags::closed(targets.len()),
                 targets,
-                epochs: Mutex::new(epochs),
+                epochs: EpochsLock::under(WINDOWS.mode(), epochs),
                 locks,
                 design: service.design,
                 by_thread: service.by_thread,
@@ -282,7 +283,7 @@ impl Window {
     pub fn free(handle: u32) -> Result<()> {
         let window = Window::resolve(handle)?;
         {
-            let epochs = lock(&window.0.epochs);
+            let epochs = window.epochs();
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!(
