@@ -88,7 +88,8 @@ unsafe fn same_bytes(
 /// MPI_Put.
 ///
 /// # Safety
-/// `origin_addr` is readable for `origin_count` elements of `origin_datatype`.
+/// `origin_addr` is readable for `origin_count` elements of `origin_datatype`, until the next flush
+/// or the end of the epoch.
 #[inline(always)]
 pub unsafe fn mpi_put(
     origin_addr: *const c_void,
@@ -135,7 +136,8 @@ unsafe fn put(
     win: MPI_Win,
 ) -> Result<()> {
     let to = target(target_rank, target_disp, target_count, target_datatype)?;
-    // SAFETY: as the caller promises; the operation is complete when this returns.
+    // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
+    // operation goes on (MPI 5.0, 12.3).
     let from = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
     window::put(win.raw(), &from, &to)
 }
@@ -143,7 +145,8 @@ unsafe fn put(
 /// MPI_Get.
 ///
 /// # Safety
-/// `origin_addr` is writable for `origin_count` elements of `origin_datatype`.
+/// `origin_addr` is writable for `origin_count` elements of `origin_datatype`, until the next flush
+/// or the end of the epoch.
 #[inline(always)]
 pub unsafe fn mpi_get(
     origin_addr: *mut c_void,
@@ -190,7 +193,8 @@ unsafe fn get(
     win: MPI_Win,
 ) -> Result<()> {
     let from = target(target_rank, target_disp, target_count, target_datatype)?;
-    // SAFETY: as the caller promises; the operation is complete when this returns.
+    // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
+    // operation goes on (MPI 5.0, 12.3).
     let to = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
     window::get(win.raw(), &to, &from)
 }
