@@ -37,6 +37,7 @@ mod receive;
 mod remote;
 mod rendezvous;
 mod rma;
+mod rma_transfers;
 mod run_schedule;
 mod schedule;
 pub mod select;
@@ -60,7 +61,7 @@ pub use mica_node::segment::WaitKind;
 pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};
 pub use pending::{Describe, IdleScene, Pending, WaitList};
 pub use poll::Poll;
-pub use rma::{RmaDirection, RmaId, RmaTransfer};
+pub use rma_transfers::{RmaDirection, RmaId, RmaTransfer};
 pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,

@@ -8,7 +8,7 @@ use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
 use crate::packet::RtsPacket;
 use crate::polling::Polling;
-use crate::rma::RmaTransfers;
+use crate::rma_transfers::RmaTransfers;
 use crate::schedule::Schedules;
 use crate::select::Selection;
 use mica_channel::RemoteRegion;

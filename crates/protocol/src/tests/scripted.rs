@@ -28,7 +28,7 @@ use mica_channel::{
 use super::random::Random;
 use crate::matching::MatchEnvelope;
 use crate::packet;
-use crate::rma::RmaDirection;
+use crate::rma_transfers::RmaDirection;
 
 /// What the fabric does on its own.
 #[derive(Debug, Clone, Copy)]

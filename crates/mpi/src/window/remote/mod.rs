@@ -23,6 +23,7 @@
 //! Locks: no state of the engine may be entered while a lock of this module is held. The server
 //! takes them inside the engine.
 
+mod keys;
 mod lock_queue;
 mod message;
 mod operation;
@@ -31,7 +32,7 @@ mod registered;
 mod server;
 mod side;
 
+pub(super) use keys::{OwnRegistrations, RegisteredMemory, TargetKey};
 pub(super) use operation::{GrantedLock, RemoteOperation};
 pub(super) use origin::RemoteAccumulate;
-pub(super) use registered::{OwnRegistrations, RegisteredMemory, TargetKey};
 pub(super) use side::{RemoteParts, RemoteSide};

@@ -1,15 +1,16 @@
 //! An operation on a target of another node: the answers, and the transfer by RMA, that it waits
 //! for.
 
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mica_channel::memory::{Region, View, copy_bytes};
-use mica_protocol::{EngineState, Pending, RecvId, RmaId, WaitKind};
+use mica_protocol::{EngineState, Fault, Pending, RecvId, RmaId, WaitKind};
 
 use super::message::{ANSWER_HEAD, answered};
-use super::registered::{BegunTransfer, DeferredTransfer, failed};
 use crate::comm::Comm;
-use crate::error::Error;
+use crate::constants as c;
+use crate::error::{Error, Result};
 use crate::request;
 use crate::status::Status;
 use crate::sync::lock;
@@ -59,7 +60,25 @@ pub(super) enum AnswerData {
         pieces: Vec<(isize, usize)>,
     },
     /// The name of registered memory, for this transfer.
-    Registration(Box<DeferredTransfer>),
+    Registration(Box<dyn DeferredTransfer>),
+}
+
+/// A transfer by RMA that begins when the target has named its registration.
+pub(super) trait DeferredTransfer: Debug + Send + Sync {
+    /// Goes on with what the target has answered: `name` are the words of its answer. Inside the
+    /// engine, without a lock of this module.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    fn begin(self: Box<Self>, state: &mut EngineState, name: &Region) -> Result<BegunTransfer>;
+}
+
+/// How a deferred transfer goes on.
+#[derive(Debug)]
+pub(super) enum BegunTransfer {
+    Rma(RmaId),
+    /// The memory is not registered: by requests, with these answers.
+    Requests(Vec<ExpectedAnswer>),
 }
 
 impl RemoteOperation {
@@ -141,10 +160,10 @@ impl Answers {
         &mut self,
         target: usize,
         state: &mut EngineState,
-    ) -> Option<(Box<DeferredTransfer>, Region)> {
+    ) -> Option<(Box<dyn DeferredTransfer>, Region)> {
         if let Some(ended) = self.transfer.and_then(|id| state.take_rma(id)) {
             self.transfer = None;
-            let refused = ended.err().map(|fault| failed(target, fault));
+            let refused = ended.err().map(|fault| failure(target, fault));
             self.error = self.error.take().or(refused);
         }
         let mut begins = None;
@@ -166,7 +185,7 @@ impl Answers {
 
 impl ExpectedAnswer {
     /// Takes in its data. Returns the transfer that it is for, if it is for one, and the data.
-    fn take_in(&mut self) -> Option<(Box<DeferredTransfer>, Region)> {
+    fn take_in(&mut self) -> Option<(Box<dyn DeferredTransfer>, Region)> {
         let data = self.message.offset(ANSWER_HEAD as isize);
         match std::mem::replace(&mut self.data, AnswerData::Nothing) {
             AnswerData::Nothing => {}
@@ -198,5 +217,17 @@ impl request::Operation for RemoteOperation {
 
     fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
         self.advance(state).then(|| (Status::EMPTY, self.error()))
+    }
+}
+
+/// The error of a transfer that failed.
+#[cold]
+fn failure(target: usize, fault: Fault) -> Error {
+    match fault {
+        Fault::Channel { detail } => {
+            let detail = format!("RMA on the memory of rank {target} has failed: {detail}");
+            Error::other(c::ERR_OTHER, detail)
+        }
+        fault => fault.into(),
     }
 }

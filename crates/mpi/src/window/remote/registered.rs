@@ -13,60 +13,27 @@
 //! (MPI 5.0, 12.7), hence RMA may overtake requests and the other way round. Accumulates never go by
 //! RMA: an adapter's atomic operations do not exclude the processor's.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use mica_channel::RemoteRegion;
 use mica_channel::memory::{Region, Shape, View};
 use mica_node::counters::AccessClass;
 use mica_policy::select::OutgoingMessage;
-use mica_policy::{OneSidedPath, RmaUse, TargetRegistration, one_sided_path};
-use mica_protocol::{EngineState, RmaDirection, RmaId, RmaTransfer};
+use mica_policy::{OneSidedPath, one_sided_path};
+use mica_protocol::{EngineState, RmaDirection, RmaTransfer};
 
+use super::keys::TargetKey;
 use super::message::{ANSWER_HEAD, RemoteRequest, RequestKind, answer, set_error};
-use super::operation::{AnswerData, ExpectedAnswer, RemoteOperation};
+use super::operation::{AnswerData, BegunTransfer, DeferredTransfer, RemoteOperation};
 use super::side::RemoteSide;
 use crate::constants as c;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::process;
 use crate::sync::lock;
 
-/// The memory of a window's ranks as the network reaches it.
-#[derive(Debug)]
-pub(in crate::window) struct RegisteredMemory {
-    /// By rank in the window.
-    pub targets: Box<[TargetKey]>,
-    pub rma: RmaUse,
-    pub own: Mutex<OwnRegistrations>,
-}
-
-/// How a target's registration is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::window) enum TargetKey {
-    /// Not registered, or not reached by RMA.
-    None,
-    /// The window's memory, from its first byte on.
-    Window(RemoteRegion),
-    /// The target says where attached memory is registered.
-    OnRequest,
-}
-
-/// What this rank has registered.
-#[derive(Debug, Default)]
-pub(in crate::window) struct OwnRegistrations {
-    window: Option<RemoteRegion>,
-    attached: Vec<AttachedRegistration>,
-}
-
-#[derive(Debug)]
-struct AttachedRegistration {
-    address: usize,
-    bytes: usize,
-    region: RemoteRegion,
-}
-
 /// A put or get of attached memory whose key is asked for.
 #[derive(Debug)]
-pub(super) struct DeferredTransfer {
+struct KeyedTransfer {
     side: Arc<RemoteSide>,
     direction: RmaDirection,
     target: usize,
@@ -75,26 +42,8 @@ pub(super) struct DeferredTransfer {
     view: View,
 }
 
-/// How a deferred transfer goes on.
-#[derive(Debug)]
-pub(super) enum BegunTransfer {
-    Rma(RmaId),
-    /// The memory is not registered: by requests, with these answers.
-    Requests(Vec<ExpectedAnswer>),
-}
-
 /// Words of the answer that names a registration: whether there is one, key, address.
 const NAME_WORDS: usize = 3;
-
-impl TargetKey {
-    fn registration(self) -> TargetRegistration {
-        match self {
-            TargetKey::None => TargetRegistration::None,
-            TargetKey::Window(_) => TargetRegistration::Known,
-            TargetKey::OnRequest => TargetRegistration::OnRequest,
-        }
-    }
-}
 
 /// The origin's side.
 impl RemoteSide {
@@ -146,7 +95,7 @@ impl RemoteSide {
             runs: vec![(low as i64, bytes as u64)],
             ..RemoteRequest::plain(RequestKind::NameRegistration, None)
         };
-        let deferred = AnswerData::Registration(Box::new(DeferredTransfer {
+        let deferred = AnswerData::Registration(Box::new(KeyedTransfer {
             side: Arc::clone(self),
             direction,
             target,
@@ -160,30 +109,28 @@ impl RemoteSide {
     }
 }
 
-impl DeferredTransfer {
-    /// Goes on with what the target has answered: `name` are the words of its answer. Inside the
-    /// engine, without a lock of this module.
-    ///
-    /// # Errors
-    /// `MPI_ERR_NO_MEM`.
-    pub fn begin(self, state: &mut EngineState, name: &Region) -> Result<BegunTransfer> {
+impl DeferredTransfer for KeyedTransfer {
+    fn begin(self: Box<Self>, state: &mut EngineState, name: &Region) -> Result<BegunTransfer> {
         let mut words = [[0; 8]; NAME_WORDS];
         name.read_bytes(words.as_flattened_mut());
-        let [is_registered, key, address] = words.map(u64::from_ne_bytes);
-        let DeferredTransfer {
+        let [is_registered, key, named] = words.map(u64::from_ne_bytes);
+        let KeyedTransfer {
             side,
             direction,
             target,
+            address,
             shape,
             view,
-            ..
-        } = self;
+        } = *self;
         if is_registered != 0 {
             side.traffic.count(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: side.comm.peer(target),
-                remote: RemoteRegion { key, address },
+                remote: RemoteRegion {
+                    key,
+                    address: named,
+                },
                 shape,
                 view,
             };
@@ -191,13 +138,13 @@ impl DeferredTransfer {
         }
         let expected = match direction {
             RmaDirection::Put => {
-                side.put_by_requests(self.address, &shape, &view, |message, length| {
+                side.put_by_requests(address, &shape, &view, |message, length| {
                     side.tell_inside(state, target, message, length)
                 })?;
                 Vec::new()
             }
             RmaDirection::Get => {
-                side.get_by_requests(self.address, &shape, &view, |request, bytes, data| {
+                side.get_by_requests(address, &shape, &view, |request, bytes, data| {
                     side.ask_inside(state, target, request, None, bytes, data)
                 })?
             }
@@ -219,13 +166,7 @@ impl RemoteSide {
         }
         process::engine()?.enter(|state| {
             if let Some(region) = state.register_memory(address, bytes) {
-                lock(&self.registered.own)
-                    .attached
-                    .push(AttachedRegistration {
-                        address,
-                        bytes,
-                        region,
-                    });
+                lock(&self.registered.own).add(address, bytes, region);
             }
         });
         Ok(())
@@ -237,10 +178,8 @@ impl RemoteSide {
     /// When MPI is not in use.
     pub fn unregister_attached(&self, address: usize) -> Result<()> {
         process::engine()?.enter(|state| {
-            let mut own = lock(&self.registered.own);
-            let found = own.attached.iter().position(|a| a.address == address);
-            if let Some(at) = found {
-                state.unregister_memory(own.attached.swap_remove(at).region);
+            if let Some(region) = lock(&self.registered.own).remove(address) {
+                state.unregister_memory(region);
             }
         });
         Ok(())
@@ -249,8 +188,7 @@ impl RemoteSide {
     /// Revokes all that this rank has registered for the window.
     pub(super) fn unregister_all(&self, state: &mut EngineState) {
         let own = std::mem::take(&mut *lock(&self.registered.own));
-        let attached = own.attached.into_iter().map(|attached| attached.region);
-        for region in own.window.into_iter().chain(attached) {
+        for region in own.all() {
             state.unregister_memory(region);
         }
     }
@@ -281,43 +219,5 @@ impl RemoteSide {
             set_error(&message, error);
         }
         self.reply(state, origin, request.answer, message, length)
-    }
-}
-
-impl OwnRegistrations {
-    /// The registration of the window's memory, if it has one.
-    pub fn of_window(window: Option<RemoteRegion>) -> OwnRegistrations {
-        OwnRegistrations {
-            window,
-            attached: Vec::new(),
-        }
-    }
-
-    /// How peers name `address`, of attached memory that holds the `bytes` bytes that begin `low`
-    /// after it.
-    fn name(&self, address: usize, low: isize, bytes: usize) -> Option<RemoteRegion> {
-        let first = address.wrapping_add_signed(low);
-        let holds = |a: &&AttachedRegistration| {
-            let before = first.wrapping_sub(a.address);
-            before <= a.bytes && bytes <= a.bytes - before
-        };
-        let found = self.attached.iter().find(holds)?;
-        let skipped = address.wrapping_sub(found.address) as u64;
-        Some(RemoteRegion {
-            key: found.region.key,
-            address: found.region.address.wrapping_add(skipped),
-        })
-    }
-}
-
-/// The error of a transfer that failed.
-#[cold]
-pub(super) fn failed(target: usize, fault: mica_protocol::Fault) -> Error {
-    match fault {
-        mica_protocol::Fault::Channel { detail } => {
-            let detail = format!("RMA on the memory of rank {target} has failed: {detail}");
-            Error::other(c::ERR_OTHER, detail)
-        }
-        fault => fault.into(),
     }
 }

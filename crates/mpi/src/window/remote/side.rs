@@ -8,9 +8,9 @@ use mica_channel::window::WindowLocks;
 use mica_node::window::LockDesign;
 use mica_protocol::{EngineState, OneSidedTraffic, RecvId};
 
+use super::keys::RegisteredMemory;
 use super::lock_queue::RemoteLocks;
 use super::operation::RemoteOperation;
-use super::registered::RegisteredMemory;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::Result;
