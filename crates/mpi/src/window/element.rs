@@ -393,3 +393,27 @@ fn no_operator(op: u32, basic: BasicType) -> Error {
     };
     Error::argument(c::ERR_OP, "op", format_args!("{op:#x}"), reason)
 }
+
+/// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
+pub(super) fn may_be_compared(basic: BasicType) -> bool {
+    use BasicType::*;
+    matches!(
+        basic,
+        I8 | I16
+            | I32
+            | I64
+            | I128
+            | U8
+            | U16
+            | U32
+            | U64
+            | Bool
+            | Logical8
+            | Logical16
+            | Logical32
+            | Logical64
+            | Logical128
+            | Byte
+            | Char
+    )
+}
