@@ -308,6 +308,36 @@ fn messages(outcome: &Outcome, way: &str) -> u64 {
     count.unwrap_or_else(|| panic!("no '{way}' in\n{}", outcome.report()))
 }
 
+/// Programs that pass under every setting of `MICA_WINDOW_ACCESS` would prove nothing if all of
+/// them took the same way.
+#[test]
+fn one_sided_operations_go_the_way_that_was_chosen() {
+    let install = Install::find();
+    let _turn = one_at_a_time();
+    let run = |access: &str, nodes: &[(&str, &str)]| {
+        let job = install.mpiexec(["-n", "4"]);
+        let job = job.args([&install.program("rma_random")]);
+        let job = job.args(["8", "7", "0", "3", "nocheck"]);
+        let job = nodes
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value));
+        let job = job.env("MICA_WINDOW_ACCESS", access);
+        job.env("MICA_STATS", "table").run().expect_code(0)
+    };
+    let outcome = run("auto", &TWO_NODES);
+    assert!(messages(&outcome, "rma") > 0, "{}", outcome.report());
+    assert!(messages(&outcome, "requests") > 0, "{}", outcome.report());
+    let always = run("rma", &TWO_NODES);
+    assert!(messages(&always, "rma") > messages(&outcome, "rma"));
+    let outcome = run("messages", &TWO_NODES);
+    assert_eq!(messages(&outcome, "rma"), 0, "{}", outcome.report());
+    let outcome = run("auto", &[]);
+    assert!(messages(&outcome, "memory") > 0, "{}", outcome.report());
+    assert_eq!(messages(&outcome, "requests"), 0, "{}", outcome.report());
+    let outcome = run("accumulate_messages", &[]);
+    assert!(messages(&outcome, "requests") > 0, "{}", outcome.report());
+}
+
 /// The passes under other designs would prove nothing if the advanced one carried them.
 #[test]
 fn the_launcher_sets_the_design_for_all_ranks() {
