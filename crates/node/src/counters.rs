@@ -137,13 +137,13 @@ counters! {
         Area: "area", "collectives, through a communicator's area";
     }
     access {
-        Memory: "memory", "by loads and stores of the target's memory";
+        Memory: "memory", "by loads and stores (without short ones of programs that call from one thread)";
         Kernel: "kernel", "by copies of the kernel";
         Rma: "rma", "by RMA of the network";
         Requests: "requests", "by messages that the target carries out";
     }
     WindowLocks: "window_locks", Count,
-        "Locks of windows that this rank has asked for (`MPI_Win_lock`, `MPI_Win_lock_all` at each target's first operation).";
+        "Locks of windows that this rank has asked for, without `MPI_Win_lock` of programs that call from one thread within a node.";
     WindowLockWaits: "window_lock_waits", Count,
         "Times that this rank waited for a lock of a window.";
     UnexpectedMessages: "unexpected_messages", Count,

@@ -160,6 +160,8 @@ pub(super) struct Creation<'a> {
     spec: &'a WindowSpec,
     neighbours: Arc<Neighbours>,
     pub sizes: Sizes,
+    /// Accumulates go by messages, within the node too.
+    sends_accumulates: bool,
     /// The segments of a shared window lie one after the other.
     is_contiguous: bool,
 }
@@ -201,6 +203,7 @@ impl Window {
             spec,
             neighbours: Arc::clone(&neighbours),
             sizes: Sizes::agree(comm, wanted)?,
+            sends_accumulates: access == WindowAccess::AccumulateMessages,
             is_contiguous: spec.is_shared() && !is_set(hints, "alloc_shared_noncontig"),
         };
         let own = creation.own_memory();
@@ -260,7 +263,8 @@ impl Window {
                 locks,
                 design: service.design,
                 by_thread: service.by_thread,
-                sends_accumulates: access == WindowAccess::AccumulateMessages,
+                has_own_locks: has_locks && !service.by_thread,
+                sends_accumulates: creation.sends_accumulates,
                 has_locks,
                 neighbours,
                 traffic: engine.one_sided_traffic(),
@@ -504,6 +508,10 @@ impl Creation<'_> {
             bytes: self.sizes.bytes[rank],
             unit: self.sizes.units[rank],
             number: self.neighbours.number(rank),
+            gate: match self.sends_accumulates {
+                true => None,
+                false => self.neighbours.number(rank),
+            },
         }
     }
 
