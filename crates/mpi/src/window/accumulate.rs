@@ -350,30 +350,6 @@ impl Window {
     }
 }
 
-/// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
-pub(super) fn may_be_compared(basic: BasicType) -> bool {
-    use BasicType::*;
-    matches!(
-        basic,
-        I8 | I16
-            | I32
-            | I64
-            | I128
-            | U8
-            | U16
-            | U32
-            | U64
-            | Bool
-            | Logical8
-            | Logical16
-            | Logical32
-            | Logical64
-            | Logical128
-            | Byte
-            | Char
-    )
-}
-
 impl SingleElement<'_> {
     fn call<'a>(&'a self, origin: &'a Region, basic: BasicType) -> Option<ElementCall<'a>> {
         let (bytes, is_dense) = (basic.size(), basic.size() == basic.extent());
