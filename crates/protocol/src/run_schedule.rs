@@ -36,7 +36,7 @@ impl EngineState {
         self.advance_schedule(index);
         if self.schedules.running[index].end.is_none() {
             self.schedules.active.push(index as u32);
-            self.schedules.with_tasks += usize::from(has_tasks);
+            self.polled_waits += usize::from(has_tasks);
         }
         ScheduleId(index as u32)
     }
@@ -64,14 +64,13 @@ impl EngineState {
     /// Advances the schedules and reactions that poll shared memory, before this rank parks. True
     /// when something has completed.
     pub(crate) fn advance_tasks(&mut self) -> bool {
-        if self.polled_reactions > 0 {
-            self.run_reactions();
-        } else if self.schedules.with_tasks > 0 {
-            self.advance_schedules();
-        } else {
+        if self.polled_waits == 0 {
             return false;
         }
-        self.threads.completed
+        // What had completed before is no reason to park either: the caller may not have seen it.
+        let completed_before = self.threads.completed;
+        self.run_reactions();
+        completed_before || self.threads.completed
     }
 
     /// True when no abandoned schedule is in progress.
@@ -95,7 +94,7 @@ impl EngineState {
                     .stages
                     .iter()
                     .any(|s| s.task.is_some());
-                self.schedules.with_tasks -= usize::from(has_tasks);
+                self.polled_waits -= usize::from(has_tasks);
                 if self.schedules.running[index].abandoned {
                     self.schedules.running.remove(index);
                 }
