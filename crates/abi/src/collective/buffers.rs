@@ -44,14 +44,15 @@ impl UserBuffer {
         }
     }
 
-    /// One with no elements at the null address, for a rank where the arguments are not significant.
+    /// One with no elements at the null address, for a rank where the arguments are not
+    /// significant.
     pub(super) fn none(self) -> Self {
         let datatype = MPI_Datatype::from_raw(BYTE);
         Self::new(self.argument, std::ptr::null(), 0, datatype)
     }
 
-    /// `MPI_DATATYPE_NULL` with a count of 0 is any datatype, in the calls where MPICH and Intel MPI
-    /// accept that.
+    /// `MPI_DATATYPE_NULL` with a count of 0 is any datatype, in the calls where MPICH and Intel
+    /// MPI accept that.
     pub(super) fn or_untyped(self) -> Self {
         Self {
             datatype: or_byte(self.datatype, self.count),
