@@ -3,8 +3,8 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    EngineState, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion, SendId,
-    StartedReceive, WaitKind,
+    EngineState, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion,
+    SendCompletion, SendId, StartedReceive, WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};
@@ -34,6 +34,16 @@ pub enum Mode {
     Synchronous,
     /// As standard; the program promises that the receive is posted.
     Ready,
+}
+
+impl Mode {
+    #[inline(always)]
+    fn completion(self) -> SendCompletion {
+        match self {
+            Mode::Synchronous => SendCompletion::Matched,
+            Mode::Standard | Mode::Ready => SendCompletion::Local,
+        }
+    }
 }
 
 /// The largest tag (attribute `MPI_TAG_UB`).
@@ -155,8 +165,7 @@ pub fn send(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<(
     let Some(to) = target(comm, dest, tag)? else {
         return Ok(());
     };
-    let sync = mode == Mode::Synchronous;
-    Ok(process::engine()?.send(to.peer, to.context, tag, view, sync)?)
+    Ok(process::engine()?.send(to.peer, to.context, tag, view, mode.completion())?)
 }
 
 /// MPI_Isend and its kin: the handle of the request.
@@ -168,8 +177,9 @@ pub fn isend(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<
     let Some(to) = target(comm, dest, tag)? else {
         return Ok(SENT_HANDLE);
     };
-    let sync = mode == Mode::Synchronous;
-    match process::engine()?.enter(|state| state.send(to.peer, to.context, tag, view, sync))? {
+    match process::engine()?
+        .enter(|state| state.send(to.peer, to.context, tag, view, mode.completion()))?
+    {
         None => Ok(SENT_HANDLE),
         Some(id) => comm::with(comm, |comm| Request::send(comm, id).register())?,
     }
@@ -329,7 +339,7 @@ pub(crate) fn send_on(comm: &Comm, plane: Plane, view: &View, dest: i32, tag: i3
     let Some(peer) = destination(comm, dest, tag)? else {
         return Ok(());
     };
-    Ok(process::engine()?.send(peer, context(comm, plane), tag, view, false)?)
+    Ok(process::engine()?.send(peer, context(comm, plane), tag, view, SendCompletion::Local)?)
 }
 
 /// Starts a send on `plane`.
@@ -363,9 +373,11 @@ pub(crate) fn start_send(
     let Some(peer) = destination(comm, dest, tag)? else {
         return Ok(None);
     };
-    let sync = mode == Mode::Synchronous;
     let context = context(comm, plane);
-    Ok(process::engine()?.enter(|state| state.send(peer, context, tag, view, sync))?)
+    Ok(
+        process::engine()?
+            .enter(|state| state.send(peer, context, tag, view, mode.completion()))?,
+    )
 }
 
 /// Receives into `view` on `plane`. Blocks.

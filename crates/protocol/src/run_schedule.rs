@@ -3,6 +3,7 @@
 
 use crate::matching::MatchPattern;
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
+use crate::select::SendCompletion;
 use crate::state::EngineState;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ impl EngineState {
         }
         for step in &stage.steps {
             if let ScheduleStep::Send { peer, view } = step {
-                match self.send(*peer, context, tag, view, false) {
+                match self.send(*peer, context, tag, view, SendCompletion::Local) {
                     Ok(None) => {}
                     Ok(Some(id)) => self.schedules.running[index].sends.push(id),
                     Err(fault) => {
