@@ -187,7 +187,7 @@ pub fn isend(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<
 
 /// The messages of the program that a receive takes.
 #[derive(Debug)]
-struct Source {
+struct ReceiveSource {
     pattern: MatchPattern,
     /// Translates the rank of the sender, which is known to be a member of the communicator.
     route: Option<Route>,
@@ -195,7 +195,7 @@ struct Source {
 
 /// The messages from rank `source` of a communicator that has a route.
 #[inline(always)]
-fn routed_source(comm: u32, source: i32, tag: i32) -> Option<Source> {
+fn routed_source(comm: u32, source: i32, tag: i32) -> Option<ReceiveSource> {
     let route = Route::of(comm)?;
     let source = Some(route.peer(source)?);
     let tag = match tag {
@@ -204,7 +204,7 @@ fn routed_source(comm: u32, source: i32, tag: i32) -> Option<Source> {
         _ => return None,
     };
     let context = route.context();
-    Some(Source {
+    Some(ReceiveSource {
         pattern: MatchPattern {
             context,
             source,
@@ -216,10 +216,10 @@ fn routed_source(comm: u32, source: i32, tag: i32) -> Option<Source> {
 
 /// The messages from rank `source` of any communicator, or from any rank; `None` for
 /// `MPI_PROC_NULL`.
-fn unrouted_source(comm: u32, source: i32, tag: i32) -> Result<Option<Source>> {
+fn unrouted_source(comm: u32, source: i32, tag: i32) -> Result<Option<ReceiveSource>> {
     let pattern = comm::with(comm, |comm| pattern(comm, Plane::User, source, tag))??;
     let route = None;
-    Ok(pattern.map(|pattern| Source { pattern, route }))
+    Ok(pattern.map(|pattern| ReceiveSource { pattern, route }))
 }
 
 /// MPI_Recv. `deliver` gets the status, also that of a message that does not fit, for which the
@@ -280,7 +280,7 @@ fn irecv_unrouted(comm: u32, view: &View, source: i32, tag: i32) -> Result<u32> 
     }
 }
 
-impl Source {
+impl ReceiveSource {
     /// Receives into `view`; see [`recv`].
     // Once compiled for routes, whose source is known to be one rank, and once for all else.
     #[inline(always)]
