@@ -13,7 +13,9 @@ use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
 use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;
-use super::element::{BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run};
+use super::element::{
+    BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, may_be_compared,
+};
 use super::fast_path::{ElementCall, TargetBytes};
 use super::object::{self, Window};
 use super::place::TargetPlace;
