@@ -66,6 +66,7 @@ pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,
 };
+pub use select::SendCompletion;
 pub use start::StartError;
 pub use state::{EngineState, Reaction};
 pub use traffic::{CollectiveTraffic, OneSidedTraffic};
