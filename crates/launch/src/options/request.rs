@@ -26,6 +26,8 @@ pub enum CommandRequest {
     Run(Box<JobOptions>),
     /// Run ranks for another mpiexec.
     Agent(Agent),
+    /// Start agents for another mpiexec.
+    Starter,
 }
 
 /// What the controller puts on an agent's command line.
@@ -109,6 +111,8 @@ pub struct HostOptions {
     pub launcher_exec: Option<Vec<String>>,
     /// More arguments for the remote shell, before the host.
     pub launcher_args: Vec<String>,
+    /// Agents that one host starts itself; 0: all; `None`: mpiexec chooses.
+    pub fanout: Option<usize>,
     /// A host is lost if it is silent for this long.
     pub timeout: Duration,
     /// A name or address of the interface that agents connect to.
@@ -146,6 +150,7 @@ impl Default for HostOptions {
             launcher: None,
             launcher_exec: None,
             launcher_args: Vec::new(),
+            fanout: None,
             timeout: Duration::from_secs(10),
             interface: None,
             ports: None,
@@ -272,6 +277,9 @@ pub enum UsageError {
     /// An agent's command line is not one that a controller writes.
     #[error("--agent is for mpiexec's own use")]
     Agent,
+    /// A starter's command line has more words.
+    #[error("--starter is for mpiexec's own use")]
+    Starter,
 }
 
 impl ProgramSection {
@@ -285,7 +293,10 @@ impl ProgramSection {
 
 /// The option, first on the command line, that makes this program an agent. It is not in the table,
 /// as only mpiexec uses it.
-pub(super) const AGENT: &str = "--agent";
+pub const AGENT: &str = "--agent";
+
+/// The option, alone on the command line, that makes this program a starter.
+pub const STARTER: &str = "--starter";
 
 impl Agent {
     /// The command line that [`Agent::parse`] reads, without the program.

@@ -93,6 +93,19 @@ pub(super) const HOSTS: &[Spec] = &[
         },
     },
     Spec {
+        names: &["--fanout"],
+        values: &["N"],
+        scope: Scope::Job,
+        help: "A host starts agents on at most N others; if there are more, these start the rest \
+               (default 32 with ssh and fork). 0: this host starts all, 32 at a time, as it does \
+               with --launcher-exec; where hosts of the job cannot reach each other by ssh, use \
+               this.",
+        apply: |parser, option, values| {
+            parser.options.hosts.fanout = Some(number(option, &values[0], "a number of hosts")?);
+            Ok(())
+        },
+    },
+    Spec {
         names: &["--host-timeout"],
         values: &["SECONDS"],
         scope: Scope::Job,
