@@ -9,6 +9,7 @@
 //!    the launcher kills them when the job is over;
 //! 3. if the launcher itself is killed, the [`Keeper`] ends the ranks' process groups.
 
+mod cgroup;
 mod children;
 mod events;
 mod interfaces;
