@@ -1,6 +1,8 @@
 //! From the start of the remote shells to agents that have their plan. No rank is started before
 //! all agents have connected.
 
+use std::path::{Path, PathBuf};
+
 use mica_bootstrap::NodeTable;
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
@@ -13,8 +15,21 @@ use crate::widths::Grant;
 /// Remote shells that are being started at the same time: more would run into the limits of an ssh
 /// server on a gateway, or of processes on this host.
 pub(super) const STARTS_MAX: usize = 32;
+/// A laptop may be suspended for this long: a night.
+const SUSPENSION: Duration = Duration::from_secs(12 * 3600);
 /// Time for other hosts to refuse an agent as well, after one has.
 const REFUSAL_TIME: Duration = Duration::from_millis(500);
+
+/// Whether a machine runs on a battery at times; `supplies` is the kernel's list of its power
+/// supplies. The battery of a mouse has the scope of a device.
+fn has_battery(supplies: &Path) -> bool {
+    let is_battery = |supply: PathBuf| {
+        let read = |name| std::fs::read_to_string(supply.join(name)).unwrap_or_default();
+        read("type").trim() == "Battery" && read("scope").trim() != "Device"
+    };
+    let all = std::fs::read_dir(supplies).into_iter().flatten().flatten();
+    all.into_iter().any(|entry| is_battery(entry.path()))
+}
 
 impl AgentPool<'_> {
     /// Finds out the commands that start the agents.
@@ -125,6 +140,7 @@ impl AgentPool<'_> {
         let placement = self.placement();
         // Without it the fabrics have their default, and the job runs.
         let fabric_uuid = node_job::new_uuid().ok();
+        let head_timeout = self.head_timeout();
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             let mut job = NodeJob::part(self.options, node.members.clone());
@@ -136,6 +152,7 @@ impl AgentPool<'_> {
             job.host = node.host.clone();
             job.programs.inherited = inherited.clone();
             job.node = number as u32;
+            job.head_timeout = head_timeout;
             let mut granted = grants.iter().filter(|(of, _)| *of == number);
             job.cores.grant = granted.next().map(|(_, grant)| grant.clone());
             job.programs.directory = directory.clone();
@@ -154,6 +171,18 @@ impl AgentPool<'_> {
             };
             self.tell(number, &Down::Plan(Box::new(job)));
         }
+    }
+
+    /// How long agents wait for this machine. From outside, one that is suspended cannot be told from
+    /// one that has lost its power.
+    fn head_timeout(&self) -> Duration {
+        let hosts = &self.options.hosts;
+        hosts.head_timeout.unwrap_or_else(|| {
+            match has_battery(Path::new("/sys/class/power_supply")) {
+                true => SUSPENSION,
+                false => hosts.timeout,
+            }
+        })
     }
 
     /// Which rank is on which node.
@@ -310,5 +339,32 @@ impl AgentPool<'_> {
             ));
         }
         self.fail_to_start(job, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_laptop_is_known_by_its_battery() {
+        let name = format!("mica-supplies-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        assert!(!has_battery(&folder));
+        let add = |name: &str, kind: &str, scope: Option<&str>| {
+            let supply = folder.join(name);
+            std::fs::create_dir_all(&supply).unwrap();
+            std::fs::write(supply.join("type"), kind).unwrap();
+            if let Some(scope) = scope {
+                std::fs::write(supply.join("scope"), scope).unwrap();
+            }
+        };
+        add("AC", "Mains\n", None);
+        add("hidpp_battery_0", "Battery\n", Some("Device\n"));
+        assert!(!has_battery(&folder));
+        add("BAT0", "Battery\n", None);
+        assert!(has_battery(&folder));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -115,6 +115,9 @@ pub struct HostOptions {
     pub fanout: Option<usize>,
     /// A host is lost if it is silent for this long.
     pub timeout: Duration,
+    /// Agents wait for this long for a controller whose machine does not answer; `None`: mpiexec
+    /// chooses.
+    pub head_timeout: Option<Duration>,
     /// A name or address of the interface that agents connect to.
     pub interface: Option<String>,
     /// The ports that may be used, first and last.
@@ -152,6 +155,7 @@ impl Default for HostOptions {
             launcher_args: Vec::new(),
             fanout: None,
             timeout: Duration::from_secs(10),
+            head_timeout: None,
             interface: None,
             ports: None,
         }

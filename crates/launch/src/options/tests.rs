@@ -169,7 +169,12 @@ fn wrong_lines_are_named() {
     assert!(refusal("-n none a").contains("\"none\" is not a number of ranks"));
     assert!(refusal("-n 0 a").contains("\"0\""));
     assert!(refusal("--timeout -1 a").contains("seconds"));
-    for option in ["--timeout", "--hang-report", "--host-timeout"] {
+    for option in [
+        "--timeout",
+        "--hang-report",
+        "--host-timeout",
+        "--head-timeout",
+    ] {
         let line = format!("{option} 9223372036854775000 a");
         assert!(refusal(&line).contains("up to 1e9"), "{line}");
     }

@@ -126,6 +126,17 @@ pub(super) const HOSTS: &[Spec] = &[
         },
     },
     Spec {
+        names: &["--head-timeout"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "The hosts end the job when this machine has not answered for this time (default: as \
+               --host-timeout; 12 hours if this machine has a battery, since it may be suspended).",
+        apply: |parser, option, values| {
+            parser.options.hosts.head_timeout = Some(seconds(option, &values[0])?);
+            Ok(())
+        },
+    },
+    Spec {
         names: &["-iface", "--interface"],
         values: &["NAME|ADDRESS"],
         scope: Scope::Job,
