@@ -104,6 +104,15 @@ impl Group {
         }
     }
 
+    /// Whether both are known to have the same members in the same order, without a comparison of
+    /// lists.
+    pub(crate) fn shares_members(&self, other: &Group) -> bool {
+        match (&self.members, &other.members) {
+            (GroupMembers::List(one), GroupMembers::List(two)) => Arc::ptr_eq(one, two),
+            _ => self.as_run().is_some() && self.as_run() == other.as_run(),
+        }
+    }
+
     /// First rank and size, if the members are consecutive ranks of the job.
     pub(crate) fn as_run(&self) -> Option<(u32, u32)> {
         match self.members {

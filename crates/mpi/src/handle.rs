@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use mica_protocol::{OneThreadAtATime, ThreadLock};
+use mica_node::lock::SoleThread;
+use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode};
 
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -166,6 +167,11 @@ impl<T> HandleTable<T> {
         slot.is_some_and(Option::is_none)
     }
 
+    /// Whether the lock is in force.
+    pub fn mode(&self) -> &ThreadMode {
+        self.slots.mode()
+    }
+
     /// Elides the lock: the program has promised to keep its threads apart.
     pub fn elide_lock(&self, promise: OneThreadAtATime) {
         self.slots.elide(promise);
@@ -181,6 +187,20 @@ impl<T> HandleTable<T> {
     pub fn look<R>(&self, handle: u32, f: impl FnOnce(&T) -> R) -> Option<R> {
         let index = self.kind.index(handle)?;
         self.slots.lock().used.get(index)?.as_ref().map(f)
+    }
+
+    /// As [`look`](Self::look), without the lock; `None` also where that is in force. `f` neither
+    /// blocks nor calls the program.
+    #[inline(always)]
+    pub fn look_if_sole<R>(
+        &self,
+        handle: u32,
+        f: impl FnOnce(&T, &SoleThread<'_>) -> R,
+    ) -> Option<R> {
+        let index = self.kind.index(handle)?;
+        let slots = self.slots.lock_if_sole()?;
+        let object = slots.used.get(index)?.as_ref()?;
+        Some(f(object, slots.sole_thread()?))
     }
 
     /// As [`look`](Self::look); `f` also returns whether to keep the object. A removed object is

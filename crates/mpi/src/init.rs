@@ -22,6 +22,7 @@ use crate::late;
 use crate::process::{self, BEFORE, ENGINE, FINALIZED, IN_USE, PHASE, RUNNING, STARTING};
 use crate::request;
 use crate::sync::lock;
+use crate::window;
 use crate::world::{self, World};
 
 pub use mica_protocol::OneThreadAtATime;
@@ -50,6 +51,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             // The promise of one user binds that user, not the others.
             engine.set_thread_multiple();
             request::share_table();
+            window::share_table();
             engine
         }
         None => {
@@ -60,6 +62,10 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
                 Some(promise) => {
                     engine.elide_lock(promise);
                     request::elide_table_lock(promise);
+                    // A progress thread serves windows as well.
+                    if !engine.thread_mode().is_shared() {
+                        window::elide_table_lock(promise);
+                    }
                 }
                 None => engine.set_thread_multiple(),
             }

@@ -17,6 +17,7 @@
 //!
 //! Where `membarrier` is refused the mutex is never elided.
 
+use std::borrow::Borrow;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
@@ -143,16 +144,18 @@ impl Drop for SoleThread<'_> {
 /// The mode comes first, in one line with the mutex and the start of the value. Otherwise the
 /// compiler may put it behind a large value, and each call then keeps a further address: that cost
 /// six instructions of `MPI_Send`.
+///
+/// A lock has a mode of its own, or is [`under`](ThreadLock::under) that of another.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ThreadLock<T> {
-    mode: ThreadMode,
+pub struct ThreadLock<T, M = ThreadMode> {
+    mode: M,
     mutex: Mutex<()>,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the mutex, or the promise that elided it, gives access to one thread at a time.
-unsafe impl<T: Send> Sync for ThreadLock<T> {}
+unsafe impl<T: Send, M: Sync> Sync for ThreadLock<T, M> {}
 
 /// Access to the value of a [`ThreadLock`].
 #[derive(Debug)]
@@ -164,7 +167,7 @@ pub struct Guard<'a, T> {
 /// What keeps other threads out.
 #[derive(Debug)]
 enum Excluded<'a> {
-    Promised(#[allow(dead_code)] SoleThread<'a>),
+    Promised(SoleThread<'a>),
     Locked(#[allow(dead_code)] MutexGuard<'a, ()>),
 }
 
@@ -190,6 +193,7 @@ impl<T> ThreadLock<T> {
     }
 
     /// Whether several threads may be inside.
+    #[inline(always)]
     pub fn mode(&self) -> &ThreadMode {
         &self.mode
     }
@@ -210,15 +214,55 @@ impl<T> ThreadLock<T> {
     pub fn is_shared(&self) -> bool {
         self.mode.is_shared()
     }
+}
 
+impl<T> ThreadLock<T, &'static ThreadMode> {
+    /// A lock that is elided while `mode` is: one promise and its end cover both.
+    pub fn under(mode: &'static ThreadMode, value: T) -> Self {
+        ThreadLock {
+            mode,
+            mutex: Mutex::new(()),
+            value: UnsafeCell::new(value),
+        }
+    }
+}
+
+impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
     /// Acquires the lock. A thread must not lock twice: code under the lock never calls back into
     /// the program.
     #[inline(always)]
     pub fn lock(&self) -> Guard<'_, T> {
-        let excluded = match self.mode.sole() {
-            Some(section) => Excluded::Promised(section),
-            None => Excluded::Locked(self.lock_mutex()),
-        };
+        match self.mode.borrow().sole() {
+            Some(section) => self.guard(Excluded::Promised(section)),
+            None => self.guard(Excluded::Locked(self.lock_mutex())),
+        }
+    }
+
+    /// Acquires the lock without the mutex; `None` where that is in force.
+    #[inline(always)]
+    pub fn lock_if_sole(&self) -> Option<Guard<'_, T>> {
+        let section = self.mode.borrow().sole()?;
+        Some(self.guard(Excluded::Promised(section)))
+    }
+
+    /// Calls `f` with the value in a section of the same mode that the caller is in already; `None`
+    /// in one of another mode. As with [`lock`](Self::lock), a thread must not lock twice.
+    #[inline(always)]
+    pub fn in_section<R>(
+        &self,
+        section: &SoleThread<'_>,
+        f: impl FnOnce(&mut T) -> R,
+    ) -> Option<R> {
+        if !std::ptr::eq(section.mode, self.mode.borrow()) {
+            return None;
+        }
+        // SAFETY: the section is under this lock's mode, so no other thread is inside; and no guard
+        // of this thread lives.
+        Some(f(unsafe { &mut *self.value.get() }))
+    }
+
+    #[inline(always)]
+    fn guard<'a>(&'a self, excluded: Excluded<'a>) -> Guard<'a, T> {
         Guard {
             value: &self.value,
             excluded,
@@ -235,7 +279,16 @@ impl<T> Guard<'_, T> {
     /// Whether other threads may wait for this guard to be dropped.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
-        matches!(self.excluded, Excluded::Locked(_))
+        self.sole_thread().is_none()
+    }
+
+    /// The section of the only thread that is inside the library, if the mutex is elided.
+    #[inline(always)]
+    pub fn sole_thread(&self) -> Option<&SoleThread<'_>> {
+        match &self.excluded {
+            Excluded::Promised(section) => Some(section),
+            Excluded::Locked(_) => None,
+        }
     }
 }
 
@@ -258,7 +311,7 @@ impl<T> DerefMut for Guard<'_, T> {
 
 /// The two halves of an asymmetric full fence.
 #[cfg(not(any(loom, miri)))]
-mod fence {
+pub(crate) mod fence {
     use crate::park::{membarrier_register, membarrier_run};
     use core::sync::atomic::{Ordering, compiler_fence};
     use std::time::Duration;
@@ -284,7 +337,7 @@ mod fence {
 
 /// loom and Miri have no membarrier; a fence on both sides has the same effect.
 #[cfg(any(loom, miri))]
-mod fence {
+pub(crate) mod fence {
     use crate::sync::{Ordering, fence};
 
     pub fn register() -> bool {

@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_void};
 use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
+use mica_mpi::window::fast_path::{self, ElementCall, TargetBytes};
 use mica_mpi::window::{self, AccumulateOperands, Completion, SingleElement, TargetRange};
 use mica_mpi::{Error, Result};
 
@@ -62,11 +63,33 @@ unsafe fn origin(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -
     unsafe { message(buf, count, datatype) }.map_err(|error| error.renamed(&names))
 }
 
+/// The bytes on both sides of an operation on equal numbers of elements of one predefined datatype
+/// without gaps, for the fast path.
+///
+/// # Safety
+/// The obligations of [`View::user`] for `count` elements of the datatype at `buf`.
+#[inline(always)]
+unsafe fn same_bytes(
+    buf: *const c_void,
+    [count, target_count]: [MPI_Count; 2],
+    [datatype, target_datatype]: [MPI_Datatype; 2],
+    rank: c_int,
+    disp: MPI_Aint,
+) -> Option<(Region, TargetBytes)> {
+    if count != target_count || datatype.raw() != target_datatype.raw() {
+        return None;
+    }
+    let bytes = datatype::dense_bytes(datatype.raw(), buf.addr(), count)?;
+    // SAFETY: passed on to the caller.
+    let region = unsafe { Region::user(buf, 0..bytes as isize) };
+    Some((region, TargetBytes { rank, disp, bytes }))
+}
+
 /// MPI_Put.
 ///
 /// # Safety
 /// `origin_addr` is readable for `origin_count` elements of `origin_datatype`.
-#[inline]
+#[inline(always)]
 pub unsafe fn mpi_put(
     origin_addr: *const c_void,
     origin_count: MPI_Count,
@@ -75,6 +98,40 @@ pub unsafe fn mpi_put(
     target_disp: MPI_Aint,
     target_count: MPI_Count,
     target_datatype: MPI_Datatype,
+    win: MPI_Win,
+) -> Result<()> {
+    let (counts, datatypes) = (
+        [origin_count, target_count],
+        [origin_datatype, target_datatype],
+    );
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
+    if let Some((from, to)) = same
+        && fast_path::put(win.raw(), from.at(0), to)
+    {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe {
+        put(
+            origin_addr,
+            counts,
+            datatypes,
+            target_rank,
+            target_disp,
+            win,
+        )
+    }
+}
+
+/// As [`mpi_put`], for any memory and datatypes.
+#[inline(never)]
+unsafe fn put(
+    origin_addr: *const c_void,
+    [origin_count, target_count]: [MPI_Count; 2],
+    [origin_datatype, target_datatype]: [MPI_Datatype; 2],
+    target_rank: c_int,
+    target_disp: MPI_Aint,
     win: MPI_Win,
 ) -> Result<()> {
     let to = target(target_rank, target_disp, target_count, target_datatype)?;
@@ -87,7 +144,7 @@ pub unsafe fn mpi_put(
 ///
 /// # Safety
 /// `origin_addr` is writable for `origin_count` elements of `origin_datatype`.
-#[inline]
+#[inline(always)]
 pub unsafe fn mpi_get(
     origin_addr: *mut c_void,
     origin_count: MPI_Count,
@@ -96,6 +153,40 @@ pub unsafe fn mpi_get(
     target_disp: MPI_Aint,
     target_count: MPI_Count,
     target_datatype: MPI_Datatype,
+    win: MPI_Win,
+) -> Result<()> {
+    let (counts, datatypes) = (
+        [origin_count, target_count],
+        [origin_datatype, target_datatype],
+    );
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
+    if let Some((to, from)) = same
+        && fast_path::get(win.raw(), to.at(0), from)
+    {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe {
+        get(
+            origin_addr,
+            counts,
+            datatypes,
+            target_rank,
+            target_disp,
+            win,
+        )
+    }
+}
+
+/// As [`mpi_get`], for any memory and datatypes.
+#[inline(never)]
+unsafe fn get(
+    origin_addr: *mut c_void,
+    [origin_count, target_count]: [MPI_Count; 2],
+    [origin_datatype, target_datatype]: [MPI_Datatype; 2],
+    target_rank: c_int,
+    target_disp: MPI_Aint,
     win: MPI_Win,
 ) -> Result<()> {
     let from = target(target_rank, target_disp, target_count, target_datatype)?;
@@ -164,7 +255,7 @@ pub unsafe fn mpi_rget(
 ///
 /// # Safety
 /// `origin_addr` is readable for `origin_count` elements of `origin_datatype`.
-#[inline]
+#[inline(always)]
 pub unsafe fn mpi_accumulate(
     origin_addr: *const c_void,
     origin_count: MPI_Count,
@@ -176,17 +267,57 @@ pub unsafe fn mpi_accumulate(
     op: MPI_Op,
     win: MPI_Win,
 ) -> Result<()> {
-    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    let (counts, datatypes) = (
+        [origin_count, target_count],
+        [origin_datatype, target_datatype],
+    );
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let from = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
-    let operands = AccumulateOperands {
-        origin: &from,
-        origin_datatype: origin_datatype.raw(),
-        result: None,
-        target_datatype: target_datatype.raw(),
-        op: op.raw(),
+    let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
+    if let Some((from, to)) = same
+        && fast_path::accumulate(win.raw(), op.raw(), target_datatype.raw(), from.at(0), to)
+    {
+        return Ok(());
+    }
+    let arguments = AccumulateArguments {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_datatype,
+        op,
     };
-    window::accumulate(win.raw(), &operands, &to, Completion::OnReturn).map(|_| ())
+    // SAFETY: as above.
+    let handle = unsafe {
+        let to = target(target_rank, target_disp, target_count, target_datatype)?;
+        arguments.run(&to, win, Completion::OnReturn)
+    };
+    handle.map(|_| ())
+}
+
+/// The buffer of accumulate, whose forms differ in their completion alone.
+struct AccumulateArguments {
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_datatype: MPI_Datatype,
+    op: MPI_Op,
+}
+
+impl AccumulateArguments {
+    /// # Safety
+    /// The origin's buffer is readable for its elements.
+    #[inline(never)]
+    unsafe fn run(self, to: &TargetRange, win: MPI_Win, completion: Completion) -> Result<u32> {
+        // SAFETY: as the caller promises.
+        let from = unsafe { origin(self.origin_addr, self.origin_count, self.origin_datatype)? };
+        let operands = AccumulateOperands {
+            origin: &from,
+            origin_datatype: self.origin_datatype.raw(),
+            result: None,
+            target_datatype: self.target_datatype.raw(),
+            op: self.op.raw(),
+        };
+        window::accumulate(win.raw(), &operands, to, completion)
+    }
 }
 
 /// MPI_Raccumulate.
@@ -205,22 +336,19 @@ pub unsafe fn mpi_raccumulate(
     win: MPI_Win,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+    let arguments = AccumulateArguments {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_datatype,
+        op,
+    };
     // SAFETY: as the caller promises.
-    let (request, from) = unsafe {
-        (
-            Out::new(request, "request")?,
-            origin(origin_addr, origin_count, origin_datatype)?,
-        )
+    let (request, handle) = unsafe {
+        let request = Out::new(request, "request")?;
+        let to = target(target_rank, target_disp, target_count, target_datatype)?;
+        (request, arguments.run(&to, win, Completion::ByRequest)?)
     };
-    let operands = AccumulateOperands {
-        origin: &from,
-        origin_datatype: origin_datatype.raw(),
-        result: None,
-        target_datatype: target_datatype.raw(),
-        op: op.raw(),
-    };
-    let handle = window::accumulate(win.raw(), &operands, &to, Completion::ByRequest)?;
     request.set(MPI_Request::from_raw(handle));
     Ok(())
 }
@@ -340,6 +468,34 @@ pub unsafe fn mpi_rget_accumulate(
     Ok(())
 }
 
+/// The caller's memory for one element of a predefined datatype without gaps, for the fast path.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for one element of `datatype` at `buf`.
+#[inline(always)]
+unsafe fn dense_element(buf: *const c_void, datatype: MPI_Datatype) -> Option<Region> {
+    let bytes = datatype::dense_bytes(datatype.raw(), buf.addr(), 1)?;
+    // SAFETY: passed on to the caller.
+    Some(unsafe { Region::user(buf, 0..bytes as isize) })
+}
+
+/// A call on the fast path, with the memory of [`dense_element`]s.
+#[inline(always)]
+fn element_call<'a>(
+    datatype: MPI_Datatype,
+    (rank, disp): (c_int, MPI_Aint),
+    origin: &'a Region,
+    result: &'a Region,
+) -> ElementCall<'a> {
+    let bytes = result.bytes();
+    ElementCall {
+        datatype: datatype.raw(),
+        target: TargetBytes { rank, disp, bytes },
+        origin: origin.at(0),
+        result: result.at(0),
+    }
+}
+
 /// The caller's memory for one element of `datatype` at `buf`.
 ///
 /// # Safety
@@ -367,13 +523,40 @@ unsafe fn element(
 /// # Safety
 /// `origin_addr` is readable for one element of `datatype`, unless `op` is `MPI_NO_OP`;
 /// `result_addr` is writable for one.
-#[inline]
+#[inline(always)]
 pub unsafe fn mpi_fetch_and_op(
     origin_addr: *const c_void,
     result_addr: *mut c_void,
     datatype: MPI_Datatype,
     target_rank: c_int,
     target_disp: MPI_Aint,
+    op: MPI_Op,
+    win: MPI_Win,
+) -> Result<()> {
+    let place = (target_rank, target_disp);
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    unsafe {
+        let origin = match op.raw() {
+            c::NO_OP => Some(Region::null()),
+            _ => dense_element(origin_addr, datatype),
+        };
+        if let (Some(origin), Some(result)) = (origin, dense_element(result_addr, datatype)) {
+            let call = element_call(datatype, place, &origin, &result);
+            if fast_path::fetch_and_op(win.raw(), op.raw(), call) {
+                return Ok(());
+            }
+        }
+        fetch_and_op(origin_addr, result_addr, datatype, place, op, win)
+    }
+}
+
+/// As [`mpi_fetch_and_op`], for any memory and datatype.
+#[inline(never)]
+unsafe fn fetch_and_op(
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: MPI_Datatype,
+    (rank, disp): (c_int, MPI_Aint),
     op: MPI_Op,
     win: MPI_Win,
 ) -> Result<()> {
@@ -387,8 +570,8 @@ pub unsafe fn mpi_fetch_and_op(
     };
     let element = SingleElement {
         datatype: datatype.raw(),
-        rank: target_rank,
-        disp: target_disp,
+        rank,
+        disp,
         result: &result,
     };
     window::fetch_and_op(win.raw(), op.raw(), &element, &origin)
@@ -399,7 +582,7 @@ pub unsafe fn mpi_fetch_and_op(
 /// # Safety
 /// `origin_addr` and `compare_addr` are readable for one element of `datatype`, `result_addr` is
 /// writable for one.
-#[inline]
+#[inline(always)]
 pub unsafe fn mpi_compare_and_swap(
     origin_addr: *const c_void,
     compare_addr: *const c_void,
@@ -407,6 +590,31 @@ pub unsafe fn mpi_compare_and_swap(
     datatype: MPI_Datatype,
     target_rank: c_int,
     target_disp: MPI_Aint,
+    win: MPI_Win,
+) -> Result<()> {
+    let place = (target_rank, target_disp);
+    let buffers = (origin_addr, compare_addr, result_addr);
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    unsafe {
+        if let Some(origin) = dense_element(origin_addr, datatype)
+            && let Some(compare) = dense_element(compare_addr, datatype)
+            && let Some(result) = dense_element(result_addr, datatype)
+        {
+            let call = element_call(datatype, place, &origin, &result);
+            if fast_path::compare_and_swap(win.raw(), call, compare.at(0)) {
+                return Ok(());
+            }
+        }
+        compare_and_swap(buffers, datatype, place, win)
+    }
+}
+
+/// As [`mpi_compare_and_swap`], for any memory and datatype.
+#[inline(never)]
+unsafe fn compare_and_swap(
+    (origin_addr, compare_addr, result_addr): (*const c_void, *const c_void, *mut c_void),
+    datatype: MPI_Datatype,
+    (rank, disp): (c_int, MPI_Aint),
     win: MPI_Win,
 ) -> Result<()> {
     // SAFETY: as the caller promises; the operation is complete when this returns.
@@ -419,8 +627,8 @@ pub unsafe fn mpi_compare_and_swap(
     };
     let element = SingleElement {
         datatype: datatype.raw(),
-        rank: target_rank,
-        disp: target_disp,
+        rank,
+        disp,
         result: &result,
     };
     window::compare_and_swap(win.raw(), &element, &origin, &compare)

@@ -29,7 +29,7 @@ pub enum AtomicWidth {
 impl AtomicWidth {
     /// The width of elements of `bytes` bytes at `address`; `None` if the processor has no atomics
     /// for them.
-    #[inline]
+    #[inline(always)]
     pub fn at(address: usize, bytes: usize) -> Option<AtomicWidth> {
         let width = match bytes {
             1 => AtomicWidth::One,
@@ -42,7 +42,7 @@ impl AtomicWidth {
     }
 
     /// Number of bytes.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(self) -> usize {
         match self {
             AtomicWidth::One => 1,
@@ -79,6 +79,45 @@ macro_rules! with_atomic {
     }};
 }
 
+/// Plain accesses to a value of this width, at any address.
+impl RegionRef<'_> {
+    /// The value here.
+    ///
+    /// # Panics
+    /// If the region does not have the bytes.
+    #[inline(always)]
+    pub fn load(self, width: AtomicWidth) -> u64 {
+        let at = self.checked(width.bytes());
+        // SAFETY: checked to have the bytes of this width, which may be unaligned.
+        unsafe {
+            match width {
+                AtomicWidth::One => (*at).into(),
+                AtomicWidth::Two => at.cast::<u16>().read_unaligned().into(),
+                AtomicWidth::Four => at.cast::<u32>().read_unaligned().into(),
+                AtomicWidth::Eight => at.cast::<u64>().read_unaligned(),
+            }
+        }
+    }
+
+    /// Stores the value here.
+    ///
+    /// # Panics
+    /// If the region does not have the bytes.
+    #[inline(always)]
+    pub fn store(self, width: AtomicWidth, value: u64) {
+        let at = self.checked(width.bytes());
+        // SAFETY: as in `load`; by the caller's promise no other code accesses the bytes.
+        unsafe {
+            match width {
+                AtomicWidth::One => *at = value as u8,
+                AtomicWidth::Two => at.cast::<u16>().write_unaligned(value as u16),
+                AtomicWidth::Four => at.cast::<u32>().write_unaligned(value as u32),
+                AtomicWidth::Eight => at.cast::<u64>().write_unaligned(value),
+            }
+        }
+    }
+}
+
 impl RegionRef<'_> {
     /// # Panics
     /// If the region does not have the bytes, or they are not aligned.
@@ -97,7 +136,7 @@ impl RegionRef<'_> {
     ///
     /// # Panics
     /// Here and below: if the region does not have the element's bytes, or they are not aligned.
-    #[inline]
+    #[inline(always)]
     pub fn atomic_load(self, width: AtomicWidth) -> u64 {
         with_atomic!(self, width, |atomic: Int| {
             let value: Int = atomic.load(Ordering::Acquire);
@@ -106,7 +145,7 @@ impl RegionRef<'_> {
     }
 
     /// Stores `value`; returns the previous value.
-    #[inline]
+    #[inline(always)]
     pub fn atomic_swap(self, width: AtomicWidth, value: u64) -> u64 {
         with_atomic!(self, width, |atomic: Int| {
             u64::from(atomic.swap(value as Int, Ordering::AcqRel))
@@ -115,7 +154,7 @@ impl RegionRef<'_> {
 
     /// Adds `value` as an integer that wraps around; returns the previous value. The same bytes for
     /// signed and unsigned integers.
-    #[inline]
+    #[inline(always)]
     pub fn atomic_add(self, width: AtomicWidth, value: u64) -> u64 {
         with_atomic!(self, width, |atomic: Int| {
             u64::from(atomic.fetch_add(value as Int, Ordering::AcqRel))
@@ -123,7 +162,7 @@ impl RegionRef<'_> {
     }
 
     /// Stores `new` if the value is `expected`; returns the value that was found.
-    #[inline]
+    #[inline(always)]
     pub fn atomic_compare_swap(self, width: AtomicWidth, expected: u64, new: u64) -> u64 {
         with_atomic!(self, width, |atomic: Int| {
             let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
@@ -135,7 +174,7 @@ impl RegionRef<'_> {
 
     /// Replaces the value by `f` of it; returns the previous value. `f` is called again whenever
     /// another rank has changed the value meanwhile.
-    #[inline]
+    #[inline(always)]
     pub fn atomic_update(self, width: AtomicWidth, f: impl Fn(u64) -> u64) -> u64 {
         with_atomic!(self, width, |atomic: Int| {
             let mut value = atomic.load(Ordering::Relaxed);
@@ -191,7 +230,14 @@ mod tests {
             assert_eq!(element.atomic_compare_swap(width, 4, mask), 4);
             assert_eq!(element.atomic_add(width, 1), mask);
             assert_eq!(element.atomic_update(width, |value| value ^ 6), 0);
-            assert_eq!(element.atomic_swap(width, 0), 6);
+            assert_eq!(element.atomic_swap(width, 7), 6);
+            assert_eq!(element.load(width), 7);
+            element.store(width, mask);
+            assert_eq!(element.atomic_swap(width, 0), mask);
+            region.at(9).store(width, mask);
+            assert_eq!(region.at(9).load(width), mask);
+            region.at(8).write_bytes(&[0; 9]);
+            region.at(8 + bytes).write_bytes(&[0xAA; 9]);
             let mut all = [0; 32];
             region.read_bytes(&mut all);
             assert_eq!(all[..8], [0xAA; 8]);

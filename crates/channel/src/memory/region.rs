@@ -250,6 +250,12 @@ impl Region {
         (self.address, self.owner)
     }
 
+    /// Length of the memory within the bounds.
+    #[inline(always)]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Address of the region's origin.
     #[inline]
     pub fn address(&self) -> usize {
@@ -346,6 +352,12 @@ impl<'a> RegionRef<'a> {
             bytes: self.bytes,
             owner: self.owner.cloned(),
         }
+    }
+
+    /// Address of the place.
+    #[inline(always)]
+    pub fn address(self) -> usize {
+        self.address
     }
 
     /// The place `offset` bytes from here.

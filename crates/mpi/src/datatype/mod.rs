@@ -38,7 +38,7 @@ pub use external::{external_size, pack_external, unpack_external};
 pub use f90::match_size;
 pub use pack::{pack, pack_size, unpack};
 
-use predefined::{DENSE, FIRST, PREDEFINED, PredefinedType, RANGE};
+use predefined::{BASIC, DENSE, FIRST, PREDEFINED, PredefinedType, RANGE};
 use signature::Signature;
 
 /// A datatype. Clones name the same object.
@@ -120,8 +120,7 @@ pub fn shape_of(handle: u32, address: usize, count: i64) -> Result<Shape> {
 /// What a predefined datatype is made of.
 #[inline]
 pub(crate) fn basic_of(handle: u32) -> Option<BasicType> {
-    let datatype = NAMED.get(handle.wrapping_sub(FIRST) as usize)?;
-    datatype.as_ref()?.basic()
+    *BASIC.get(handle.wrapping_sub(FIRST) as usize)?
 }
 
 /// Length in bytes of `count` elements at `address`, if the datatype is a predefined one without

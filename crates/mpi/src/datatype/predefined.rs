@@ -122,6 +122,17 @@ pub(super) const FIRST: u32 = 0x200;
 /// How many handles the range has.
 pub(super) const RANGE: usize = 0x100;
 
+/// What the predefined types consist of, by handle.
+pub(super) static BASIC: [Option<BasicType>; RANGE] = {
+    let mut basic = [None; RANGE];
+    let mut i = 0;
+    while i < PREDEFINED.len() {
+        basic[(PREDEFINED[i].handle - FIRST) as usize] = Some(PREDEFINED[i].basic);
+        i += 1;
+    }
+    basic
+};
+
 /// Bytes per element of the predefined types that are contiguous, by handle; 0 for those that are
 /// not.
 pub(super) static DENSE: [u8; RANGE] = {

@@ -6,31 +6,65 @@
 //! synchronized with that thread by the program (MPI 5.0, 11.6), and a thread that sees a flag
 //! closed takes the slow path.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+//!
+//! After a fence all targets are *ready*: the first operation opens them, by which the fence's
+//! epoch has operations ([`AccessFlags::has_operations`]).
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// `all`: targets are open one by one.
+const CLOSED: u8 = 0;
+/// `all`: open with the first operation.
+const READY: u8 = 1;
+/// `all`: open.
+const OPEN: u8 = 2;
 
 /// The flags of one window.
 #[derive(Debug)]
 pub(super) struct AccessFlags {
-    all: AtomicBool,
+    all: AtomicU8,
     each: Box<[AtomicBool]>,
     /// The access epoch is one of passive target communication.
     is_passive: AtomicBool,
+}
+
+/// What may be accessed at all targets at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AllTargets {
+    /// Nothing: targets are opened one by one.
+    Closed,
+    /// Everything, once there is an operation.
+    Ready,
+    /// Everything.
+    Open,
 }
 
 impl AccessFlags {
     /// Nothing may be accessed at `targets` targets.
     pub fn closed(targets: usize) -> AccessFlags {
         AccessFlags {
-            all: AtomicBool::new(false),
+            all: AtomicU8::new(CLOSED),
             each: (0..targets).map(|_| AtomicBool::new(false)).collect(),
             is_passive: AtomicBool::new(false),
         }
     }
 
-    /// Whether `target` may be accessed without further checks.
+    /// Whether an operation may access `target` without further checks.
     #[inline(always)]
     pub fn is_open(&self, target: usize) -> bool {
-        self.all.load(Ordering::Relaxed) || self.each[target].load(Ordering::Relaxed)
+        match self.all.load(Ordering::Relaxed) {
+            CLOSED => self.each[target].load(Ordering::Relaxed),
+            OPEN => true,
+            _ => {
+                self.all.store(OPEN, Ordering::Relaxed);
+                true
+            }
+        }
+    }
+
+    /// Whether there were operations since all targets became ready.
+    pub fn has_operations(&self) -> bool {
+        self.all.load(Ordering::Relaxed) == OPEN
     }
 
     /// Whether operations on `target` may be flushed without further checks.
@@ -44,9 +78,14 @@ impl AccessFlags {
         self.is_passive.store(passive, Ordering::Relaxed);
     }
 
-    /// All targets may be accessed, or no longer all.
-    pub fn set_all(&self, open: bool) {
-        self.all.store(open, Ordering::Relaxed);
+    /// Opens or closes all targets.
+    pub fn set_all(&self, all: AllTargets) {
+        let value = match all {
+            AllTargets::Closed => CLOSED,
+            AllTargets::Ready => READY,
+            AllTargets::Open => OPEN,
+        };
+        self.all.store(value, Ordering::Relaxed);
     }
 
     /// `target` may be accessed, or no longer.

@@ -9,17 +9,16 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{AtomicWidth, Block, Region, Shape, View, copy_bytes};
+use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
 use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;
-use super::element::{
-    BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, read, write,
-};
+use super::element::{BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run};
+use super::fast_path::{ElementCall, TargetBytes};
 use super::object::{self, Window};
 use super::place::TargetPlace;
 use super::remote::{RemoteAccumulate, RemoteOperation};
-use super::target::{TargetMemory, TargetRange, WindowTarget};
+use super::target::{TargetRange, WindowTarget};
 use super::transfer::request_of;
 use crate::constants as c;
 use crate::datatype::{self, BasicType, Datatype};
@@ -226,7 +225,7 @@ impl Window {
                 let input = update.input(origin.at(next(here)), width);
                 let previous = update.apply_atomically(region.at(next(there)), width, input);
                 if let Some((view, _)) = operands.result {
-                    write(view.region().at(next(result)), width, previous);
+                    view.region().at(next(result)).store(width, previous);
                 }
             }
             Ok(())
@@ -266,39 +265,18 @@ impl Window {
         Ok(())
     }
 
-    #[inline(always)]
     fn fetch_and_op(&self, op: u32, element: &SingleElement<'_>, origin: &Region) -> Result<()> {
         let Some(rank) = self.target(element.rank)? else {
             return Ok(());
         };
         let basic = element.basic()?;
-        let update = ElementUpdate::new(op, basic)?;
+        let update = &ElementUpdate::new(op, basic)?;
         self.admit(rank, NeededEpoch::Any)?;
-        let target = &self.0.targets[rank];
-        if let TargetMemory::Mapped(region) = &target.memory
-            && let Some(at) = target.locate(element.disp, 0, basic.size() as usize)
-            && let Some(width) = update.width_at(region.address().wrapping_add(at))
+        if let Some(call) = element.call(origin, basic)
+            && self.fetch_briefly(op, call, None).is_some()
         {
-            let input = update.input(origin.at(0), width);
-            let (gate, me) = self.gate(target);
-            let brief = gate.brief(me);
-            let previous = update.apply_atomically(region.at(at), width, input);
-            drop(brief);
-            write(element.result.at(0), width, previous);
             return Ok(());
         }
-        self.fetch_slowly(rank, &update, op, element, origin)
-    }
-
-    #[inline(never)]
-    fn fetch_slowly(
-        &self,
-        rank: usize,
-        update: &ElementUpdate,
-        op: u32,
-        element: &SingleElement<'_>,
-        origin: &Region,
-    ) -> Result<()> {
         let target = &self.0.targets[rank];
         let bytes = update.bytes(1);
         let range = element.range(bytes);
@@ -330,7 +308,6 @@ impl Window {
         (self.0.locks.accumulate_gate(number), self.0.neighbours.me)
     }
 
-    #[inline(always)]
     fn compare_and_swap(
         &self,
         element: &SingleElement<'_>,
@@ -347,31 +324,11 @@ impl Window {
             return Err(Error::argument(c::ERR_TYPE, "datatype", value, reason));
         }
         self.admit(rank, NeededEpoch::Any)?;
-        let target = &self.0.targets[rank];
-        let bytes = basic.size() as usize;
-        if let TargetMemory::Mapped(region) = &target.memory
-            && let Some(at) = target.locate(element.disp, 0, bytes)
-            && let Some(width) = AtomicWidth::at(region.address().wrapping_add(at), bytes)
+        if let Some(call) = element.call(origin, basic)
+            && self.compare_briefly(call, compare.at(0), None).is_some()
         {
-            let (expected, new) = (read(compare.at(0), width), read(origin.at(0), width));
-            let (gate, me) = self.gate(target);
-            let brief = gate.brief(me);
-            let previous = region.at(at).atomic_compare_swap(width, expected, new);
-            drop(brief);
-            write(element.result.at(0), width, previous);
             return Ok(());
         }
-        self.compare_slowly(rank, basic, element, [origin, compare])
-    }
-
-    #[inline(never)]
-    fn compare_slowly(
-        &self,
-        rank: usize,
-        basic: BasicType,
-        element: &SingleElement<'_>,
-        [origin, compare]: [&Region; 2],
-    ) -> Result<()> {
         let target = &self.0.targets[rank];
         let bytes = basic.size() as usize;
         let range = element.range(bytes);
@@ -394,7 +351,7 @@ impl Window {
 }
 
 /// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
-fn may_be_compared(basic: BasicType) -> bool {
+pub(super) fn may_be_compared(basic: BasicType) -> bool {
     use BasicType::*;
     matches!(
         basic,
@@ -418,6 +375,20 @@ fn may_be_compared(basic: BasicType) -> bool {
 }
 
 impl SingleElement<'_> {
+    fn call<'a>(&'a self, origin: &'a Region, basic: BasicType) -> Option<ElementCall<'a>> {
+        let (bytes, is_dense) = (basic.size(), basic.size() == basic.extent());
+        is_dense.then(|| ElementCall {
+            datatype: self.datatype,
+            target: TargetBytes {
+                rank: self.rank,
+                disp: self.disp,
+                bytes: bytes as usize,
+            },
+            origin: origin.at(0),
+            result: self.result.at(0),
+        })
+    }
+
     fn range(&self, bytes: usize) -> TargetRange {
         TargetRange {
             rank: self.rank,

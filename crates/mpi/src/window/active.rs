@@ -5,16 +5,18 @@
 //! target waits until that has posted. Targets that share no memory learn it by messages; a fence
 //! waits first until the operations on them are done.
 
+use std::sync::Arc;
+
 use mica_protocol::{Pending, WaitKind, WaitList};
 
-use super::epoch::{AccessEpoch, ExposureEpoch, wrong_epoch};
+use super::access::AllTargets;
+use super::epoch::{AccessEpoch, EpochGroup, Epochs, ExposureEpoch, wrong_epoch};
 use super::object::Window;
 use crate::collective::{self, execute, intranode::fast_path};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::process;
-use crate::sync::lock;
 
 /// All assertions that MPI defines. Those that a call does not know are ignored, as hints are.
 const ASSERTIONS: i32 =
@@ -41,7 +43,7 @@ impl Window {
     pub fn fence(&self, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
         {
-            let mut epochs = lock(&self.0.epochs);
+            let mut epochs = self.epochs();
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!("{described}; end it before a fence")));
@@ -51,16 +53,17 @@ impl Window {
                 return Err(wrong_epoch(detail.to_owned()));
             }
             epochs.access = AccessEpoch::None;
-            self.0.flags.set_all(false);
+            self.0.flags.set_all(AllTargets::Closed);
         }
         if let Some(remote) = &self.0.remote {
             remote.flush(&self.remote_targets())?;
         }
         self.meet()?;
         if assertions & c::MODE_NOSUCCEED == 0 {
-            lock(&self.0.epochs).access = AccessEpoch::Fence {
+            self.epochs().access = AccessEpoch::Fence {
                 has_operations: false,
             };
+            self.0.flags.set_all(AllTargets::Ready);
         }
         Ok(())
     }
@@ -82,15 +85,21 @@ impl Window {
     /// another access epoch.
     pub fn start(&self, group: &Group, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
-        let targets = self.ranks_of(group)?;
-        let (numbers, others) = self.numbers(&targets);
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.epochs();
+        let targets = self.epoch_group(&mut epochs, group)?;
         epochs.must_not_access("end it before MPI_Win_start")?;
-        self.0.flags.set_all(false);
-        epochs.counts.start(&numbers);
-        others
-            .iter()
-            .for_each(|&target| self.remote().start(target));
+        self.0.flags.set_all(AllTargets::Closed);
+        epochs.counts.start(&targets.numbers);
+        let board = self.0.locks.board();
+        for &number in &targets.numbers {
+            // The first operation on any other waits.
+            let rank = self.0.neighbours.window_ranks[number as usize];
+            let is_posted = epochs.counts.is_posted(board, number);
+            self.0.flags.set(rank, is_posted);
+        }
+        for &target in &targets.others {
+            self.remote().start(target);
+        }
         epochs.access = AccessEpoch::Start { targets };
         Ok(())
     }
@@ -100,33 +109,32 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` without a start.
     pub fn complete(&self) -> Result<()> {
-        let targets = match &lock(&self.0.epochs).access {
-            AccessEpoch::Start { targets } => targets.clone(),
+        let targets = match &self.epochs().access {
+            AccessEpoch::Start { targets } => Arc::clone(targets),
             _ => {
                 let detail = "MPI_Win_start has not been called";
                 return Err(wrong_epoch(detail.to_owned()));
             }
         };
-        await_posts(self, &targets)?;
+        await_posts(self, &targets.ranks)?;
         let engine = process::engine()?;
-        let (numbers, others) = self.numbers(&targets);
         if let Some(remote) = &self.0.remote {
             // Those that share counts with this rank do not see in which order requests come.
             let shared = |&target: &usize| self.0.targets[target].number.is_some();
-            let by_messages = self.remote_among(&targets);
+            let by_messages = self.remote_among(&targets.ranks);
             remote.flush(&by_messages.into_iter().filter(shared).collect::<Vec<_>>())?;
-            others
-                .iter()
-                .try_for_each(|&target| remote.complete(target))?;
+            for &target in &targets.others {
+                remote.complete(target)?;
+            }
         }
-        let mut epochs = lock(&self.0.epochs);
-        for &target in &targets {
+        let mut epochs = self.epochs();
+        for &target in &targets.ranks {
             self.0.flags.set(target, false);
         }
         epochs.access = AccessEpoch::None;
         let neighbours = &self.0.neighbours;
         let board = self.0.locks.board();
-        epochs.counts.complete(board, &numbers, |number| {
+        epochs.counts.complete(board, &targets.numbers, |number| {
             engine.wake(neighbours.job_ranks[number as usize]);
         });
         Ok(())
@@ -138,10 +146,9 @@ impl Window {
     /// As [`start`](Self::start), for the exposure epoch.
     pub fn post(&self, group: &Group, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
-        let origins = self.ranks_of(group)?;
-        let (numbers, others) = self.numbers(&origins);
         let engine = process::engine()?;
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.epochs();
+        let origins = self.epoch_group(&mut epochs, group)?;
         if epochs.exposure.is_some() {
             let detail = "the window is exposed already; call MPI_Win_wait first";
             return Err(wrong_epoch(detail.to_owned()));
@@ -155,14 +162,16 @@ impl Window {
         }
         let neighbours = &self.0.neighbours;
         let board = self.0.locks.board();
-        epochs.counts.post(board, &numbers, |number| {
+        epochs.counts.post(board, &origins.numbers, |number| {
             engine.wake(neighbours.job_ranks[number as usize]);
         });
-        epochs.exposure = Some(ExposureEpoch { origins });
+        let exposure = ExposureEpoch {
+            origins: Arc::clone(&origins),
+        };
+        epochs.exposure = Some(exposure);
         drop(epochs);
-        others
-            .iter()
-            .try_for_each(|&origin| self.remote().post(origin))
+        let mut others = origins.others.iter();
+        others.try_for_each(|&origin| self.remote().post(origin))
     }
 
     /// `MPI_Win_wait`. Blocks until all origins have completed.
@@ -171,6 +180,9 @@ impl Window {
     /// `MPI_ERR_RMA_SYNC` without a post.
     pub fn wait(&self) -> Result<()> {
         self.must_be_exposed()?;
+        if self.end_exposure() {
+            return Ok(());
+        }
         let pending = self.pending("the origins of MPI_Win_post to complete");
         process::engine()?.watch(
             |_, list: &mut WaitList| list.add(pending.clone()),
@@ -198,7 +210,7 @@ impl Window {
     }
 
     fn must_be_exposed(&self) -> Result<()> {
-        match lock(&self.0.epochs).exposure {
+        match self.epochs().exposure {
             Some(_) => Ok(()),
             None => Err(wrong_epoch("MPI_Win_post has not been called".to_owned())),
         }
@@ -206,7 +218,7 @@ impl Window {
 
     /// Ends the exposure epoch if all its origins have completed.
     fn end_exposure(&self) -> bool {
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.epochs();
         let Some(exposure) = &epochs.exposure else {
             return true; // another thread has ended it
         };
@@ -215,7 +227,7 @@ impl Window {
             Some(number) => counts.is_complete(board, number),
             None => self.remote().is_complete(origin),
         };
-        let complete = exposure.origins.iter().all(has_completed);
+        let complete = exposure.origins.ranks.iter().all(has_completed);
         if complete {
             epochs.exposure = None;
         }
@@ -230,31 +242,35 @@ impl Window {
         }
     }
 
-    /// The ranks in the window of a group's members.
-    fn ranks_of(&self, group: &Group) -> Result<Vec<usize>> {
+    /// The ranks of a group's members.
+    fn epoch_group(&self, epochs: &mut Epochs, group: &Group) -> Result<Arc<EpochGroup>> {
+        if let Some((last, ranks)) = &epochs.last_group
+            && last.shares_members(group)
+        {
+            return Ok(Arc::clone(ranks));
+        }
         let ranks = group.peers().map(|peer| self.0.comm.rank_of(peer));
-        ranks.collect::<Option<_>>().ok_or_else(|| {
+        let ranks: Vec<usize> = ranks.collect::<Option<_>>().ok_or_else(|| {
             let value = format!("a group of {}", group.size());
             let reason = format!("not all of its members are in {self}");
             Error::argument(c::ERR_GROUP, "group", value, reason)
-        })
-    }
-
-    /// The numbers of those of `ranks` that share counts with this one, and the other ranks.
-    fn numbers(&self, ranks: &[usize]) -> (Vec<u32>, Vec<usize>) {
+        })?;
         let number = |&rank: &usize| self.0.targets[rank].number;
         let others = ranks.iter().filter(|rank| number(rank).is_none());
-        (
-            ranks.iter().filter_map(number).collect(),
-            others.copied().collect(),
-        )
+        let ranks = Arc::new(EpochGroup {
+            numbers: ranks.iter().filter_map(number).collect(),
+            others: others.copied().collect(),
+            ranks,
+        });
+        epochs.last_group = Some((group.clone(), Arc::clone(&ranks)));
+        Ok(ranks)
     }
 }
 
 /// Returns when all of `targets`, for which an epoch was started, have posted. Blocks.
 pub(super) fn await_posts(window: &Window, targets: &[usize]) -> Result<()> {
     let posted = || {
-        let epochs = lock(&window.0.epochs);
+        let epochs = window.epochs();
         let board = window.0.locks.board();
         let is_posted = |&target: &usize| match window.0.targets[target].number {
             Some(number) => epochs.counts.is_posted(board, number),

@@ -7,7 +7,6 @@ use super::epoch::{AccessEpoch, wrong_epoch};
 use super::object::Window;
 use super::passive;
 use crate::error::Result;
-use crate::sync::lock;
 
 /// What kind of epoch an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +25,7 @@ impl Window {
     /// `MPI_ERR_RMA_SYNC` when no epoch covers the target.
     #[inline(always)]
     pub(super) fn admit(&self, target: usize, needed: NeededEpoch) -> Result<()> {
-        if self.0.flags.is_open(target) && needed == NeededEpoch::Any {
+        if needed == NeededEpoch::Any && self.0.flags.is_open(target) {
             return Ok(());
         }
         self.admit_slowly(target, needed)
@@ -35,7 +34,7 @@ impl Window {
     #[cold]
     #[inline(never)]
     fn admit_slowly(&self, target: usize, needed: NeededEpoch) -> Result<()> {
-        let mut epochs = lock(&self.0.epochs);
+        let epochs = self.epochs();
         if needed == NeededEpoch::Passive && !epochs.is_passive() {
             let described = epochs.describe();
             return Err(wrong_epoch(format!(
@@ -52,15 +51,10 @@ impl Window {
                 "no epoch is open: the operation needs a fence, start, lock or lock_all first"
                     .to_owned(),
             )),
-            AccessEpoch::Fence { .. } => {
-                epochs.access = AccessEpoch::Fence {
-                    has_operations: true,
-                };
-                self.0.flags.set_all(true);
-                Ok(())
-            }
+            // Its flags are open: another thread has called it meanwhile.
+            AccessEpoch::Fence { .. } => Ok(()),
             AccessEpoch::Start { targets } => {
-                if !targets.contains(&target) {
+                if !targets.ranks.contains(&target) {
                     let described = epochs.describe();
                     return Err(wrong_epoch(format!(
                         "target {target} is not in the group of MPI_Win_start: {described}"

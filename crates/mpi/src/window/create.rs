@@ -26,7 +26,9 @@ use super::access::AccessFlags;
 use super::attached::{OwnAttachments, PeerAttachments};
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::neighbours::Neighbours;
-use super::object::{PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties};
+use super::object::{
+    EpochsLock, PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties,
+};
 use super::properties::{hints_in_force, is_set};
 use super::remote::RemoteSide;
 use super::target::{TargetMemory, WindowTarget};
@@ -38,7 +40,6 @@ use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::info::Info;
 use crate::process;
-use crate::sync::lock;
 
 /// What this rank asks for.
 #[derive(Debug)]
@@ -253,7 +254,7 @@ impl Window {
                 comm: comm.clone(),
                 flags: AccessFlags::closed(targets.len()),
                 targets,
-                epochs: Mutex::new(epochs),
+                epochs: EpochsLock::under(WINDOWS.mode(), epochs),
                 locks,
                 design,
                 has_locks,
@@ -277,7 +278,7 @@ impl Window {
     pub fn free(handle: u32) -> Result<()> {
         let window = Window::resolve(handle)?;
         {
-            let epochs = lock(&window.0.epochs);
+            let epochs = window.epochs();
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!(

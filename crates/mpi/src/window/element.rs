@@ -29,6 +29,8 @@ enum UpdateAction {
     Replace,
     /// `MPI_SUM` of integers, which the processor adds.
     Add,
+    /// `MPI_SUM` of doubles, the most usual one, without a call for each.
+    AddDouble,
     Combine(Kernel),
 }
 
@@ -37,18 +39,21 @@ impl ElementUpdate {
     ///
     /// # Errors
     /// `MPI_ERR_OP` if the operator is the program's own, or not defined on the type.
-    #[inline]
     pub fn new(op: u32, basic: BasicType) -> Result<ElementUpdate> {
+        ElementUpdate::of(op, basic).ok_or_else(|| no_operator(op, basic))
+    }
+
+    /// As [`new`](Self::new); `None` if there is no such update.
+    #[inline(always)]
+    pub fn of(op: u32, basic: BasicType) -> Option<ElementUpdate> {
         let action = match op {
             c::NO_OP => UpdateAction::Nothing,
             c::REPLACE => UpdateAction::Replace,
             c::SUM if is_integer(basic) => UpdateAction::Add,
-            _ => match Op::kernel_on(op, basic) {
-                Some(kernel) => UpdateAction::Combine(kernel),
-                None => return Err(no_operator(op, basic)),
-            },
+            c::SUM if basic == BasicType::F64 => UpdateAction::AddDouble,
+            _ => UpdateAction::Combine(Op::kernel_on(op, basic)?),
         };
-        Ok(ElementUpdate { basic, action })
+        Some(ElementUpdate { basic, action })
     }
 
     /// Bytes of `n` elements side by side, without the padding after the last.
@@ -64,7 +69,7 @@ impl ElementUpdate {
     }
 
     /// The processor's width for one of these elements at `address`, if it has one.
-    #[inline]
+    #[inline(always)]
     pub fn width_at(&self, address: usize) -> Option<AtomicWidth> {
         match has_gap(self.basic) {
             true => None,
@@ -73,21 +78,24 @@ impl ElementUpdate {
     }
 
     /// The origin's value at `from`; `MPI_NO_OP` has none.
-    #[inline]
+    #[inline(always)]
     pub fn input(&self, from: RegionRef<'_>, width: AtomicWidth) -> u64 {
         match self.action {
             UpdateAction::Nothing => 0,
-            _ => read(from, width),
+            _ => from.load(width),
         }
     }
 
     /// Changes one element by a processor atomic; returns the previous value.
-    #[inline]
+    #[inline(always)]
     pub fn apply_atomically(&self, element: RegionRef<'_>, width: AtomicWidth, input: u64) -> u64 {
         match self.action {
             UpdateAction::Nothing => element.atomic_load(width),
             UpdateAction::Replace => element.atomic_swap(width, input),
             UpdateAction::Add => element.atomic_add(width, input),
+            UpdateAction::AddDouble => element.atomic_update(width, |value| {
+                (f64::from_bits(input) + f64::from_bits(value)).to_bits()
+            }),
             UpdateAction::Combine(kernel) => element.atomic_update(width, |value| {
                 let (input, mut inout) = (to_bytes(input, width), to_bytes(value, width));
                 let bytes = width.bytes();
@@ -103,7 +111,9 @@ impl ElementUpdate {
         match self.action {
             UpdateAction::Nothing => {}
             UpdateAction::Replace => copy_bytes(input, inout, bytes),
-            UpdateAction::Add => combine(input, inout, bytes, integer_sum(self.basic)),
+            UpdateAction::Add | UpdateAction::AddDouble => {
+                combine(input, inout, bytes, sum_of(self.basic))
+            }
             UpdateAction::Combine(kernel) => combine(input, inout, bytes, kernel),
         }
     }
@@ -177,7 +187,7 @@ impl ElementUpdate {
                 let value = self.input(input.at(at), width);
                 let previous = self.apply_atomically(region.at(at), width, value);
                 if let Some(result) = result {
-                    write(result.at(at), width, previous);
+                    result.at(at).store(width, previous);
                 }
             }
             return Ok(());
@@ -202,11 +212,11 @@ pub(super) fn compare_element(
     if let Some(region) = place.region(bytes)
         && let Some(width) = AtomicWidth::at(region.address(), bytes)
     {
-        let (expected, new) = (read(expected.at(0), width), read(new.at(0), width));
+        let (expected, new) = (expected.at(0).load(width), new.at(0).load(width));
         let brief = gate.brief(me);
         let previous = region.at(0).atomic_compare_swap(width, expected, new);
         drop(brief);
-        write(result.at(0), width, previous);
+        result.at(0).store(width, previous);
         return Ok(());
     }
     let mut values = [[0; COMPARED_MAX]; 2];
@@ -231,9 +241,9 @@ pub(super) fn compare_element(
     Ok(())
 }
 
-/// The sum of integers by plain loads and stores.
-fn integer_sum(basic: BasicType) -> Kernel {
-    Op::kernel_on(c::SUM, basic).expect("integers have a sum")
+/// The sum by plain loads and stores.
+fn sum_of(basic: BasicType) -> Kernel {
+    Op::kernel_on(c::SUM, basic).expect("numbers have a sum")
 }
 
 /// Whether the processor adds values of this type as integers.
@@ -277,20 +287,6 @@ fn from_bytes(bytes: &[u8; 8], width: AtomicWidth) -> u64 {
         true => value << unused >> unused,
         false => value >> unused,
     }
-}
-
-/// The value of the element at `from`.
-#[inline]
-pub(super) fn read(from: RegionRef<'_>, width: AtomicWidth) -> u64 {
-    let mut bytes = [0; 8];
-    from.read_bytes(&mut bytes[..width.bytes()]);
-    from_bytes(&bytes, width)
-}
-
-/// Stores the value of an element at `to`.
-#[inline]
-pub(super) fn write(to: RegionRef<'_>, width: AtomicWidth, value: u64) {
-    to.write_bytes(&to_bytes(value, width)[..width.bytes()]);
 }
 
 /// Elements side by side in memory: the offset of the first from a shape's origin, and how many.

@@ -15,11 +15,14 @@
 //! of this rank's own memory is awaited at once, since the program may load and store there without
 //! a call. `MPI_Win_lock_all` joins no queue until there is an operation on the target.
 
+use std::sync::Arc;
+
 use mica_node::window::{EpochCounts, LockTicket};
 
 use super::remote::GrantedLock;
 use crate::constants as c;
 use crate::error::{Error, Result};
+use crate::group::Group;
 
 /// What the program has opened.
 #[derive(Debug)]
@@ -30,6 +33,19 @@ pub(super) struct Epochs {
     pub locks: HeldLocks,
     /// Post and complete, among the ranks of the node.
     pub counts: EpochCounts,
+    /// The group of the last post or start: programs use the same ones again.
+    pub last_group: Option<(Group, Arc<EpochGroup>)>,
+}
+
+/// The ranks of an epoch of post, start, complete and wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EpochGroup {
+    /// Ranks in the window.
+    pub ranks: Vec<usize>,
+    /// The [numbers](super::neighbours::Neighbours) of those that share counts with this rank.
+    pub numbers: Vec<u32>,
+    /// The other ranks.
+    pub others: Vec<usize>,
 }
 
 /// An access epoch of this process.
@@ -37,12 +53,12 @@ pub(super) struct Epochs {
 pub(super) enum AccessEpoch {
     None,
     Fence {
-        /// Whether operations have followed the fence.
+        /// Whether operations have followed the fence: as the flags said when the epochs were
+        /// locked.
         has_operations: bool,
     },
     Start {
-        /// Ranks in the window.
-        targets: Vec<usize>,
+        targets: Arc<EpochGroup>,
     },
     /// At least one lock is held or awaited.
     Lock,
@@ -55,8 +71,7 @@ pub(super) enum AccessEpoch {
 /// An exposure epoch of this process, from post to wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ExposureEpoch {
-    /// Ranks in the window.
-    pub origins: Vec<usize>,
+    pub origins: Arc<EpochGroup>,
 }
 
 /// A lock of one target.
@@ -131,6 +146,7 @@ impl Epochs {
             exposure: None,
             locks: HeldLocks::default(),
             counts: EpochCounts::new(me, ranks),
+            last_group: None,
         }
     }
 
@@ -174,7 +190,7 @@ impl Epochs {
             AccessEpoch::Fence { .. } => "the epoch of a fence is open".to_owned(),
             AccessEpoch::Start { targets } => format!(
                 "the epoch of an MPI_Win_start with {} targets is open",
-                targets.len()
+                targets.ranks.len()
             ),
             AccessEpoch::Lock => {
                 let locked: Vec<_> = self.locks.targets().map(|t| t.to_string()).collect();

@@ -9,6 +9,7 @@
 //! | `attached` | memory that dynamic windows get and lose later |
 //! | `epoch`, `access`, `admission` | what the program has opened; which targets may be accessed now |
 //! | `active`, `passive` | fence, post and start; lock, flush and unlock |
+//! | `fast_path` | operations on mapped memory, where one thread at a time enters |
 //! | `transfer` | put and get |
 //! | `accumulate`, `element` | accumulate and its kin |
 //! | `remote` | the same by messages, where ranks share no memory |
@@ -34,6 +35,7 @@ mod attached;
 mod create;
 mod element;
 mod epoch;
+pub mod fast_path;
 mod neighbours;
 mod object;
 mod passive;
@@ -48,6 +50,7 @@ pub use accumulate::{
 };
 pub use create::WindowSpec;
 pub use object::{PredefinedAttributes, Window, with};
+pub(crate) use object::{elide_table_lock, share_table};
 pub use passive::FlushedSide;
 pub use target::TargetRange;
 pub use transfer::{get, put, rget, rput};

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
+use mica_node::lock::{Guard, SoleThread};
 use mica_node::window::LockDesign;
+use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode};
 
 use super::access::AccessFlags;
 use super::attached::OwnAttachments;
-use super::epoch::Epochs;
+use super::epoch::{AccessEpoch, Epochs};
 use super::neighbours::Neighbours;
 use super::remote::RemoteSide;
 use super::target::WindowTarget;
@@ -34,7 +36,7 @@ pub(super) struct WindowInner {
     /// By rank.
     pub targets: Box<[WindowTarget]>,
     pub flags: AccessFlags,
-    pub epochs: Mutex<Epochs>,
+    pub epochs: EpochsLock,
     pub locks: Arc<WindowLocks>,
     pub design: LockDesign,
     /// False where the program has promised that nothing is locked (`no_locks`).
@@ -50,6 +52,9 @@ pub(super) struct WindowInner {
     pub predefined: PredefinedAttributes,
     pub properties: Mutex<WindowProperties>,
 }
+
+/// Elided while the lock of [`WINDOWS`] is.
+pub(super) type EpochsLock = ThreadLock<Epochs, &'static ThreadMode>;
 
 /// The values of the predefined attributes (MPI 5.0, 12.2.6). C gets their addresses, which stay
 /// as long as the window.
@@ -83,6 +88,27 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static LAST: RefCell<Option<(u64, Window)>> = const { RefCell::new(None) };
+}
+
+/// Elides the locks of windows: the program has promised to keep its threads apart.
+pub(crate) fn elide_table_lock(promise: OneThreadAtATime) {
+    WINDOWS.elide_lock(promise);
+}
+
+/// Puts the locks of windows in force again.
+pub(crate) fn share_table() {
+    WINDOWS.share();
+}
+
+/// The fast path of a call: `f` with the window that `handle` names, where no other thread may be
+/// inside the library. `None`: the call takes [`with`], which is always right. `f` neither blocks
+/// nor calls the program; it returns `None` before it has changed anything.
+#[inline(always)]
+pub(super) fn at_once<R>(
+    handle: u32,
+    f: impl FnOnce(&Window, &SoleThread<'_>) -> Option<R>,
+) -> Option<R> {
+    WINDOWS.look_if_sole(handle, f).flatten()
 }
 
 /// Calls `f` with the window that `handle` names (`MPI_ERR_WIN` if it names none). The last window
@@ -153,6 +179,16 @@ impl Window {
             false if rank == c::PROC_NULL => Ok(None),
             false => Err(self.bad_rank("target_rank", rank)),
         }
+    }
+
+    /// The epochs, locked.
+    #[inline]
+    pub(super) fn epochs(&self) -> Guard<'_, Epochs> {
+        let mut epochs = self.0.epochs.lock();
+        if let AccessEpoch::Fence { has_operations } = &mut epochs.access {
+            *has_operations = self.0.flags.has_operations();
+        }
+        epochs
     }
 
     /// What a window with targets that are accessed by messages has.

@@ -1,14 +1,16 @@
 //! Passive target synchronization (MPI 5.0, 12.5.3 and 12.5.4): lock, unlock, flush, sync
 //! (jiang-2004, chapter 4).
 
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use mica_node::lock::Guard;
 use mica_node::ticks;
-use mica_node::window::{LockDesign, LockMode, WindowLock};
+use mica_node::window::{LockDesign, LockMode, LockTicket, WindowLock};
 use mica_protocol::{EngineState, WaitList};
 
+use super::access::AllTargets;
 use super::active::check_assertions;
 use super::epoch::{AccessEpoch, Epochs, HeldLock, wrong_epoch};
 use super::object::Window;
@@ -16,7 +18,6 @@ use super::remote::GrantedLock;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::sync::lock;
 
 /// How long an origin that waits for a Test&Set lock sleeps at most: no other rank wakes it.
 const TEST_AND_SET_SLEEP: Duration = Duration::from_micros(100);
@@ -50,16 +51,14 @@ impl Window {
         self.must_allow_locks()?;
         let Some(target) = target else { return Ok(()) };
         {
-            let mut epochs = lock(&self.0.epochs);
+            let mut epochs = self.epochs();
             if epochs.locks.contains(target) {
                 return Err(wrong_epoch(format!("target {target} is locked already")));
             }
             if epochs.access != AccessEpoch::Lock {
                 epochs.must_not_access("end it before MPI_Win_lock")?;
             }
-            self.0.flags.set_all(false);
-            self.0.flags.set_passive(true);
-            epochs.access = AccessEpoch::Lock;
+            self.open_lock_epoch(&mut epochs);
             let mode = (assertions & c::MODE_NOCHECK == 0).then_some(mode);
             join(self, epochs, target, mode)?;
         }
@@ -67,6 +66,49 @@ impl Window {
             true => await_lock(self, target),
             false => Ok(()),
         }
+    }
+
+    /// Makes the access epoch one of locks, if it is not.
+    #[inline(always)]
+    pub(super) fn open_lock_epoch(&self, epochs: &mut Epochs) {
+        self.0.flags.set_all(AllTargets::Closed);
+        self.0.flags.set_passive(true);
+        epochs.access = AccessEpoch::Lock;
+    }
+
+    /// Takes the lock of `target` out of the access epoch of locks, which ends with the last one.
+    #[inline(always)]
+    pub(super) fn forget_lock(&self, epochs: &mut Epochs, target: usize) -> Option<HeldLock> {
+        self.0.flags.set(target, false);
+        let held = epochs.locks.remove(target);
+        if epochs.locks.is_empty() {
+            epochs.access = AccessEpoch::None;
+            self.0.flags.set_passive(false);
+        }
+        held
+    }
+
+    /// Joins the queue of the shared lock of `target`, whose flag is open if it is held at once.
+    #[inline(always)]
+    pub(super) fn join_queue(&self, target: usize, number: u32, mode: LockMode) -> LockTicket {
+        let lock = self.window_lock(number);
+        let mut ticket = lock.begin(self.0.neighbours.me, mode);
+        if lock.poll(&mut ticket) {
+            self.0.flags.set(target, true);
+        }
+        ticket
+    }
+
+    /// Gives the shared lock with this number back.
+    #[inline(always)]
+    pub(super) fn give_back(&self, number: u32, ticket: LockTicket) {
+        let neighbours = &self.0.neighbours;
+        self.window_lock(number).release(ticket, |next| {
+            // While the library ends, no rank waits.
+            if let Ok(engine) = process::engine() {
+                neighbours.wake(engine, next, number);
+            }
+        });
     }
 
     /// `MPI_Win_lock_all`. Does not block, except for the lock of this rank's own memory.
@@ -78,10 +120,13 @@ impl Window {
         self.must_allow_locks()?;
         let unchecked = assertions & c::MODE_NOCHECK != 0;
         {
-            let mut epochs = lock(&self.0.epochs);
+            let mut epochs = self.epochs();
             epochs.must_not_access("end it before MPI_Win_lock_all")?;
             epochs.access = AccessEpoch::LockAll { unchecked };
-            self.0.flags.set_all(unchecked);
+            self.0.flags.set_all(match unchecked {
+                true => AllTargets::Open,
+                false => AllTargets::Closed,
+            });
             self.0.flags.set_passive(true);
             if unchecked {
                 return Ok(());
@@ -98,7 +143,7 @@ impl Window {
     pub fn unlock(&self, rank: i32) -> Result<()> {
         let target = self.target(rank).map_err(|e| e.renamed(RANK))?;
         let Some(target) = target else { return Ok(()) };
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.epochs();
         if let AccessEpoch::LockAll { .. } = epochs.access {
             let detail = "MPI_Win_lock_all has locked all targets; call MPI_Win_unlock_all";
             return Err(wrong_epoch(detail.to_owned()));
@@ -109,14 +154,9 @@ impl Window {
             // A lock that is still awaited cannot be given back.
             await_lock(self, target)?;
             self.flush_before_release(&[target])?;
-            epochs = lock(&self.0.epochs);
+            epochs = self.epochs();
         }
-        self.0.flags.set(target, false);
-        let held = epochs.locks.remove(target);
-        if epochs.locks.is_empty() {
-            epochs.access = AccessEpoch::None;
-            self.0.flags.set_passive(false);
-        }
+        let held = self.forget_lock(&mut epochs, target);
         drop(epochs);
         order_memory();
         held.map_or(Ok(()), |held| release(self, target, held))
@@ -128,7 +168,7 @@ impl Window {
     /// `MPI_ERR_RMA_SYNC` without `MPI_Win_lock_all`.
     pub fn unlock_all(&self) -> Result<()> {
         {
-            let epochs = lock(&self.0.epochs);
+            let epochs = self.epochs();
             if !matches!(epochs.access, AccessEpoch::LockAll { .. }) {
                 let described = epochs.describe();
                 let detail = format!("MPI_Win_lock_all has not been called: {described}");
@@ -136,9 +176,9 @@ impl Window {
             }
         }
         self.flush_before_release(&self.remote_targets())?;
-        let mut epochs = lock(&self.0.epochs);
+        let mut epochs = self.epochs();
         epochs.access = AccessEpoch::None;
-        self.0.flags.set_all(false);
+        self.0.flags.set_all(AllTargets::Closed);
         self.0.flags.set_passive(false);
         let held = epochs.locks.take_all();
         for &(target, _) in &held {
@@ -185,7 +225,7 @@ impl Window {
         if is_known && self.0.remote.is_none() {
             return Ok(());
         }
-        lock(&self.0.epochs).must_be_passive(target)?;
+        self.epochs().must_be_passive(target)?;
         match &self.0.remote {
             None => Ok(()),
             Some(remote) => {
@@ -208,7 +248,7 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` when no epoch is open.
     pub fn sync(&self) -> Result<()> {
-        let epochs = lock(&self.0.epochs);
+        let epochs = self.epochs();
         if epochs.access == AccessEpoch::None && epochs.exposure.is_none() {
             return Err(wrong_epoch("no epoch is open".to_owned()));
         }
@@ -275,7 +315,7 @@ const RANK: &[(&str, &str)] = &[("target_rank", "rank")];
 
 /// What was done before is visible to whom the program notifies afterwards.
 #[inline]
-fn order_memory() {
+pub(super) fn order_memory() {
     fence(Ordering::AcqRel);
 }
 
@@ -283,26 +323,18 @@ fn order_memory() {
 /// (`MPI_MODE_NOCHECK`).
 pub(super) fn join<'a>(
     window: &'a Window,
-    mut epochs: MutexGuard<'a, Epochs>,
+    mut epochs: Guard<'a, Epochs>,
     target: usize,
     mode: Option<LockMode>,
 ) -> Result<()> {
     let held = match (mode, window.0.targets[target].number) {
         (None, _) => HeldLock::Unchecked,
-        (Some(mode), Some(number)) => {
-            let neighbours = &window.0.neighbours;
-            let lock = window.window_lock(number);
-            let mut ticket = lock.begin(neighbours.me, mode);
-            if lock.poll(&mut ticket) {
-                window.0.flags.set(target, true);
-            }
-            HeldLock::Ticket(ticket)
-        }
+        (Some(mode), Some(number)) => HeldLock::Ticket(window.join_queue(target, number, mode)),
         (Some(mode), None) => {
             epochs.locks.insert(target, HeldLock::Asking);
             drop(epochs);
             let asked = window.remote().lock(target, mode);
-            epochs = lock(&window.0.epochs);
+            epochs = window.epochs();
             match asked {
                 Ok(granted) => HeldLock::Remote(granted),
                 Err(error) => {
@@ -318,16 +350,14 @@ pub(super) fn join<'a>(
 
 /// Gives back a lock that is held. All operations on the target are done.
 fn release(window: &Window, target: usize, held: HeldLock) -> Result<()> {
-    let engine = process::engine()?;
     match (held, window.0.targets[target].number) {
         (HeldLock::Ticket(ticket), Some(number)) => {
-            let neighbours = &window.0.neighbours;
-            let lock = window.window_lock(number);
-            lock.release(ticket, |next| neighbours.wake(engine, next, number));
+            window.give_back(number, ticket);
             if window.0.design == LockDesign::TestAndSet && window.0.remote.is_some() {
                 // The target may wait for the lock in the name of another node's rank, and
                 // Test&Set wakes no rank.
-                neighbours.wake(engine, number, number);
+                let engine = process::engine()?;
+                window.0.neighbours.wake(engine, number, number);
             }
             Ok(())
         }
@@ -389,7 +419,7 @@ enum LockState {
 /// The state of `target`'s lock; its flag is open if it is held. `has_slept`: the pause before the
 /// next attempt of the Test&Set design is over.
 fn poll_lock(window: &Window, target: usize, has_slept: bool) -> LockState {
-    let mut epochs = lock(&window.0.epochs);
+    let mut epochs = window.epochs();
     let number = window.0.targets[target].number;
     let held = match (epochs.locks.get_mut(target), number) {
         (None, _) => return LockState::Held, // another thread has unlocked it

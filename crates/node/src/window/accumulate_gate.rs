@@ -24,9 +24,19 @@
 //! The count lies in a line that its origin alone writes while it holds no window lock, so that
 //! brief updates of several origins share no line but that of the element. The check reads the
 //! lock's line, which nothing writes between bulk updates.
+//!
+//! **Until the first bulk update** a brief one needs no fence between its announcement and its
+//! check, which would cost more than the element's own atomic (two locked instructions of 6 ns).
+//! The first bulk update of a target says in the lock's line that fences are needed from now on,
+//! and then fences the cores of all ranks, by `membarrier`. A brief update that had read the line
+//! before has announced itself before that fence, so its count is seen; one that reads the line
+//! later fences. This is for origins that run one thread at a time
+//! ([`brief_of_sole_thread`](AccumulateGate::brief_of_sole_thread)), whose count needs no atomic
+//! update either; others fence always.
 
 use super::accumulate_lock::{AccumulateGuard, AccumulateLock};
 use super::lock_words::OriginLine;
+use crate::lock::{SoleThread, fence as asymmetric};
 #[cfg(loom)]
 use crate::sync::fence;
 use crate::sync::{Ordering, spin_loop, yield_now};
@@ -49,6 +59,8 @@ pub struct BriefUpdate<'a>(Admission<'a>);
 #[derive(Debug)]
 enum Admission<'a> {
     Counted(&'a OriginLine),
+    /// Counted by the only thread of the rank.
+    CountedAlone(&'a OriginLine),
     Locked(#[expect(dead_code, reason = "held until the update ends")] AccumulateGuard<'a>),
 }
 
@@ -83,6 +95,33 @@ impl<'a> AccumulateGate<'a> {
         }
     }
 
+    /// As [`brief`](Self::brief), for a rank of which no other thread is inside the library.
+    ///
+    /// # Panics
+    /// As [`brief`](Self::brief).
+    #[inline(always)]
+    pub fn brief_of_sole_thread(&self, origin: u32, _alone: &SoleThread<'_>) -> BriefUpdate<'a> {
+        let line = &self.origins[origin as usize];
+        // A plain load and store: no other thread writes it.
+        let updates = line.updates.load(Ordering::Relaxed);
+        line.updates.store(updates + 1, Ordering::Relaxed);
+        // SYNC accumulate-gate: the first bulk update's membarrier makes this a full fence.
+        asymmetric::light();
+        // SYNC accumulate-gate: a lock that was ever taken needs fences, so this says that it is
+        // free as well.
+        if !self.lock.needs_fences() {
+            return BriefUpdate(Admission::CountedAlone(line));
+        }
+        line.updates.store(updates, Ordering::Relaxed);
+        self.brief_with_fence(origin)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn brief_with_fence(&self, origin: u32) -> BriefUpdate<'a> {
+        self.brief(origin)
+    }
+
     #[cold]
     fn brief_under_lock(&self, origin: u32) -> BriefUpdate<'a> {
         let line = &self.origins[origin as usize];
@@ -96,8 +135,15 @@ impl<'a> AccumulateGate<'a> {
     #[inline]
     pub fn bulk(&self, origin: u32) -> BulkUpdate<'a> {
         let guard = self.lock.lock(origin);
-        #[cfg(loom)]
-        fence(Ordering::SeqCst);
+        if self.lock.needs_fences() {
+            #[cfg(loom)]
+            fence(Ordering::SeqCst);
+        } else {
+            self.lock.demand_fences();
+            // SYNC accumulate-gate: a brief update of a sole thread has announced itself before
+            // this, or sees the demand.
+            asymmetric::heavy();
+        }
         for line in self.origins {
             let mut polls = 0;
             // SYNC accumulate-gate: acquires what the brief update has written.
@@ -122,9 +168,16 @@ impl<'a> AccumulateGate<'a> {
 impl Drop for BriefUpdate<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Admission::Counted(line) = self.0 {
-            // SYNC accumulate-gate: Release pairs with the load in `bulk`.
-            line.updates.fetch_sub(1, Ordering::Release);
+        // SYNC accumulate-gate: Release pairs with the load in `bulk`.
+        match self.0 {
+            Admission::Counted(line) => {
+                line.updates.fetch_sub(1, Ordering::Release);
+            }
+            Admission::CountedAlone(line) => {
+                let updates = line.updates.load(Ordering::Relaxed);
+                line.updates.store(updates - 1, Ordering::Release);
+            }
+            Admission::Locked(_) => {}
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::accumulate_gate::AccumulateGate;
 use super::accumulate_lock::AccumulateLock;
 use super::lock_words::OriginLine;
+use crate::lock::{OneThreadAtATime, ThreadMode};
 use crate::sync::{AtomicU32, Ordering, UnsafeCell};
 use loom::sync::Arc;
 
@@ -23,9 +24,11 @@ unsafe impl Sync for Shared {}
 #[derive(Clone, Copy)]
 enum Update {
     Brief,
+    /// By the only thread of a rank.
+    Alone,
     Bulk,
 }
-use Update::{Brief, Bulk};
+use Update::{Alone, Brief, Bulk};
 
 fn run(updates: &'static [&'static [Update]], preemptions: usize) {
     let mut model = loom::model::Builder::new();
@@ -45,6 +48,16 @@ fn run(updates: &'static [&'static [Update]], preemptions: usize) {
                     match update {
                         Brief => {
                             let _update = gate.brief(rank as u32);
+                            // SAFETY: the model checks that no bulk update is in progress.
+                            shared.plain.with(|plain| unsafe { *plain });
+                            shared.element.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Alone => {
+                            let mode = ThreadMode::new();
+                            // SAFETY: only this thread uses the mode.
+                            mode.elide(unsafe { OneThreadAtATime::promised() });
+                            let alone = mode.sole().expect("elided");
+                            let _update = gate.brief_of_sole_thread(rank as u32, &alone);
                             // SAFETY: the model checks that no bulk update is in progress.
                             shared.plain.with(|plain| unsafe { *plain });
                             shared.element.fetch_add(1, Ordering::Relaxed);
@@ -85,4 +98,15 @@ fn bulk_excludes_two_brief() {
 #[test]
 fn two_bulk_exclude_each_other_and_brief() {
     run(&[&[Bulk], &[Bulk], &[Brief]], 2);
+}
+
+#[test]
+fn the_first_bulk_excludes_brief_of_sole_threads() {
+    run(&[&[Bulk, Alone], &[Alone, Alone]], 3);
+    run(&[&[Alone, Bulk], &[Alone, Bulk]], 3);
+}
+
+#[test]
+fn bulk_excludes_brief_of_sole_and_of_several_threads() {
+    run(&[&[Bulk], &[Alone], &[Brief]], 2);
 }

@@ -1,7 +1,8 @@
-use super::accumulate_gate::AccumulateGate;
+use super::accumulate_gate::{AccumulateGate, BriefUpdate};
 use super::accumulate_lock::AccumulateLock;
 use super::forked;
 use super::lock_words::OriginLine;
+use crate::lock::{OneThreadAtATime, ThreadMode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const RANKS: usize = 6;
@@ -88,11 +89,86 @@ fn no_update_of_several_processes_is_lost() {
     shared.check();
 }
 
+/// Targets of which each has its first bulk update in the midst of brief ones. Valid when zeroed.
+struct ManyTargets([(AccumulateLock, [OriginLine; RANKS], AtomicU64); TARGETS]);
+
+const TARGETS: usize = if cfg!(miri) { 2 } else { 500 };
+const BRIEF_UPDATES: u64 = 40;
+
+impl ManyTargets {
+    /// A rank of one thread: brief updates, and one bulk update after some of them.
+    fn update(&self, me: u32) {
+        let mode = ThreadMode::new();
+        // SAFETY: only this thread uses the mode.
+        mode.elide(unsafe { OneThreadAtATime::promised() });
+        for (number, (lock, origins, element)) in self.0.iter().enumerate() {
+            let gate = AccumulateGate::new(lock, origins);
+            let first = (number as u64 * 7 + u64::from(me) * 11) % BRIEF_UPDATES;
+            for turn in 0..BRIEF_UPDATES {
+                if turn == first {
+                    let _update = gate.bulk(me);
+                    let value = element.load(Ordering::Relaxed);
+                    std::thread::yield_now();
+                    element.store(value + 1, Ordering::Relaxed);
+                }
+                let alone = mode.sole().expect("elided");
+                let _update = gate.brief_of_sole_thread(me, &alone);
+                element.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn check(&self) {
+        for (lock, _, element) in &self.0 {
+            let updates = RANKS as u64 * (BRIEF_UPDATES + 1);
+            assert_eq!(element.load(Ordering::Relaxed), updates);
+            assert_eq!(lock.holder(), None);
+        }
+    }
+}
+
+#[test]
+fn the_first_bulk_update_excludes_brief_ones_without_fences() {
+    let targets = std::array::from_fn(|_| {
+        let origins = std::array::from_fn(|_| OriginLine::new());
+        (AccumulateLock::new(), origins, AtomicU64::new(0))
+    });
+    let shared = Box::new(ManyTargets(targets));
+    std::thread::scope(|scope| {
+        for me in 0..RANKS as u32 {
+            let shared = &shared;
+            scope.spawn(move || shared.update(me));
+        }
+    });
+    shared.check();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no fork")]
+fn the_first_bulk_update_excludes_brief_ones_of_other_processes() {
+    // SAFETY: all of it is valid when zeroed, as its documentation says.
+    let shared: &'static ManyTargets = unsafe { forked::shared() };
+    let ranks: Vec<_> = (0..RANKS as u32)
+        .map(|me| forked::fork(|| shared.update(me)))
+        .collect();
+    forked::join(&ranks);
+    shared.check();
+}
+
 #[test]
 fn bulk_waits_for_a_brief_update_in_progress() {
-    let shared = Shared::new();
+    let mode = ThreadMode::new();
+    // SAFETY: only this thread uses the mode.
+    mode.elide(unsafe { OneThreadAtATime::promised() });
+    let alone = mode.sole().expect("elided");
+    bulk_waits_for(|gate| gate.brief(1));
+    bulk_waits_for(|gate| gate.brief_of_sole_thread(1, &alone));
+}
+
+fn bulk_waits_for(brief: impl FnOnce(AccumulateGate<'static>) -> BriefUpdate<'static>) {
+    let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
     let gate = AccumulateGate::new(&shared.lock, &shared.origins);
-    let brief = gate.brief(1);
+    let brief = brief(gate);
     std::thread::scope(|scope| {
         let bulk = scope.spawn(|| {
             let _update = gate.bulk(0);

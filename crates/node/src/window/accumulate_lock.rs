@@ -33,6 +33,10 @@ const YIELDS: u32 = if cfg!(loom) { 1 } else { 16 };
 #[repr(C, align(64))]
 pub struct AccumulateLock {
     word: AtomicU32,
+    /// 1 from the first bulk update on: brief ones must fence ([`AccumulateGate`]).
+    ///
+    /// [`AccumulateGate`]: super::AccumulateGate
+    needs_fences: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -50,7 +54,19 @@ impl AccumulateLock {
     pub fn new() -> AccumulateLock {
         AccumulateLock {
             word: AtomicU32::new(0),
+            needs_fences: AtomicU32::new(0),
         }
+    }
+
+    /// Whether a bulk update has been made.
+    #[inline(always)]
+    pub(super) fn needs_fences(&self) -> bool {
+        self.needs_fences.load(Ordering::Relaxed) != 0
+    }
+
+    /// From now on brief updates fence; a fence of all cores must follow.
+    pub(super) fn demand_fences(&self) {
+        self.needs_fences.store(1, Ordering::Relaxed);
     }
 
     /// Takes the lock in the name of rank `me`. Blocks while another thread holds it, of whatever

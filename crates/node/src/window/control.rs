@@ -10,7 +10,7 @@ use super::accumulate_gate::AccumulateGate;
 use super::accumulate_lock::AccumulateLock;
 use super::exposure::{EpochCountLine, ExposureBoard};
 use super::lock::{LockDesign, WindowLock};
-use super::lock_words::{OriginLine, TargetLine};
+use super::lock_words::{MOST_RANKS, OriginLine, TargetLine};
 use std::ptr::NonNull;
 use std::slice;
 
@@ -28,6 +28,10 @@ const ORIGINS: usize = ACCUMULATE_LOCK + size_of::<AccumulateLock>();
 pub struct WindowControl {
     base: NonNull<u8>,
     ranks: u32,
+    /// Offset of the first target's part.
+    first: usize,
+    /// Bytes of each target's part.
+    each: usize,
 }
 
 // SAFETY: all access goes through atomics in memory that stays valid (obligation 1 of `new`).
@@ -36,8 +40,12 @@ unsafe impl Send for WindowControl {}
 unsafe impl Sync for WindowControl {}
 
 impl WindowControl {
-    /// Bytes for a window of `ranks` ranks; `None` if they are more than an address can count.
+    /// Bytes for a window of `ranks` ranks; `None` if they are more than an address can count, or
+    /// the ranks more than a lock can.
     pub fn bytes(ranks: u32) -> Option<usize> {
+        if ranks > MOST_RANKS {
+            return None;
+        }
         let ranks = ranks as usize;
         let board = ranks
             .checked_mul(ranks.div_ceil(16))?
@@ -64,7 +72,13 @@ impl WindowControl {
             base.cast::<TargetLine>().is_aligned(),
             "control at {base:p}"
         );
-        WindowControl { base, ranks }
+        let origins = ranks as usize * size_of::<OriginLine>();
+        WindowControl {
+            base,
+            ranks,
+            first: ExposureBoard::lines(ranks) * size_of::<EpochCountLine>(),
+            each: (ORIGINS + origins).next_multiple_of(ALIGN),
+        }
     }
 
     /// Who has posted to whom, and who has completed.
@@ -80,6 +94,7 @@ impl WindowControl {
     ///
     /// # Panics
     /// If there is no such rank.
+    #[inline(always)]
     pub fn lock(&self, design: LockDesign, target: u32) -> WindowLock<'_> {
         // SAFETY: the words lie at the start of the target's part (`target`).
         let words = unsafe { self.target(target).cast::<TargetLine>().as_ref() };
@@ -90,7 +105,7 @@ impl WindowControl {
     ///
     /// # Panics
     /// If there is no such rank.
-    #[inline]
+    #[inline(always)]
     pub fn accumulate_gate(&self, target: u32) -> AccumulateGate<'_> {
         // SAFETY: the lock lies at this offset of the target's part (`target`).
         let lock: &AccumulateLock =
@@ -99,7 +114,7 @@ impl WindowControl {
     }
 
     /// The lines of all origins at `target`.
-    #[inline]
+    #[inline(always)]
     fn origins(&self, target: u32) -> &[OriginLine] {
         // SAFETY: they lie at this offset of the target's part (`target`).
         unsafe {
@@ -110,13 +125,11 @@ impl WindowControl {
 
     /// The part of `target`: aligned, inside the memory, and valid when zeroed (obligations 1 and 2
     /// of `new`).
+    #[inline(always)]
     fn target(&self, target: u32) -> NonNull<u8> {
         assert!(target < self.ranks, "rank {target} of {}", self.ranks);
-        let board = ExposureBoard::lines(self.ranks) * size_of::<EpochCountLine>();
-        let each =
-            (ORIGINS + self.ranks as usize * size_of::<OriginLine>()).next_multiple_of(ALIGN);
         // SAFETY: `bytes` counts the board and this many bytes for each rank.
-        unsafe { self.base.add(board + target as usize * each) }
+        unsafe { self.base.add(self.first + target as usize * self.each) }
     }
 }
 

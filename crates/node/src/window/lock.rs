@@ -6,10 +6,12 @@
 //! - **Test&Set** (4.3.1): an origin changes `owners` by compare-and-swap, and tries again after a
 //!   pause that doubles each time. One atomic operation without contention. Not fair. A waiting
 //!   origin is not woken, so that it sleeps for limited times only.
-//! - **MCS** (4.3.2; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991), with the native swap that the
-//!   thesis lacked: an exclusive origin swaps itself to the tail of a queue, waits on its own line,
-//!   and is handed the lock by the one before it. First come, first served; each hand-over wakes
-//!   the origins that get the lock and no other.
+//! - **MCS** (4.3.2; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991): an exclusive origin makes
+//!   itself the tail of a queue, waits on its own line, and is handed the lock by the one before
+//!   it. First come, first served; each hand-over wakes the origins that get the lock and no other.
+//!   The tail lies in one word with the holders. So it changes by compare-and-swap, as in the
+//!   thesis, and not by the swap that processors have; but a lock that nobody else wants is taken
+//!   by one atomic operation and given back by another, where separate words need two each.
 //!
 //! In both, a shared origin never waits for an exclusive one that waits itself. It must not: a rank
 //! may hold one lock, shared, while it waits for another (`MPI_Win_lock_all`; several
@@ -26,13 +28,15 @@
 //! | holds | idle | the origin | [`release`](WindowLock::release) |
 //!
 //! The word `owners` counts the shared holders, and names the exclusive origin at the head of the
-//! queue. That one holds the lock once there are no shared holders; until then it waits, and the
-//! last shared holder grants it.
+//! queue, and the one at its tail. The head holds the lock once there are no shared holders; until
+//! then it waits, and the last shared holder grants it. A queue without a head has a holder that is
+//! leaving, and will name the next one.
 //!
 //! A shared origin that finds the lock held exclusive announces that it waits (its state, the count
-//! of readers), and then looks at `owners` again. The holder that leaves clears `owners`, and then
-//! looks at the count. Both are sequentially consistent, so at least one sees the other (SYNC
-//! window-readers). If both do, the compare-and-swap on the origin's state decides.
+//! of readers), and then looks at `owners` again. The holder that leaves takes its name out of
+//! `owners`, and then looks at the count. Both are sequentially consistent, so at least one sees
+//! the other (SYNC window-readers). If both do, the compare-and-swap on the origin's state decides.
+//! An exclusive origin that comes in between lets the readers in when it leaves.
 //!
 //! Each change of an origin's state by another is a Release that its `poll` acquires, and a release
 //! orders the accesses to the window before it (SYNC window-lock): what was done under the lock is
@@ -43,7 +47,7 @@
 
 use super::lock_words::{
     IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_rank,
-    is_held_exclusive, shared_holders,
+    is_held_exclusive, shared_holders, tail, with_tail,
 };
 #[cfg(loom)]
 use crate::sync::fence;
@@ -121,6 +125,7 @@ impl<'a> WindowLock<'a> {
     ///
     /// # Panics
     /// If there is no line for `origin`.
+    #[inline]
     pub fn begin(&self, origin: u32, mode: LockMode) -> LockTicket {
         let line = &self.origins[origin as usize];
         debug_assert_eq!(line.state.load(Ordering::Relaxed), IDLE, "origin {origin}");
@@ -181,7 +186,8 @@ impl<'a> WindowLock<'a> {
     ///
     /// # Panics
     /// If [`poll`](Self::poll) has not returned true for this ticket, nor `begin` had the lock.
-    pub fn release(&self, ticket: LockTicket, mut wake: impl FnMut(u32)) {
+    #[inline]
+    pub fn release(&self, ticket: LockTicket, wake: impl FnMut(u32)) {
         assert!(ticket.is_held, "rank {}: lock not held", ticket.origin);
         let line = &self.origins[ticket.origin as usize];
         line.state.store(IDLE, Ordering::Relaxed);
@@ -191,14 +197,7 @@ impl<'a> WindowLock<'a> {
                 // pairs with the Acquire in `test_and_set`.
                 self.target.owners.store(0, Ordering::Release);
             }
-            (LockMode::Exclusive, LockDesign::Mcs) => {
-                // SYNC window-lock: Release pairs with the Acquire in `join_holders`.
-                // SYNC window-readers: before the count of readers is read.
-                let own = exclusive(ticket.origin);
-                self.target.owners.fetch_sub(own, Ordering::SeqCst);
-                self.let_readers_in(&mut wake);
-                self.hand_over(ticket.origin, wake);
-            }
+            (LockMode::Exclusive, LockDesign::Mcs) => self.leave_queue(ticket.origin, wake),
             (LockMode::Shared, _) => self.leave_holders(wake),
         }
     }
@@ -282,6 +281,7 @@ impl WindowLock<'_> {
 impl WindowLock<'_> {
     /// Joins the shared holders, or announces that the origin waits for that. Returns true if it
     /// has the lock.
+    #[inline]
     fn join_shared(&self, origin: u32) -> bool {
         let line = &self.origins[origin as usize];
         loop {
@@ -309,6 +309,7 @@ impl WindowLock<'_> {
     }
 
     /// Adds a shared holder, unless the lock is held exclusive.
+    #[inline]
     fn join_holders(&self) -> bool {
         let owners = &self.target.owners;
         // SYNC window-lock: Acquire pairs with the Release of the exclusive holder that has left.
@@ -331,14 +332,19 @@ impl WindowLock<'_> {
             .is_ok()
     }
 
-    /// The exclusive holder that leaves lets all shared origins in that wait.
+    /// An exclusive holder that has left lets all shared origins in that wait, unless there is
+    /// another one.
     fn let_readers_in(&self, wake: &mut impl FnMut(u32)) {
         #[cfg(loom)]
         fence(Ordering::SeqCst);
-        // SYNC window-readers: after `owners` was cleared.
-        if self.target.waits.readers.load(Ordering::SeqCst) == 0 {
-            return;
+        // SYNC window-readers: after the holder's name was taken out of `owners`.
+        if self.target.waits.readers.load(Ordering::SeqCst) > 0 {
+            self.let_each_reader_in(wake);
         }
+    }
+
+    #[cold]
+    fn let_each_reader_in(&self, wake: &mut impl FnMut(u32)) {
         let (waits, holds) = (LockMode::Shared.waits(), LockMode::Shared.holds());
         for (rank, line) in (0..).zip(self.origins) {
             // Acquire: with the state, the announcement.
@@ -346,7 +352,10 @@ impl WindowLock<'_> {
                 continue;
             }
             // It holds the lock from here on, so that no exclusive origin gets it first.
-            self.target.owners.fetch_add(ONE_SHARED, Ordering::Relaxed);
+            if !self.join_holders() {
+                // The next exclusive holder lets the rest in.
+                return;
+            }
             // SYNC window-lock: Release pairs with the Acquire in `poll` and `withdraw`.
             let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
             match line.state.compare_exchange(waits, holds, release, relaxed) {
@@ -361,19 +370,35 @@ impl WindowLock<'_> {
 /// MCS: exclusive origins.
 impl WindowLock<'_> {
     /// Joins the queue. Returns true if the origin got the lock at once.
+    #[inline]
     fn join_queue(&self, origin: u32) -> bool {
         let line = &self.origins[origin as usize];
         line.next.store(0, Ordering::Relaxed);
-        // SYNC window-queue: Acquire pairs with the Release in `leave`, by which the last head gave
-        // up an empty queue. Release: the next one that joins writes to our line.
-        let before = self.target.waits.tail.swap(origin + 1, Ordering::AcqRel);
-        if let Some(before) = before.checked_sub(1) {
-            let before = &self.origins[before as usize];
-            // SYNC window-queue: pairs with the Acquire in `leave`, which reads our state.
-            before.next.store(origin + 1, Ordering::Release);
+        let owners = &self.target.owners;
+        // SYNC window-lock, SYNC window-queue: Acquire pairs with the Release of the holder that
+        // has left last; Release: the next one that joins writes to our line, and the last shared
+        // holder to our state.
+        let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
+        // A free lock, mostly.
+        let mut before = 0;
+        loop {
+            let head = match tail(before) {
+                None => exclusive(origin),
+                Some(_) => 0,
+            };
+            let joined = with_tail(before + head, origin);
+            match owners.compare_exchange(before, joined, order, relaxed) {
+                Ok(_) => break,
+                Err(found) => before = found,
+            }
+        }
+        if let Some(last) = tail(before) {
+            let last = &self.origins[last as usize];
+            // SYNC window-queue: pairs with the Acquire in `next_in_queue`, which reads our state.
+            last.next.store(origin + 1, Ordering::Release);
             return false;
         }
-        let is_held = self.admit(origin);
+        let is_held = shared_holders(before) == 0;
         if is_held {
             // Relaxed: only the origin changes its state now; others read it for reports.
             line.state
@@ -382,46 +407,42 @@ impl WindowLock<'_> {
         is_held
     }
 
-    /// Names the head of the queue in `owners`. Returns true if it has the lock with that; if not,
-    /// the last shared holder grants it.
-    fn admit(&self, head: u32) -> bool {
-        // SYNC window-lock: Acquire pairs with the Release of each shared holder that has gone, and
-        // of the exclusive one before; Release, so that the last one that goes finds the head's
-        // state.
-        let before = self
-            .target
-            .owners
-            .fetch_add(exclusive(head), Ordering::AcqRel);
-        shared_holders(before) == 0
-    }
-
-    /// `head` leaves the queue, and admits the one behind it.
-    fn hand_over(&self, head: u32, mut wake: impl FnMut(u32)) {
-        if let Some(next) = self.leave(head)
-            && self.admit(next)
-        {
+    /// The exclusive holder leaves the queue, lets the shared origins in that wait, and admits the
+    /// one behind it.
+    #[inline]
+    fn leave_queue(&self, holder: u32, mut wake: impl FnMut(u32)) {
+        let owners = &self.target.owners;
+        let own = exclusive(holder);
+        // SYNC window-lock, SYNC window-queue: Release pairs with the Acquire in `join_queue` and
+        // `join_holders`. SYNC window-readers: before the count of readers is read.
+        let (order, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+        let only = with_tail(own, holder);
+        if owners.compare_exchange(only, 0, order, relaxed).is_ok() {
+            self.let_readers_in(&mut wake);
+            return;
+        }
+        // Others are behind it, so nobody but the holder names a head.
+        owners.fetch_sub(own, order);
+        self.let_readers_in(&mut wake);
+        let next = self.next_in_queue(holder);
+        // SYNC window-lock: Acquire pairs with the Release of each shared holder that has gone;
+        // Release, so that the last one that goes finds the head's state.
+        let before = owners.fetch_add(exclusive(next), Ordering::AcqRel);
+        if shared_holders(before) == 0 {
             self.grant(next, LockMode::Exclusive);
             wake(next);
         }
     }
 
-    /// The head leaves the queue. Returns the one behind it, the new head.
-    fn leave(&self, head: u32) -> Option<u32> {
-        let (tail, line) = (&self.target.waits.tail, &self.origins[head as usize]);
-        // SYNC window-queue: pairs with the Release in `join_queue`.
-        if line.next.load(Ordering::Acquire) == 0 {
-            // SYNC window-queue: pairs with the Acquire in `join_queue`: who finds the queue empty
-            // sees what the last head did.
-            let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
-            if tail.compare_exchange(head + 1, 0, release, relaxed).is_ok() {
-                return None;
-            }
-        }
+    /// The one behind the head of the queue, which exists.
+    fn next_in_queue(&self, head: u32) -> u32 {
+        let line = &self.origins[head as usize];
         loop {
-            // SYNC window-queue: as above. The next origin is between its swap and its store.
+            // SYNC window-queue: pairs with the Release in `join_queue`.
             if let Some(next) = line.next.load(Ordering::Acquire).checked_sub(1) {
-                return Some(next);
+                return next;
             }
+            // It is between its compare-and-swap and its store.
             yield_now();
         }
     }

@@ -132,6 +132,16 @@ fn mcs_grants_exclusive_when_the_last_of_two_shared_leaves() {
     );
 }
 
+/// A shared origin waits while one exclusive holder leaves and another one comes.
+#[test]
+fn mcs_lets_shared_in_between_two_exclusive_or_after_them() {
+    run(
+        LockDesign::Mcs,
+        &[&[Exclusive], &[Exclusive], &[Together]],
+        Some(3),
+    );
+}
+
 #[test]
 fn test_and_set_excludes() {
     run(

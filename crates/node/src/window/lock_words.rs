@@ -16,8 +16,9 @@ pub enum LockMode {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct TargetLine {
-    /// Low half: number of shared holders. High half: rank + 1 of the exclusive holder, which
-    /// waits as long as there are shared holders.
+    /// Bits 0 to 19: number of shared holders. Bits 20 to 41: rank + 1 of the exclusive holder,
+    /// which waits as long as there are shared holders. Bits 42 to 63: rank + 1 of the last in the
+    /// queue of exclusive origins; 0 if the queue is empty.
     pub(super) owners: AtomicU64,
     /// On the second cache line: an origin that begins to wait does not disturb a holder that
     /// leaves.
@@ -28,8 +29,6 @@ pub struct TargetLine {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct WaitLine {
-    /// Rank + 1 of the last in the queue of exclusive origins; 0 if the queue is empty.
-    pub(super) tail: AtomicU32,
     /// Number of shared origins that wait; at times more than there are.
     pub(super) readers: AtomicU32,
 }
@@ -106,7 +105,6 @@ impl TargetLine {
         TargetLine {
             owners: AtomicU64::new(0),
             waits: WaitLine {
-                tail: AtomicU32::new(0),
                 readers: AtomicU32::new(0),
             },
         }
@@ -125,25 +123,42 @@ impl OriginLine {
     }
 }
 
+/// Most ranks that a lock may have: as many shared holders fit their bits.
+pub(super) const MOST_RANKS: u32 = (1 << HOLDER_SHIFT) - 1;
+
+const HOLDER_SHIFT: u32 = 20;
+const TAIL_SHIFT: u32 = 42;
+const RANK_MASK: u64 = (1 << (TAIL_SHIFT - HOLDER_SHIFT)) - 1;
+
 /// `owners` with one more shared holder.
 pub(super) const ONE_SHARED: u64 = 1;
 
-/// `owners` with `rank` as the only holder, exclusive.
+/// `owners` with `rank` as the only holder, exclusive, and no queue.
 pub(super) fn exclusive(rank: u32) -> u64 {
-    u64::from(rank + 1) << 32
+    u64::from(rank + 1) << HOLDER_SHIFT
 }
 
 /// Number of shared holders in `owners`.
 pub(super) fn shared_holders(owners: u64) -> u32 {
-    owners as u32
+    owners as u32 & MOST_RANKS
 }
 
-/// The rank in the high half of `owners`.
+/// The exclusive rank in `owners`.
 pub(super) fn exclusive_rank(owners: u64) -> Option<u32> {
-    ((owners >> 32) as u32).checked_sub(1)
+    ((owners >> HOLDER_SHIFT & RANK_MASK) as u32).checked_sub(1)
 }
 
 /// Whether an exclusive origin holds the lock.
 pub(super) fn is_held_exclusive(owners: u64) -> bool {
     exclusive_rank(owners).is_some() && shared_holders(owners) == 0
+}
+
+/// The last rank in the queue of `owners`.
+pub(super) fn tail(owners: u64) -> Option<u32> {
+    ((owners >> TAIL_SHIFT) as u32).checked_sub(1)
+}
+
+/// `owners` with `rank` as the last of its queue.
+pub(super) fn with_tail(owners: u64, rank: u32) -> u64 {
+    owners & ((1 << TAIL_SHIFT) - 1) | u64::from(rank + 1) << TAIL_SHIFT
 }

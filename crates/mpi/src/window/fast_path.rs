@@ -1,0 +1,269 @@
+//! The fast path of operations: contiguous bytes of mapped memory that may be accessed now.
+//!
+//! A function here returns false, or `None`, where that does not hold; then it has changed nothing,
+//! and the caller takes the path of [`transfer`](super::transfer) or
+//! [`accumulate`](super::accumulate), which checks all arguments and reports what is wrong. So
+//! nothing is reported here, and no call leaves more than a few instructions behind.
+//!
+//! The functions that take a handle find the window without thread-local memory
+//! ([`at_once`]), in programs whose threads enter one at a time. The methods serve both paths:
+//! with several threads, they are what the other path tries first.
+
+use mica_channel::memory::{AtomicWidth, RegionRef};
+use mica_node::lock::SoleThread;
+use mica_node::window::{BriefUpdate, LockMode};
+
+use super::accumulate::may_be_compared;
+use super::element::{BRIEF_ELEMENTS, ElementUpdate};
+use super::epoch::{AccessEpoch, HeldLock};
+use super::object::{Window, at_once};
+use super::target::{TargetMemory, WindowTarget};
+use crate::constants as c;
+use crate::datatype;
+
+/// The memory of a target that an operation names, in numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetBytes {
+    /// Rank in the window, unchecked.
+    pub rank: i32,
+    /// Displacement in the target's unit.
+    pub disp: isize,
+    /// Bytes from there on.
+    pub bytes: usize,
+}
+
+/// `MPI_Put` of the bytes at `origin`. False: nothing was done.
+#[inline(always)]
+pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> bool {
+    at_once(win, |window, _| {
+        let (_, there) = window.open_place(to)?;
+        origin.copy_to(there, to.bytes);
+        Some(())
+    })
+    .is_some()
+}
+
+/// `MPI_Get` into the bytes at `origin`. False: nothing was done.
+#[inline(always)]
+pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> bool {
+    at_once(win, |window, _| {
+        let (_, there) = window.open_place(from)?;
+        there.copy_to(origin, from.bytes);
+        Some(())
+    })
+    .is_some()
+}
+
+/// An element of a predefined type for fetch_and_op and compare_and_swap, and the caller's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct ElementCall<'a> {
+    /// The type.
+    pub datatype: u32,
+    /// The element.
+    pub target: TargetBytes,
+    /// What is combined with the element, or replaces it.
+    pub origin: RegionRef<'a>,
+    /// Where its previous value goes.
+    pub result: RegionRef<'a>,
+}
+
+/// `MPI_Fetch_and_op`. False: nothing was done.
+#[inline(always)]
+pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> bool {
+    at_once(win, |window, alone| {
+        window.fetch_briefly(op, call, Some(alone))
+    })
+    .is_some()
+}
+
+/// `MPI_Compare_and_swap` with the value at `compare`. False: nothing was done.
+#[inline(always)]
+pub fn compare_and_swap(win: u32, call: ElementCall<'_>, compare: RegionRef<'_>) -> bool {
+    at_once(win, |window, alone| {
+        window.compare_briefly(call, compare, Some(alone))
+    })
+    .is_some()
+}
+
+/// `MPI_Accumulate` of elements of the predefined `datatype` on both sides. False: nothing was
+/// done.
+#[inline(always)]
+pub fn accumulate(
+    win: u32,
+    op: u32,
+    datatype: u32,
+    origin: RegionRef<'_>,
+    to: TargetBytes,
+) -> bool {
+    at_once(win, |window, alone| {
+        let basic = datatype::basic_of(datatype)?;
+        // It needs a result.
+        if op == c::NO_OP {
+            return None;
+        }
+        let update = ElementUpdate::of(op, basic)?;
+        let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
+        window.accumulate_briefly((update, element_bytes), origin, to, alone)
+    })
+    .is_some()
+}
+
+/// `MPI_Win_flush` and `MPI_Win_flush_local`. False: nothing was done.
+#[inline(always)]
+pub fn flush(win: u32, rank: i32) -> bool {
+    at_once(win, |window, _| {
+        let target = usize::try_from(rank).ok()?;
+        let is_known = target < window.0.targets.len() && window.0.flags.is_flushable(target);
+        (is_known && window.0.remote.is_none()).then(super::passive::order_memory)
+    })
+    .is_some()
+}
+
+/// `MPI_Win_lock` of another rank of the node, without assertions. False: nothing was done.
+#[inline(always)]
+pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> bool {
+    at_once(win, |window, alone| {
+        let mode = match lock_type {
+            c::LOCK_SHARED => LockMode::Shared,
+            c::LOCK_EXCLUSIVE => LockMode::Exclusive,
+            _ => return None,
+        };
+        let target = usize::try_from(rank).ok()?;
+        let number = window.0.targets.get(target)?.number?;
+        // The lock of this rank's own memory is awaited.
+        let is_usual = assertions == 0 && window.0.has_locks && number != window.0.neighbours.me;
+        is_usual.then_some(())?;
+        window.0.epochs.in_section(alone, |epochs| {
+            match epochs.access {
+                AccessEpoch::None => {}
+                AccessEpoch::Lock if !epochs.locks.contains(target) => {}
+                _ => return None,
+            }
+            window.open_lock_epoch(epochs);
+            let ticket = window.join_queue(target, number, mode);
+            epochs.locks.insert(target, HeldLock::Ticket(ticket));
+            Some(())
+        })?
+    })
+    .is_some()
+}
+
+/// `MPI_Win_unlock` of a lock that is held. False: nothing was done.
+#[inline(always)]
+pub fn unlock(win: u32, rank: i32) -> bool {
+    at_once(win, |window, alone| {
+        let target = usize::try_from(rank).ok()?;
+        let number = window.0.targets.get(target)?.number?;
+        // Its flag is open, so it is held. Where there are messages, they are awaited first.
+        let is_usual = window.0.flags.is_open(target) && window.0.remote.is_none();
+        is_usual.then_some(())?;
+        let ticket = window.0.epochs.in_section(alone, |epochs| {
+            if epochs.access != AccessEpoch::Lock {
+                return None;
+            }
+            let HeldLock::Ticket(_) = epochs.locks.get_mut(target)? else {
+                return None;
+            };
+            match window.forget_lock(epochs, target)? {
+                HeldLock::Ticket(ticket) => Some(ticket),
+                _ => unreachable!("it is a ticket"),
+            }
+        })??;
+        super::passive::order_memory();
+        window.give_back(number, ticket);
+        Some(())
+    })
+    .is_some()
+}
+
+impl Window {
+    /// The bytes, if they are mapped, inside the window, and may be accessed now.
+    #[inline(always)]
+    fn open_place(&self, range: TargetBytes) -> Option<(&WindowTarget, RegionRef<'_>)> {
+        // A negative rank is a large one here.
+        let rank = range.rank as usize;
+        let target = self.0.targets.get(rank)?;
+        let TargetMemory::Mapped(region) = &target.memory else {
+            return None;
+        };
+        let at = target.locate(range.disp, 0, range.bytes)?;
+        self.0.flags.is_open(rank).then(|| (target, region.at(at)))
+    }
+
+    /// Begins a brief update of elements of `target`, which this rank reaches.
+    #[inline(always)]
+    fn begin_update(
+        &self,
+        target: &WindowTarget,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<BriefUpdate<'_>> {
+        let gate = self.0.locks.accumulate_gate(target.number?);
+        let me = self.0.neighbours.me;
+        Some(match alone {
+            Some(alone) => gate.brief_of_sole_thread(me, alone),
+            None => gate.brief(me),
+        })
+    }
+
+    /// Fetch_and_op by a processor atomic.
+    #[inline(always)]
+    pub(super) fn fetch_briefly(
+        &self,
+        op: u32,
+        call: ElementCall<'_>,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<()> {
+        let basic = datatype::basic_of(call.datatype)?;
+        let update = ElementUpdate::of(op, basic)?;
+        let (target, element) = self.open_place(call.target)?;
+        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
+        let input = update.input(call.origin, width);
+        let in_progress = self.begin_update(target, alone)?;
+        let previous = update.apply_atomically(element, width, input);
+        drop(in_progress);
+        call.result.store(width, previous);
+        Some(())
+    }
+
+    /// Compare_and_swap by a processor atomic.
+    #[inline(always)]
+    pub(super) fn compare_briefly(
+        &self,
+        call: ElementCall<'_>,
+        compare: RegionRef<'_>,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<()> {
+        let basic = datatype::basic_of(call.datatype)?;
+        may_be_compared(basic).then_some(())?;
+        let (target, element) = self.open_place(call.target)?;
+        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
+        let (expected, new) = (compare.load(width), call.origin.load(width));
+        let in_progress = self.begin_update(target, alone)?;
+        let previous = element.atomic_compare_swap(width, expected, new);
+        drop(in_progress);
+        call.result.store(width, previous);
+        Some(())
+    }
+
+    /// An accumulate of few elements side by side, by processor atomics.
+    #[inline(always)]
+    fn accumulate_briefly(
+        &self,
+        (update, element_bytes): (ElementUpdate, usize),
+        origin: RegionRef<'_>,
+        to: TargetBytes,
+        alone: &SoleThread<'_>,
+    ) -> Option<()> {
+        let (target, first) = self.open_place(to)?;
+        let width = AtomicWidth::at(first.address(), element_bytes)?;
+        if to.bytes > BRIEF_ELEMENTS * width.bytes() {
+            return None;
+        }
+        let _in_progress = self.begin_update(target, Some(alone))?;
+        for at in (0..to.bytes).step_by(width.bytes()) {
+            let input = update.input(origin.at(at), width);
+            update.apply_atomically(first.at(at), width, input);
+        }
+        Some(())
+    }
+}
