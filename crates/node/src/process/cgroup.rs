@@ -1,4 +1,4 @@
-//! A cgroup for the ranks of a job and all that they start, where this user may make one (cgroup v2,
+//! A cgroup for the ranks of a job and all they start, where this user may make one (version 2,
 //! delegated; Linux 5.14 for `cgroup.kill`). By it the [keeper](super::Keeper) ends what no process
 //! group reaches: a descendant of a rank that moved to another session.
 //!
@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::keeper::{FAREWELL, hear, send_message, socket_pair};
+use super::keeper_socket::{FAREWELL, hear, send_message, socket_pair};
 use super::{check, wait_id, wait_readable};
 use crate::topology::unified_cgroup;
 
@@ -101,8 +101,8 @@ pub(super) struct GuardedCgroup {
 
 impl GuardedCgroup {
     /// Makes the cgroup and starts the guard; `None` where that is not possible. To be called by
-    /// the keeper, which has one thread; `uplink` is its connection to the launcher, which the guard
-    /// must not hold.
+    /// the keeper, which has one thread; `uplink` is its connection to the launcher, which the
+    /// guard must not hold.
     pub fn start(launcher: Option<OwnedFd>, uplink: i32) -> Option<GuardedCgroup> {
         let launcher = launcher?;
         let cgroup = JobCgroup::create(&unified_cgroup()?)?;

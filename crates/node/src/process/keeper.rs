@@ -6,20 +6,18 @@
 //! means that the launcher died.
 //!
 //! If the keeper is killed, the job continues: a process that writes to it gets an error, not
-//! SIGPIPE, and ignores it. The keeper is missed only if the launcher is killed too; where this user
+//! SIGPIPE, and ignores it. The keeper is missed only if the launcher is killed too; where a user
 //! may make a cgroup, not even then ([`cgroup`](super::cgroup)).
 //!
 //! The keeper is a clone that sends no signal when it exits: `waitid` for ordinary children ignores
 //! it, so that [`end_children`](super::end_children) need not know of it.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::cgroup::GuardedCgroup;
+use super::keeper_socket::{FAREWELL, hear, send_message, socket_pair};
 use super::{check, children};
-
-/// Message that ends the keeper without further action.
-pub(super) const FAREWELL: i32 = 0;
 
 /// The launcher's handle of its keeper.
 #[derive(Debug)]
@@ -92,29 +90,6 @@ pub(super) fn announce(socket: i32) -> io::Result<()> {
     }
 }
 
-pub(super) fn send_message(socket: i32, message: i32) -> io::Result<()> {
-    let message = message.to_ne_bytes();
-    loop {
-        let (start, length) = (message.as_ptr().cast(), message.len());
-        // SAFETY: the kernel reads the four bytes of `message`.
-        let sent = unsafe { libc::send(socket, start, length, libc::MSG_NOSIGNAL) };
-        match check(sent as i32) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
-        }
-    }
-}
-
-/// Two connected sockets that keep message boundaries (close-on-exec).
-pub(super) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: `fds` has room for two descriptors.
-    check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    // SAFETY: socketpair returned two new descriptors that have no other owner.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
-}
-
 /// A rank's process group, as the keeper knows it.
 struct KeptGroup {
     number: i32,
@@ -178,24 +153,6 @@ fn hold_launcher(pid: u32) -> Option<OwnedFd> {
     let parent = unsafe { libc::getppid() };
     // Else the number may be another process's.
     (parent as u32 == pid).then_some(held)
-}
-
-/// Receives the next message; `None` when the launcher is gone.
-pub(super) fn hear(socket: i32) -> Option<i32> {
-    let mut message = [0; 4];
-    loop {
-        let (start, length) = (message.as_mut_ptr().cast(), message.len());
-        // SAFETY: `message` is valid for writes of its length.
-        let got = unsafe { libc::recv(socket, start, length, 0) };
-        if got == length as isize {
-            return Some(i32::from_ne_bytes(message));
-        }
-        let interrupted =
-            got < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-        if !interrupted {
-            return None;
-        }
-    }
 }
 
 fn end_group(group: &KeptGroup) {

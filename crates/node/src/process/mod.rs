@@ -14,6 +14,7 @@ mod children;
 mod events;
 mod interfaces;
 mod keeper;
+mod keeper_socket;
 mod limits;
 mod probe;
 mod start;
