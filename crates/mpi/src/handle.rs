@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use mica_node::lock::SoleThread;
+use mica_node::lock::{Guard, SoleThread};
 use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode};
 
 use crate::constants as c;
@@ -90,6 +90,27 @@ pub enum Then {
     Keep,
     /// It is dropped, and its handle is stale from now on.
     Remove,
+}
+
+/// A table whose lock is elided.
+pub struct SoleTable<'a, T> {
+    kind: HandleKind,
+    slots: Guard<'a, Slots<T>>,
+}
+
+impl<T> SoleTable<'_, T> {
+    /// The object that `handle` names, if it lives.
+    #[inline(always)]
+    pub fn get(&self, handle: u32) -> Option<&T> {
+        let index = self.kind.index(handle)?;
+        self.slots.used.get(index)?.as_ref()
+    }
+
+    /// That no other thread is inside the library.
+    #[inline(always)]
+    pub fn section(&self) -> Option<&SoleThread<'_>> {
+        self.slots.sole_thread()
+    }
 }
 
 struct Slots<T> {
@@ -189,18 +210,14 @@ impl<T> HandleTable<T> {
         self.slots.lock().used.get(index)?.as_ref().map(f)
     }
 
-    /// As [`look`](Self::look), without the lock; `None` also where that is in force. `f` neither
-    /// blocks nor calls the program.
+    /// The table without its lock; `None` where that is in force. Until the result is dropped, the
+    /// caller neither blocks nor calls the program.
     #[inline(always)]
-    pub fn look_if_sole<R>(
-        &self,
-        handle: u32,
-        f: impl FnOnce(&T, &SoleThread<'_>) -> R,
-    ) -> Option<R> {
-        let index = self.kind.index(handle)?;
-        let slots = self.slots.lock_if_sole()?;
-        let object = slots.used.get(index)?.as_ref()?;
-        Some(f(object, slots.sole_thread()?))
+    pub fn sole(&self) -> Option<SoleTable<'_, T>> {
+        Some(SoleTable {
+            kind: self.kind,
+            slots: self.slots.lock_if_sole()?,
+        })
     }
 
     /// As [`look`](Self::look); `f` also returns whether to keep the object. A removed object is

@@ -1,7 +1,7 @@
 /* What callgrind counts for the instruction guard (tests/tests/instructions.rs).
  *
  *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
- *         [test]
+ *         [test | put | fetch | accumulate | lock]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
  * inside counted_send and counted_receive is collected. Nothing of that may depend on who is
@@ -9,8 +9,8 @@
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
  * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32
- * times a receive without a message yet. Each rank prints "RANK PID", by which its profile is
- * found. */
+ * times a receive without a message yet; with the others it accesses rank 1's part of an allocated
+ * window as often. Each rank prints "RANK PID", by which its profile is found. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdatomic.h>
@@ -39,6 +39,32 @@ __attribute__((noinline)) int counted_test(MPI_Request *request)
     int flag;
     MPI_Test(request, &flag, MPI_STATUS_IGNORE);
     return flag;
+}
+
+static MPI_Win window;
+
+__attribute__((noinline)) void counted_put(double *value)
+{
+    MPI_Put(value, 1, MPI_DOUBLE, 1, 3, 1, MPI_DOUBLE, window);
+    MPI_Win_flush(1, window);
+}
+
+__attribute__((noinline)) void counted_fetch(int64_t *value)
+{
+    const int64_t one = 1;
+    MPI_Fetch_and_op(&one, value, MPI_INT64_T, 1, 5, MPI_SUM, window);
+}
+
+__attribute__((noinline)) void counted_accumulate(double *value)
+{
+    MPI_Accumulate(value, 1, MPI_DOUBLE, 1, 7, 1, MPI_DOUBLE, MPI_SUM, window);
+}
+
+__attribute__((noinline)) void counted_lock(double *value)
+{
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
+    MPI_Put(value, 1, MPI_DOUBLE, 1, 9, 1, MPI_DOUBLE, window);
+    MPI_Win_unlock(1, window);
 }
 
 static void quit(const char *what, const char *value)
@@ -93,14 +119,48 @@ static void test(_Atomic uint64_t *turn, uint64_t batches, int rank)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* Rank 0 alone is active; rank 1 checks what it has done. */
+static void access(const char *what, uint64_t batches, int rank)
+{
+    double *part, value = 2;
+    int64_t before;
+    MPI_Win_allocate(16 * 8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &window);
+    memset(part, 0, 16 * 8);
+    MPI_Barrier(MPI_COMM_WORLD);
+    int64_t times = (int64_t)(batches * BATCH);
+    if (rank == 0 && !strcmp(what, "lock")) {
+        for (int64_t i = 0; i < times; i++)
+            counted_lock(&value);
+    } else if (rank == 0) {
+        MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+        for (int64_t i = 0; i < times; i++) {
+            if (!strcmp(what, "put"))
+                counted_put(&value);
+            else if (!strcmp(what, "accumulate"))
+                counted_accumulate(&value);
+            else
+                counted_fetch(&before);
+        }
+        MPI_Win_unlock(1, window);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        int64_t fetched;
+        memcpy(&fetched, part + 5, sizeof fetched);
+        if (part[3] != 2 && part[9] != 2 && fetched != times && part[7] != 2. * (double)times)
+            quit("the window does not have what rank 0 did", what);
+    }
+    MPI_Win_free(&window);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int tests = argc == 4 && !strcmp(argv[3], "test");
-    uint64_t batches = argc == 3 || tests ? strtoull(argv[1], NULL, 10) : 0;
+    const char *what = argc == 4 ? argv[3] : "";
+    uint64_t batches = argc >= 3 ? strtoull(argv[1], NULL, 10) : 0;
     if (batches == 0 || size != 2)
         quit("wants 2 ranks, a number of batches and a file, has", argc > 1 ? argv[1] : "nothing");
     int fd = open(argv[2], O_RDWR);
@@ -109,10 +169,12 @@ int main(int argc, char **argv)
         turn = mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (turn == MAP_FAILED)
         quit("cannot map", argv[2]);
-    if (tests)
+    if (argc == 3)
+        exchange(turn, batches, rank);
+    else if (!strcmp(what, "test"))
         test(turn, batches, rank);
     else
-        exchange(turn, batches, rank);
+        access(what, batches, rank);
     printf("%d %ld\n", rank, (long)getpid());
     MPI_Finalize();
     return 0;

@@ -107,7 +107,7 @@ pub unsafe fn mpi_put(
     // SAFETY: as the caller promises; the operation is complete when this returns.
     let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
     if let Some((from, to)) = same
-        && fast_path::put(win.raw(), from.at(0), to)
+        && fast_path::put(win.raw(), from.at(0), to).is_some()
     {
         return Ok(());
     }
@@ -162,7 +162,7 @@ pub unsafe fn mpi_get(
     // SAFETY: as the caller promises; the operation is complete when this returns.
     let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
     if let Some((to, from)) = same
-        && fast_path::get(win.raw(), to.at(0), from)
+        && fast_path::get(win.raw(), to.at(0), from).is_some()
     {
         return Ok(());
     }
@@ -275,6 +275,7 @@ pub unsafe fn mpi_accumulate(
     let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
     if let Some((from, to)) = same
         && fast_path::accumulate(win.raw(), op.raw(), target_datatype.raw(), from.at(0), to)
+            .is_some()
     {
         return Ok(());
     }
@@ -542,7 +543,7 @@ pub unsafe fn mpi_fetch_and_op(
         };
         if let (Some(origin), Some(result)) = (origin, dense_element(result_addr, datatype)) {
             let call = element_call(datatype, place, &origin, &result);
-            if fast_path::fetch_and_op(win.raw(), op.raw(), call) {
+            if fast_path::fetch_and_op(win.raw(), op.raw(), call).is_some() {
                 return Ok(());
             }
         }
@@ -601,7 +602,7 @@ pub unsafe fn mpi_compare_and_swap(
             && let Some(result) = dense_element(result_addr, datatype)
         {
             let call = element_call(datatype, place, &origin, &result);
-            if fast_path::compare_and_swap(win.raw(), call, compare.at(0)) {
+            if fast_path::compare_and_swap(win.raw(), call, compare.at(0)).is_some() {
                 return Ok(());
             }
         }

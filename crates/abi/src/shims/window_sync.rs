@@ -53,8 +53,8 @@ pub unsafe fn mpi_win_test(win: MPI_Win, found: *mut c_int) -> Result<()> {
 #[inline(always)]
 pub fn mpi_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> Result<()> {
     match fast_path::lock(win.raw(), lock_type, rank, assert) {
-        true => Ok(()),
-        false => lock(lock_type, rank, assert, win),
+        Some(()) => Ok(()),
+        None => lock(lock_type, rank, assert, win),
     }
 }
 
@@ -73,8 +73,8 @@ pub fn mpi_win_lock_all(assert: c_int, win: MPI_Win) -> Result<()> {
 #[inline(always)]
 pub fn mpi_win_unlock(rank: c_int, win: MPI_Win) -> Result<()> {
     match fast_path::unlock(win.raw(), rank) {
-        true => Ok(()),
-        false => unlock(rank, win),
+        Some(()) => Ok(()),
+        None => unlock(rank, win),
     }
 }
 
@@ -93,8 +93,8 @@ pub fn mpi_win_unlock_all(win: MPI_Win) -> Result<()> {
 #[inline(always)]
 pub fn mpi_win_flush(rank: c_int, win: MPI_Win) -> Result<()> {
     match fast_path::flush(win.raw(), rank) {
-        true => Ok(()),
-        false => flush(rank, win, FlushedSide::Both),
+        Some(()) => Ok(()),
+        None => flush(rank, win, FlushedSide::Both),
     }
 }
 
@@ -113,8 +113,8 @@ pub fn mpi_win_flush_all(win: MPI_Win) -> Result<()> {
 #[inline(always)]
 pub fn mpi_win_flush_local(rank: c_int, win: MPI_Win) -> Result<()> {
     match fast_path::flush(win.raw(), rank) {
-        true => Ok(()),
-        false => flush(rank, win, FlushedSide::Origin),
+        Some(()) => Ok(()),
+        None => flush(rank, win, FlushedSide::Origin),
     }
 }
 

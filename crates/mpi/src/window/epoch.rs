@@ -123,6 +123,20 @@ impl HeldLocks {
         Some(self.0.swap_remove(at).1)
     }
 
+    /// Removes a lock that the node shares; `None` if it is another, or not there.
+    #[inline(always)]
+    pub fn take_ticket(&mut self, target: usize) -> Option<LockTicket> {
+        let at = self.position(target)?;
+        if !matches!(self.0[at].1, HeldLock::Ticket(_)) {
+            return None;
+        }
+        match self.0.swap_remove(at).1 {
+            HeldLock::Ticket(ticket) => Some(ticket),
+            _ => unreachable!("it was a ticket"),
+        }
+    }
+
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

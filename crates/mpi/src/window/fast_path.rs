@@ -1,12 +1,12 @@
 //! The fast path of operations: contiguous bytes of mapped memory that may be accessed now.
 //!
-//! A function here returns false, or `None`, where that does not hold; then it has changed nothing,
-//! and the caller takes the path of [`transfer`](super::transfer) or
+//! A function here returns `None` where that does not hold; then it has changed nothing, and the
+//! caller takes the path of [`transfer`](super::transfer) or
 //! [`accumulate`](super::accumulate), which checks all arguments and reports what is wrong. So
 //! nothing is reported here, and no call leaves more than a few instructions behind.
 //!
 //! The functions that take a handle find the window without thread-local memory
-//! ([`at_once`]), in programs whose threads enter one at a time. The methods serve both paths:
+//! ([`sole_table`]), in programs whose threads enter one at a time. The methods serve both paths:
 //! with several threads, they are what the other path tries first.
 
 use mica_channel::memory::{AtomicWidth, RegionRef};
@@ -16,7 +16,7 @@ use mica_node::window::{BriefUpdate, LockMode};
 use super::accumulate::may_be_compared;
 use super::element::{BRIEF_ELEMENTS, ElementUpdate};
 use super::epoch::{AccessEpoch, HeldLock};
-use super::object::{Window, at_once};
+use super::object::{Window, sole_table};
 use super::target::{TargetMemory, WindowTarget};
 use crate::constants as c;
 use crate::datatype;
@@ -32,26 +32,22 @@ pub struct TargetBytes {
     pub bytes: usize,
 }
 
-/// `MPI_Put` of the bytes at `origin`. False: nothing was done.
+/// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]
-pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> bool {
-    at_once(win, |window, _| {
-        let (_, there) = window.open_place(to)?;
-        origin.copy_to(there, to.bytes);
-        Some(())
-    })
-    .is_some()
+pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
+    let table = sole_table()?;
+    let (_, there) = table.get(win)?.open_place(to)?;
+    origin.copy_to(there, to.bytes);
+    Some(())
 }
 
-/// `MPI_Get` into the bytes at `origin`. False: nothing was done.
+/// `MPI_Get` into the bytes at `origin`.
 #[inline(always)]
-pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> bool {
-    at_once(win, |window, _| {
-        let (_, there) = window.open_place(from)?;
-        there.copy_to(origin, from.bytes);
-        Some(())
-    })
-    .is_some()
+pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
+    let table = sole_table()?;
+    let (_, there) = table.get(win)?.open_place(from)?;
+    there.copy_to(origin, from.bytes);
+    Some(())
 }
 
 /// An element of a predefined type for fetch_and_op and compare_and_swap, and the caller's memory.
@@ -67,26 +63,23 @@ pub struct ElementCall<'a> {
     pub result: RegionRef<'a>,
 }
 
-/// `MPI_Fetch_and_op`. False: nothing was done.
+/// `MPI_Fetch_and_op`.
 #[inline(always)]
-pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> bool {
-    at_once(win, |window, alone| {
-        window.fetch_briefly(op, call, Some(alone))
-    })
-    .is_some()
+pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    window.fetch_briefly(op, call, table.section())
 }
 
-/// `MPI_Compare_and_swap` with the value at `compare`. False: nothing was done.
+/// `MPI_Compare_and_swap` with the value at `compare`.
 #[inline(always)]
-pub fn compare_and_swap(win: u32, call: ElementCall<'_>, compare: RegionRef<'_>) -> bool {
-    at_once(win, |window, alone| {
-        window.compare_briefly(call, compare, Some(alone))
-    })
-    .is_some()
+pub fn compare_and_swap(win: u32, call: ElementCall<'_>, compare: RegionRef<'_>) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    window.compare_briefly(call, compare, table.section())
 }
 
-/// `MPI_Accumulate` of elements of the predefined `datatype` on both sides. False: nothing was
-/// done.
+/// `MPI_Accumulate` of elements of the predefined `datatype` on both sides.
 #[inline(always)]
 pub fn accumulate(
     win: u32,
@@ -94,86 +87,77 @@ pub fn accumulate(
     datatype: u32,
     origin: RegionRef<'_>,
     to: TargetBytes,
-) -> bool {
-    at_once(win, |window, alone| {
-        let basic = datatype::basic_of(datatype)?;
-        // It needs a result.
-        if op == c::NO_OP {
+) -> Option<()> {
+    // It needs a result.
+    if op == c::NO_OP {
+        return None;
+    }
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let update = ElementUpdate::of(op, datatype::basic_of(datatype)?)?;
+    let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
+    window.accumulate_briefly((update, element_bytes), origin, to, table.section())
+}
+
+/// `MPI_Win_flush` and `MPI_Win_flush_local`.
+#[inline(always)]
+pub fn flush(win: u32, rank: i32) -> Option<()> {
+    let table = sole_table()?;
+    let window = &table.get(win)?.0;
+    let target = usize::try_from(rank).ok()?;
+    let is_known = target < window.targets.len() && window.flags.is_flushable(target);
+    (is_known && window.remote.is_none()).then(super::passive::order_memory)
+}
+
+/// `MPI_Win_lock` of another rank of the node, without assertions.
+#[inline(always)]
+pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> {
+    let mode = match lock_type {
+        c::LOCK_SHARED => LockMode::Shared,
+        c::LOCK_EXCLUSIVE => LockMode::Exclusive,
+        _ => return None,
+    };
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let target = usize::try_from(rank).ok()?;
+    let number = window.0.targets.get(target)?.number?;
+    // The lock of this rank's own memory is awaited.
+    let is_usual = assertions == 0 && window.0.has_locks && number != window.0.neighbours.me;
+    is_usual.then_some(())?;
+    window.0.epochs.in_section(table.section()?, |epochs| {
+        match epochs.access {
+            AccessEpoch::None => {}
+            AccessEpoch::Lock if !epochs.locks.contains(target) => {}
+            _ => return None,
+        }
+        window.open_lock_epoch(epochs);
+        let ticket = window.join_queue(target, number, mode);
+        epochs.locks.insert(target, HeldLock::Ticket(ticket));
+        Some(())
+    })?
+}
+
+/// `MPI_Win_unlock` of a lock that is held.
+#[inline(always)]
+pub fn unlock(win: u32, rank: i32) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let target = usize::try_from(rank).ok()?;
+    let number = window.0.targets.get(target)?.number?;
+    // Its flag is open, so it is held. Where there are messages, they are awaited first.
+    let is_usual = window.0.flags.is_open(target) && window.0.remote.is_none();
+    is_usual.then_some(())?;
+    let ticket = window.0.epochs.in_section(table.section()?, |epochs| {
+        if !matches!(epochs.access, AccessEpoch::Lock) {
             return None;
         }
-        let update = ElementUpdate::of(op, basic)?;
-        let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
-        window.accumulate_briefly((update, element_bytes), origin, to, alone)
-    })
-    .is_some()
-}
-
-/// `MPI_Win_flush` and `MPI_Win_flush_local`. False: nothing was done.
-#[inline(always)]
-pub fn flush(win: u32, rank: i32) -> bool {
-    at_once(win, |window, _| {
-        let target = usize::try_from(rank).ok()?;
-        let is_known = target < window.0.targets.len() && window.0.flags.is_flushable(target);
-        (is_known && window.0.remote.is_none()).then(super::passive::order_memory)
-    })
-    .is_some()
-}
-
-/// `MPI_Win_lock` of another rank of the node, without assertions. False: nothing was done.
-#[inline(always)]
-pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> bool {
-    at_once(win, |window, alone| {
-        let mode = match lock_type {
-            c::LOCK_SHARED => LockMode::Shared,
-            c::LOCK_EXCLUSIVE => LockMode::Exclusive,
-            _ => return None,
-        };
-        let target = usize::try_from(rank).ok()?;
-        let number = window.0.targets.get(target)?.number?;
-        // The lock of this rank's own memory is awaited.
-        let is_usual = assertions == 0 && window.0.has_locks && number != window.0.neighbours.me;
-        is_usual.then_some(())?;
-        window.0.epochs.in_section(alone, |epochs| {
-            match epochs.access {
-                AccessEpoch::None => {}
-                AccessEpoch::Lock if !epochs.locks.contains(target) => {}
-                _ => return None,
-            }
-            window.open_lock_epoch(epochs);
-            let ticket = window.join_queue(target, number, mode);
-            epochs.locks.insert(target, HeldLock::Ticket(ticket));
-            Some(())
-        })?
-    })
-    .is_some()
-}
-
-/// `MPI_Win_unlock` of a lock that is held. False: nothing was done.
-#[inline(always)]
-pub fn unlock(win: u32, rank: i32) -> bool {
-    at_once(win, |window, alone| {
-        let target = usize::try_from(rank).ok()?;
-        let number = window.0.targets.get(target)?.number?;
-        // Its flag is open, so it is held. Where there are messages, they are awaited first.
-        let is_usual = window.0.flags.is_open(target) && window.0.remote.is_none();
-        is_usual.then_some(())?;
-        let ticket = window.0.epochs.in_section(alone, |epochs| {
-            if epochs.access != AccessEpoch::Lock {
-                return None;
-            }
-            let HeldLock::Ticket(_) = epochs.locks.get_mut(target)? else {
-                return None;
-            };
-            match window.forget_lock(epochs, target)? {
-                HeldLock::Ticket(ticket) => Some(ticket),
-                _ => unreachable!("it is a ticket"),
-            }
-        })??;
-        super::passive::order_memory();
-        window.give_back(number, ticket);
-        Some(())
-    })
-    .is_some()
+        let ticket = epochs.locks.take_ticket(target)?;
+        window.close_lock_epoch(epochs, target);
+        Some(ticket)
+    })??;
+    super::passive::order_memory();
+    window.give_back(number, ticket);
+    Some(())
 }
 
 impl Window {
@@ -252,14 +236,14 @@ impl Window {
         (update, element_bytes): (ElementUpdate, usize),
         origin: RegionRef<'_>,
         to: TargetBytes,
-        alone: &SoleThread<'_>,
+        alone: Option<&SoleThread<'_>>,
     ) -> Option<()> {
         let (target, first) = self.open_place(to)?;
         let width = AtomicWidth::at(first.address(), element_bytes)?;
         if to.bytes > BRIEF_ELEMENTS * width.bytes() {
             return None;
         }
-        let _in_progress = self.begin_update(target, Some(alone))?;
+        let _in_progress = self.begin_update(target, alone)?;
         for at in (0..to.bytes).step_by(width.bytes()) {
             let input = update.input(origin.at(at), width);
             update.apply_atomically(first.at(at), width, input);

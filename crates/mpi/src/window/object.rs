@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
-use mica_node::lock::{Guard, SoleThread};
+use mica_node::lock::Guard;
 use mica_node::window::LockDesign;
 use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode};
 
@@ -22,7 +22,7 @@ use crate::comm::Comm;
 use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
-use crate::handle::{HandleKind, HandleTable};
+use crate::handle::{HandleKind, HandleTable, SoleTable};
 use crate::info::Info;
 
 /// A window. Cloning shares it.
@@ -100,15 +100,11 @@ pub(crate) fn share_table() {
     WINDOWS.share();
 }
 
-/// The fast path of a call: `f` with the window that `handle` names, where no other thread may be
-/// inside the library. `None`: the call takes [`with`], which is always right. `f` neither blocks
-/// nor calls the program; it returns `None` before it has changed anything.
+/// All windows, for the fast path of a call; `None` where several threads may be inside the
+/// library. The call neither blocks nor calls the program until this is dropped.
 #[inline(always)]
-pub(super) fn at_once<R>(
-    handle: u32,
-    f: impl FnOnce(&Window, &SoleThread<'_>) -> Option<R>,
-) -> Option<R> {
-    WINDOWS.look_if_sole(handle, f).flatten()
+pub(super) fn sole_table() -> Option<SoleTable<'static, Window>> {
+    WINDOWS.sole()
 }
 
 /// Calls `f` with the window that `handle` names (`MPI_ERR_WIN` if it names none). The last window

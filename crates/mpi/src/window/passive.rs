@@ -76,16 +76,15 @@ impl Window {
         epochs.access = AccessEpoch::Lock;
     }
 
-    /// Takes the lock of `target` out of the access epoch of locks, which ends with the last one.
+    /// Closes `target`, whose lock was taken out of the access epoch of locks. With the last one
+    /// the epoch ends.
     #[inline(always)]
-    pub(super) fn forget_lock(&self, epochs: &mut Epochs, target: usize) -> Option<HeldLock> {
+    pub(super) fn close_lock_epoch(&self, epochs: &mut Epochs, target: usize) {
         self.0.flags.set(target, false);
-        let held = epochs.locks.remove(target);
         if epochs.locks.is_empty() {
             epochs.access = AccessEpoch::None;
             self.0.flags.set_passive(false);
         }
-        held
     }
 
     /// Joins the queue of the shared lock of `target`, whose flag is open if it is held at once.
@@ -156,7 +155,8 @@ impl Window {
             self.flush_before_release(&[target])?;
             epochs = self.epochs();
         }
-        let held = self.forget_lock(&mut epochs, target);
+        let held = epochs.locks.remove(target);
+        self.close_lock_epoch(&mut epochs, target);
         drop(epochs);
         order_memory();
         held.map_or(Ok(()), |held| release(self, target, held))
@@ -279,6 +279,7 @@ impl Window {
     }
 
     /// The lock of a target with this number.
+    #[inline(always)]
     fn window_lock(&self, number: u32) -> WindowLock<'_> {
         self.0.locks.lock(self.0.design, number)
     }

@@ -45,6 +45,7 @@
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
 //! read who that is: [`holders`](WindowLock::holders), [`waiters`](WindowLock::waiters).
 
+use super::lock_ticket::LockTicket;
 use super::lock_words::{
     IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_rank,
     is_held_exclusive, shared_holders, tail, with_tail,
@@ -72,37 +73,6 @@ pub struct WindowLock<'a> {
     design: LockDesign,
     target: &'a TargetLine,
     origins: &'a [OriginLine],
-}
-
-/// An origin's turn at one lock, from [`begin`](WindowLock::begin) to
-/// [`release`](WindowLock::release).
-#[derive(Debug)]
-#[must_use = "the lock is held, or will be, until the ticket is released"]
-pub struct LockTicket {
-    origin: u32,
-    mode: LockMode,
-    is_held: bool,
-    /// Test&Set: polls between two attempts, and how many of them are left.
-    interval: u32,
-    left: u32,
-}
-
-impl LockTicket {
-    /// The rank that takes the lock.
-    pub fn origin(&self) -> u32 {
-        self.origin
-    }
-
-    /// Test&Set: the next poll makes an attempt, although the pause is not over. For an origin that
-    /// has slept.
-    pub fn end_pause(&mut self) {
-        self.left = 1;
-    }
-
-    /// How it takes the lock.
-    pub fn mode(&self) -> LockMode {
-        self.mode
-    }
 }
 
 impl<'a> WindowLock<'a> {
@@ -141,41 +111,38 @@ impl<'a> WindowLock<'a> {
                 }
             }
         };
-        LockTicket {
-            origin,
-            mode,
-            is_held,
-            interval: 1,
-            left: 1,
-        }
+        LockTicket::new(origin, mode, is_held)
     }
 
     /// True when the lock is held. Does not block; never true to two exclusive origins at once.
     #[inline]
     pub fn poll(&self, ticket: &mut LockTicket) -> bool {
-        if !ticket.is_held {
-            ticket.is_held = match self.design {
+        if !ticket.is_held() {
+            let is_held = match self.design {
                 LockDesign::TestAndSet => self.try_after_pause(ticket),
                 LockDesign::Mcs => {
-                    let line = &self.origins[ticket.origin as usize];
+                    let line = &self.origins[ticket.origin() as usize];
                     // SYNC window-lock: pairs with the Release in `grant` and `let_readers_in`.
-                    let is_held = line.state.load(Ordering::Acquire) == ticket.mode.holds();
-                    if is_held && ticket.mode == LockMode::Shared {
+                    let is_held = line.state.load(Ordering::Acquire) == ticket.mode().holds();
+                    if is_held && ticket.mode() == LockMode::Shared {
                         // Relaxed: a hint.
                         self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
                     }
                     is_held
                 }
             };
+            if is_held {
+                ticket.set_held();
+            }
         }
-        ticket.is_held
+        ticket.is_held()
     }
 
     /// How long the origin may sleep between two polls; `None` if it will be woken.
     pub fn sleep_limit(&self, ticket: &LockTicket) -> Option<Duration> {
         match self.design {
             // As many microseconds as polls: 1 ms at most.
-            LockDesign::TestAndSet => Some(Duration::from_micros(ticket.interval.into())),
+            LockDesign::TestAndSet => Some(Duration::from_micros(ticket.interval().into())),
             LockDesign::Mcs => None,
         }
     }
@@ -188,16 +155,16 @@ impl<'a> WindowLock<'a> {
     /// If [`poll`](Self::poll) has not returned true for this ticket, nor `begin` had the lock.
     #[inline]
     pub fn release(&self, ticket: LockTicket, wake: impl FnMut(u32)) {
-        assert!(ticket.is_held, "rank {}: lock not held", ticket.origin);
-        let line = &self.origins[ticket.origin as usize];
+        assert!(ticket.is_held(), "rank {}: lock not held", ticket.origin());
+        let line = &self.origins[ticket.origin() as usize];
         line.state.store(IDLE, Ordering::Relaxed);
-        match (ticket.mode, self.design) {
+        match (ticket.mode(), self.design) {
             (LockMode::Exclusive, LockDesign::TestAndSet) => {
                 // SYNC window-lock: no other origin writes while an exclusive one holds. Release:
                 // pairs with the Acquire in `test_and_set`.
                 self.target.owners.store(0, Ordering::Release);
             }
-            (LockMode::Exclusive, LockDesign::Mcs) => self.leave_queue(ticket.origin, wake),
+            (LockMode::Exclusive, LockDesign::Mcs) => self.leave_queue(ticket.origin(), wake),
             (LockMode::Shared, _) => self.leave_holders(wake),
         }
     }
@@ -267,13 +234,11 @@ impl WindowLock<'_> {
 
     /// Tries once if the pause is over, and doubles the pause if it fails.
     fn try_after_pause(&self, ticket: &mut LockTicket) -> bool {
-        ticket.left -= 1;
-        if ticket.left > 0 {
+        if !ticket.ends_pause() {
             return false;
         }
-        ticket.interval = (2 * ticket.interval).min(MOST_POLLS);
-        ticket.left = ticket.interval;
-        self.test_and_set(ticket.origin, ticket.mode)
+        ticket.pause((2 * ticket.interval()).min(MOST_POLLS));
+        self.test_and_set(ticket.origin(), ticket.mode())
     }
 }
 

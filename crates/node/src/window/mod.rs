@@ -28,6 +28,7 @@ mod accumulate_lock;
 mod control;
 mod exposure;
 mod lock;
+mod lock_ticket;
 mod lock_words;
 mod memory;
 
@@ -50,6 +51,7 @@ pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate};
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
 pub use control::WindowControl;
 pub use exposure::{EpochCountLine, EpochCounts, ExposureBoard};
-pub use lock::{LockDesign, LockTicket, WindowLock};
+pub use lock::{LockDesign, WindowLock};
+pub use lock_ticket::LockTicket;
 pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::WindowMemory;
