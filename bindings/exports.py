@@ -18,6 +18,13 @@ PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<Call>
 # Sends differ in their mode alone; buffered ones have shims of their own.
 SEND = re.compile(r"^mpi_(i?)([sr]?)send(_init)?$")
 SEND_MODES = {"": "Standard", "s": "Synchronous", "r": "Ready"}
+# The consecutive parameters of collective calls that describe one buffer, by their names, and what takes them
+# (`crates/abi/src/collective/buffers.rs`). The name that stands in parentheses is its first argument, for errors.
+BUFFERS = [
+    (re.compile(r"\w+buf (\w+counts) \w*displs \w+types?"), "UserBlocks"),
+    (re.compile(r"(?:\w+buf|buffer) (\w*count) \w*type"), "UserBuffer"),
+    (re.compile(r"sendbuf recvbuf \w*count datatype"), "UserOperands"),
+]
 FAST_PATH = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)", re.MULTILINE)
 
 
@@ -35,8 +42,8 @@ class Shims:
     def __contains__(self, shim: str) -> bool:
         return shim in self.module or SEND.match(shim) is not None or self._form(shim) is not None
 
-    def call(self, shim: str, arguments: list[str]) -> str | None:
-        """The call of `shim`, if there is one."""
+    def call(self, shim: str, names: list[str], arguments: list[str]) -> str | None:
+        """The call of `shim`, if there is one; `names` are the parameters' that `arguments` are for."""
         if module := self.module.get(shim):
             return f"{module}::{shim}({', '.join(arguments)})"
         if send := SEND.match(shim):
@@ -49,7 +56,7 @@ class Shims:
         # The last arguments are the request, and before it the hints of a persistent call.
         own = {"blocking": 0, "nonblocking": 1, "persistent": 2}[kind]
         arguments, last = arguments[: len(arguments) - own], arguments[len(arguments) - own :]
-        prepare = f"{base}({', '.join(arguments)})"
+        prepare = f"{base}({', '.join(_with_buffers(names, arguments))})"
         if kind != "blocking":
             start = "start" if kind == "nonblocking" else "make_persistent"
             return f"collective::{start}({', '.join(reversed(last))}, || collective::{prepare})"
@@ -134,6 +141,19 @@ def shim_signature(functions: list[Function], name: str) -> str:
     return f"pub unsafe fn {plain.shim}({', '.join(params)}) -> {returns}"
 
 
+def _with_buffers(names: list[str], arguments: list[str]) -> list[str]:
+    """The arguments, those that describe a buffer in one; `names` may be longer."""
+    for i in range(len(arguments)):
+        for length in (3, 4):
+            for pattern, buffer in BUFFERS:
+                if found := pattern.fullmatch(" ".join(names[i : i + length])):
+                    label = [f'"{name}"' for name in found.groups()]
+                    whole = f"{buffer}::new({', '.join([*label, *arguments[i : i + length]])})"
+                    rest = _with_buffers(names[i + length :], arguments[i + length :])
+                    return [*arguments[:i], whole, *rest]
+    return arguments
+
+
 def _modules(folder: Path) -> list[str]:
     return sorted(p.stem for p in folder.glob("*.rs") if p.stem != "mod")
 
@@ -174,10 +194,11 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims) -> st
     plain = forms.get(False, function)
     large = forms.get(True, plain)
     signature = f"{function.name} P{function.name}({', '.join(_declaration(p) for p in params)})"
-    arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in large.params if not p.variadic]
+    taken = [p for p in large.params if not p.variadic]
+    arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]
     if _wants_wide(plain, large):
         arguments.append("true" if function.large else "false")
-    call = shims.call(function.shim, arguments) or "unsupported"
+    call = shims.call(function.shim, [p.name for p in taken], arguments) or "unsupported"
     if not function.errors:
         returns = api.RUST.get(function.returns, function.returns)
         return _macro("value!", f"{signature}{api.GLUE}->{api.GLUE}{returns}", call)
@@ -212,6 +233,7 @@ def _uses(body: str) -> str:
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"PolyArray", "PolyOut"})
     modules = sorted(set(re.findall(r"(?:=>)\s+(?!collective|fast_path)(\w+)::", body)))
+    buffers = sorted(words & {buffer for _, buffer in BUFFERS})
     collective = [name for name, use in (("self", "collective::"), ("Call", "Call::"), ("fast_path", "fast_path::")) if use in body]
     lines = []
     if ffi:
@@ -221,6 +243,8 @@ def _uses(body: str) -> str:
     lines.append("")
     if collective:
         lines.append(f"use mica_abi::collective::{{{', '.join(collective)}}};")
+    if buffers:
+        lines.append(f"use mica_abi::collective::buffers::{{{', '.join(buffers)}}};")
     lines.append(f"use mica_abi::export::{{{', '.join(macros)}}};")
     if poly:
         lines.append(f"use mica_abi::poly::{{{', '.join(poly)}}};")

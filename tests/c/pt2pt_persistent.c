@@ -182,7 +182,7 @@ static void cancel_and_free(void)
     CHECK_INT(x, 4, "value of a freed receive");
 }
 
-static void to_nobody(void)
+static void to_null_process(void)
 {
     MPI_Request r[2];
     MPI_Status s[2];
@@ -282,7 +282,7 @@ int main(int argc, char **argv)
     inactive();
     half_active();
     cancel_and_free();
-    to_nobody();
+    to_null_process();
     if (strict)
         errors();
 #if MPI_VERSION >= 4

@@ -84,6 +84,12 @@ impl PolyArray {
     }
 }
 
+impl<T: PolyInt> From<*const T> for PolyArray {
+    fn from(base: *const T) -> Self {
+        Self::new(base)
+    }
+}
+
 impl PolyOut {
     /// Wraps the caller's pointer, which may be null.
     #[inline]

@@ -265,7 +265,7 @@ impl Operation for BufferFlush {
         "MPI_Buffer_iflush"
     }
 
-    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         self.buffer
             .delivered(state, self.before)
             .then_some((Status::EMPTY, None))

@@ -8,7 +8,7 @@ use mica_protocol::EngineState;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::request::{self, Operation, Request};
+use crate::request::{self, OnCompletion, Operation, Request};
 use crate::status::Status;
 use crate::sync::lock;
 
@@ -62,13 +62,13 @@ impl Operation for Generalized {
         "a generalized request"
     }
 
-    fn poll(&self, _state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, _state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         self.is_complete().then_some((Status::EMPTY, None))
     }
 
-    fn complete(&self, _status: Status, taken: bool) -> (Status, Option<Error>) {
+    fn complete(&self, _status: Status, then: OnCompletion) -> (Status, Option<Error>) {
         let (status, mut code) = (self.callbacks.query)();
-        if taken {
+        if then == OnCompletion::Take {
             // If both functions fail, the error of the one called last is returned (MPI 5.0, 13.2).
             code = match (self.callbacks.free)() {
                 c::SUCCESS => code,

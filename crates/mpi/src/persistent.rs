@@ -10,7 +10,7 @@ use crate::buffered;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::pt2pt::{self, Mode, Plane};
-use crate::request::{Operation, Request};
+use crate::request::{OnCompletion, Operation, Request};
 use crate::status::Status;
 use crate::sync::lock;
 
@@ -104,15 +104,15 @@ impl Operation for Both {
         "MPI_Isendrecv"
     }
 
-    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         let halves = &mut *lock(&self.0);
         if let Some(send) = &halves.send
-            && send.poll(state, true).is_some()
+            && send.poll(state, OnCompletion::Take).is_some()
         {
             halves.send = None;
         }
         if let PairHalf::UnderWay(receive) = &halves.receive
-            && let Some(outcome) = receive.poll(state, true)
+            && let Some(outcome) = receive.poll(state, OnCompletion::Take)
         {
             halves.receive = PairHalf::Ended(outcome.status, outcome.error);
         }

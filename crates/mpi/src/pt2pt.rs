@@ -3,8 +3,8 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    EngineState, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion, SendId,
-    StartedReceive, WaitKind,
+    EngineState, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion,
+    SendCompletion, SendId, StartedReceive, WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};
@@ -34,6 +34,16 @@ pub enum Mode {
     Synchronous,
     /// As standard; the program promises that the receive is posted.
     Ready,
+}
+
+impl Mode {
+    #[inline(always)]
+    fn completion(self) -> SendCompletion {
+        match self {
+            Mode::Synchronous => SendCompletion::Matched,
+            Mode::Standard | Mode::Ready => SendCompletion::Local,
+        }
+    }
 }
 
 /// The largest tag (attribute `MPI_TAG_UB`).
@@ -155,8 +165,7 @@ pub fn send(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<(
     let Some(to) = target(comm, dest, tag)? else {
         return Ok(());
     };
-    let sync = mode == Mode::Synchronous;
-    Ok(process::engine()?.send(to.peer, to.context, tag, view, sync)?)
+    Ok(process::engine()?.send(to.peer, to.context, tag, view, mode.completion())?)
 }
 
 /// MPI_Isend and its kin: the handle of the request.
@@ -168,8 +177,9 @@ pub fn isend(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<
     let Some(to) = target(comm, dest, tag)? else {
         return Ok(SENT_HANDLE);
     };
-    let sync = mode == Mode::Synchronous;
-    match process::engine()?.enter(|state| state.send(to.peer, to.context, tag, view, sync))? {
+    match process::engine()?
+        .enter(|state| state.send(to.peer, to.context, tag, view, mode.completion()))?
+    {
         None => Ok(SENT_HANDLE),
         Some(id) => comm::with(comm, |comm| Request::send(comm, id).register())?,
     }
@@ -177,7 +187,7 @@ pub fn isend(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<
 
 /// The messages of the program that a receive takes.
 #[derive(Debug)]
-struct Source {
+struct ReceiveSource {
     pattern: MatchPattern,
     /// Translates the rank of the sender, which is known to be a member of the communicator.
     route: Option<Route>,
@@ -185,7 +195,7 @@ struct Source {
 
 /// The messages from rank `source` of a communicator that has a route.
 #[inline(always)]
-fn routed_source(comm: u32, source: i32, tag: i32) -> Option<Source> {
+fn routed_source(comm: u32, source: i32, tag: i32) -> Option<ReceiveSource> {
     let route = Route::of(comm)?;
     let source = Some(route.peer(source)?);
     let tag = match tag {
@@ -194,7 +204,7 @@ fn routed_source(comm: u32, source: i32, tag: i32) -> Option<Source> {
         _ => return None,
     };
     let context = route.context();
-    Some(Source {
+    Some(ReceiveSource {
         pattern: MatchPattern {
             context,
             source,
@@ -206,10 +216,10 @@ fn routed_source(comm: u32, source: i32, tag: i32) -> Option<Source> {
 
 /// The messages from rank `source` of any communicator, or from any rank; `None` for
 /// `MPI_PROC_NULL`.
-fn unrouted_source(comm: u32, source: i32, tag: i32) -> Result<Option<Source>> {
+fn unrouted_source(comm: u32, source: i32, tag: i32) -> Result<Option<ReceiveSource>> {
     let pattern = comm::with(comm, |comm| pattern(comm, Plane::User, source, tag))??;
     let route = None;
-    Ok(pattern.map(|pattern| Source { pattern, route }))
+    Ok(pattern.map(|pattern| ReceiveSource { pattern, route }))
 }
 
 /// MPI_Recv. `deliver` gets the status, also that of a message that does not fit, for which the
@@ -270,7 +280,7 @@ fn irecv_unrouted(comm: u32, view: &View, source: i32, tag: i32) -> Result<u32> 
     }
 }
 
-impl Source {
+impl ReceiveSource {
     /// Receives into `view`; see [`recv`].
     // Once compiled for routes, whose source is known to be one rank, and once for all else.
     #[inline(always)]
@@ -329,7 +339,7 @@ pub(crate) fn send_on(comm: &Comm, plane: Plane, view: &View, dest: i32, tag: i3
     let Some(peer) = destination(comm, dest, tag)? else {
         return Ok(());
     };
-    Ok(process::engine()?.send(peer, context(comm, plane), tag, view, false)?)
+    Ok(process::engine()?.send(peer, context(comm, plane), tag, view, SendCompletion::Local)?)
 }
 
 /// Starts a send on `plane`.
@@ -363,9 +373,11 @@ pub(crate) fn start_send(
     let Some(peer) = destination(comm, dest, tag)? else {
         return Ok(None);
     };
-    let sync = mode == Mode::Synchronous;
     let context = context(comm, plane);
-    Ok(process::engine()?.enter(|state| state.send(peer, context, tag, view, sync))?)
+    Ok(
+        process::engine()?
+            .enter(|state| state.send(peer, context, tag, view, mode.completion()))?,
+    )
 }
 
 /// Receives into `view` on `plane`. Blocks.

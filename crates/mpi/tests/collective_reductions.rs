@@ -6,7 +6,7 @@ mod collective_common;
 
 use collective_common::*;
 use mica_channel::memory::Block;
-use mica_mpi::collective::scan::ScanKind as Scan;
+use mica_mpi::collective::ScanKind as Scan;
 use mica_mpi::collective::{
     Elements, MessageThresholds, Reduction, allreduce, reduce, reduce_scatter, scan,
 };

@@ -79,7 +79,8 @@ macro_rules! counters {
             CounterDeclaration {
                 name: concat!("sent_", $path_name, "_bytes"),
                 class: CounterClass::Sum,
-                description: concat!("Bytes of the messages that `sent_", $path_name, "_messages` counts."),
+                description: concat!("Bytes of the messages that `sent_", $path_name, "_messages` \
+                    counts."),
             },)*
             $(CounterDeclaration {
                 name: $name,
@@ -116,7 +117,8 @@ counters! {
     FailedArrivals: "failed_arrivals", Count,
         "Arrivals from the network that the provider completed with an error.";
     LateCalls: "late_calls", Count,
-        "Collective calls observed for late arrivals (`MICA_LATE`); known when the rank ends, as the next two.";
+        "Collective calls observed for late arrivals (`MICA_LATE`); known when the rank ends, as \
+         the next two.";
     LateWaits: "late_waits", Count,
         "Those of them in which another rank arrived after this one.";
     LateWaitTime: "late_wait_time", Nanoseconds,

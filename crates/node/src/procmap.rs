@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 /// The kernel's `struct procmap_query` (include/uapi/linux/fs.h).
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-struct Query {
+struct ProcmapQuery {
     size: u64,
     query_flags: u64,
     query_addr: u64,
@@ -30,10 +30,11 @@ struct Query {
     build_id_addr: u64,
 }
 
-const _: () = assert!(size_of::<Query>() == 104);
+const _: () = assert!(size_of::<ProcmapQuery>() == 104);
 
 /// `_IOWR('f', 17, struct procmap_query)`; x86-64 and aarch64 encode ioctl requests alike.
-const PROCMAP_QUERY: u64 = 3 << 30 | (size_of::<Query>() as u64) << 16 | (b'f' as u64) << 8 | 17;
+const PROCMAP_QUERY: u64 =
+    3 << 30 | (size_of::<ProcmapQuery>() as u64) << 16 | (b'f' as u64) << 8 | 17;
 
 const READABLE: u64 = 1;
 const WRITABLE: u64 = 1 << 1;
@@ -121,8 +122,8 @@ impl ProcMap {
     #[inline]
     fn query(&self, address: usize, flags: u64, name: &mut [u8]) -> io::Result<Option<MappedArea>> {
         name.fill(0);
-        let mut query = Query {
-            size: size_of::<Query>() as u64,
+        let mut query = ProcmapQuery {
+            size: size_of::<ProcmapQuery>() as u64,
             query_flags: flags,
             query_addr: address as u64,
             vma_name_size: name.len() as u32,
@@ -131,7 +132,7 @@ impl ProcMap {
             } else {
                 name.as_mut_ptr().addr() as u64
             },
-            ..Query::default()
+            ..ProcmapQuery::default()
         };
         // SAFETY: the kernel writes to `query`, and to `name` at most as many bytes as it has; both
         // are exclusive.

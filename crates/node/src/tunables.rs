@@ -61,7 +61,7 @@ pub struct BadValue {
 
 macro_rules! tunables {
     ($($ident:ident: $name:literal, $env:literal, $default:literal, $kind:expr,
-        $($agreement:ident,)? $description:literal;)*) => {
+        $description:expr $(, $agreement:ident)?;)*) => {
         /// Every tunable.
         pub const ALL: &[&Tunable] = &[$(&$ident),*];
         $(
@@ -84,27 +84,48 @@ macro_rules! agreement {
     };
 }
 
+/// The description of a collective's choice of algorithm.
+macro_rules! algorithm_of {
+    ($calls:literal) => {
+        concat!(
+            "The algorithm of ",
+            $calls,
+            " within a node: chosen by cost (auto), or this one wherever it is possible, \
+             whatever MICA_COLL says; the same for all ranks."
+        )
+    };
+}
+
 tunables! {
     SHM: "shm", "MICA_SHM", "advanced", TunableKind::Choice(&["advanced", "basic", "mixed"]),
-        "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for each pair; mixed has FIFOs between ranks of the same parity only, as a second channel; the launcher's value holds for the job.";
+        "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for \
+         each pair; mixed has FIFOs between ranks of the same parity only, as a second channel; \
+         the launcher's value holds for the job.";
     BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", TunableKind::Bytes,
-        "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated for all pairs that have one at MPI_Init; the launcher's value holds for the job.";
+        "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated \
+         for all pairs that have one at MPI_Init; the launcher's value holds for the job.";
     RING_MAX: "ring_max", "MICA_RING_MAX", "auto", TunableKind::Threshold,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
     EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "auto", TunableKind::Threshold,
-        "Largest message that is sent before its receive is known; longer ones ask first (rendezvous).";
+        "Largest message that is sent before its receive is known; longer ones ask first \
+         (rendezvous).";
     CELLS: "cells", "MICA_CELLS", "128", TunableKind::Count,
         "Cells in each rank's send buffer pool.";
     CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", TunableKind::Bytes,
-        "Size of a cell (a multiple of 64); under the basic design, of the chunks of a long message.";
-    DIRECT: "direct", "MICA_DIRECT", "auto", TunableKind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
-        "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to shared memory (mapped) or attached (xpmem); auto is all that work.";
+        "Size of a cell (a multiple of 64); under the basic design, of the chunks of a long \
+         message.";
+    DIRECT: "direct", "MICA_DIRECT", "auto",
+        TunableKind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
+        "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to \
+         shared memory (mapped) or attached (xpmem); auto is all that work.";
     DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "auto", TunableKind::Threshold,
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
     DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "auto", TunableKind::Threshold,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
     MAPPED: "mapped", "MICA_MAPPED", "auto", TunableKind::Choice(&["auto", "all", "off"]),
-        "Which buffers in reuse move to shared memory: those of malloc, MPI_Alloc_mem and static data (auto), those in mappings that the program has made itself as well (all), or none (off).";
+        "Which buffers in reuse move to shared memory: those of malloc, MPI_Alloc_mem and static \
+         data (auto), those in mappings that the program has made itself as well (all), or none \
+         (off).";
     MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "8", TunableKind::Count,
         "How often a buffer is used before its pages are moved to shared memory.";
     MAPPED_MIN: "mapped_min", "MICA_MAPPED_MIN", "32K", TunableKind::Bytes,
@@ -112,35 +133,51 @@ tunables! {
     MAPPED_MAX: "mapped_max", "MICA_MAPPED_MAX", "4G", TunableKind::Bytes,
         "Memory of a rank that is moved to shared memory at most.";
     WAY: "way", "MICA_WAY", "auto",
-        TunableKind::Choice(&["auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload"]),
-        "The path of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
+        TunableKind::Choice(&[
+            "auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload",
+        ]),
+        "The path of messages that are longer than the ring takes: chosen by cost (auto), or this \
+         one wherever it works.";
     TUNING: "tuning", "MICA_TUNING", "auto", TunableKind::Path(&["auto", "off"]),
-        "The costs that paths are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
-    WINDOW_ACCESS: "window_access", "MICA_WINDOW_ACCESS", "auto", TunableKind::Choice(&["auto", "messages"]), Alike,
-        "How one-sided operations reach targets of this node: by loads and stores where they can (auto), or by messages that the target carries out when it makes progress; the same for all ranks.";
-    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs", TunableKind::Choice(&["mcs", "test_and_set"]), Alike,
-        "How origins take the lock of a window's target: by a queue in which the holder wakes the next (mcs), or by attempts with pauses that double (test_and_set); the same for all ranks.";
-    PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off", TunableKind::Choice(&["off", "on"]),
-        "on: a thread of the rank makes progress while the program computes, on long messages and on one-sided operations that reach this rank by messages; every call then takes a lock.";
+        "The costs that paths are chosen by: this machine's file of mica tune (auto), none (off), \
+         or the file given.";
+    WINDOW_ACCESS: "window_access", "MICA_WINDOW_ACCESS", "auto",
+        TunableKind::Choice(&["auto", "messages"]),
+        "How one-sided operations reach targets of this node: by loads and stores where they can \
+         (auto), or by messages that the target carries out when it makes progress; the same for \
+         all ranks.", Alike;
+    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs",
+        TunableKind::Choice(&["mcs", "test_and_set"]),
+        "How origins take the lock of a window's target: by a queue in which the holder wakes the \
+         next (mcs), or by attempts with pauses that double (test_and_set); the same for all \
+         ranks.", Alike;
+    PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off",
+        TunableKind::Choice(&["off", "on"]),
+        "on: a thread of the rank makes progress while the program computes, on long messages and \
+         on one-sided operations that reach this rank by messages; every call then takes a lock.";
     SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),
-        "auto: a receiver that lags behind notifies its senders, who then do not wait for it with medium messages.";
+        "auto: a receiver that lags behind notifies its senders, who then do not wait for it with \
+         medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,
         "Largest message that is sent before its receive is known while its receiver lags behind.";
     UNEXPECTED_MAX: "unexpected_max", "MICA_UNEXPECTED_MAX", "64M", TunableKind::Bytes,
-        "Most bytes of messages without a receive that a rank keeps; senders that fill it then wait for their receives.";
+        "Most bytes of messages without a receive that a rank keeps; senders that fill it then \
+         wait for their receives.";
     SKEW_LENGTH: "skew_length", "MICA_SKEW_LENGTH", "8", TunableKind::Count,
         "More unexpected messages of one sender than these mean that the receiver lags behind.";
     SKEW_PERIOD: "skew_period", "MICA_SKEW_PERIOD", "16", TunableKind::Count,
         "For how many arrivals that must hold before the sender is notified.";
     POLL: "poll", "MICA_POLL", "dynamic", TunableKind::Choice(&["static", "dynamic"]),
-        "How often channels beside shared memory are polled: at a fixed ratio, or as their messages come.";
+        "How often channels beside shared memory are polled: at a fixed ratio, or as their \
+         messages come.";
     POLL_RATIO: "poll_ratio", "MICA_POLL_RATIO", "50", TunableKind::Count,
         "Static polling: polls of shared memory for each poll of another channel.";
     POLL_HISTORY: "poll_history", "MICA_POLL_HISTORY", "10", TunableKind::Count,
         "Dynamic polling: messages after which the ratio is found anew.";
     COPY_ENGINE: "copy_engine", "MICA_COPY_ENGINE", "auto",
         TunableKind::Choice(&["auto", "inline", "thread", "dsa", "dsa+thread"]),
-        "Who copies long non-blocking messages: the rank, a helper thread, Intel DSA, or DSA driven by a helper thread.";
+        "Who copies long non-blocking messages: the rank, a helper thread, Intel DSA, or DSA \
+         driven by a helper thread.";
     OFFLOAD_MIN: "offload_min", "MICA_OFFLOAD_MIN", "256K", TunableKind::Bytes,
         "Shortest non-blocking message that is given to the copy engine.";
     SPIN: "spin", "MICA_SPIN", "20000", TunableKind::Count,
@@ -152,63 +189,95 @@ tunables! {
     YIELDS_SHARED: "yields_shared", "MICA_YIELDS_SHARED", "1000", TunableKind::Count,
         "How often it then yields its core before it parks, when ranks outnumber cores.";
     FENCING: "fencing", "MICA_FENCING", "auto", TunableKind::Choice(&["auto", "sender", "parker"]),
-        "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
+        "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by \
+         membarrier.";
     STATS: "stats", "MICA_STATS", "off", TunableKind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
     LATE: "late", "MICA_LATE", "off", TunableKind::Choice(&["off", "on"]),
-        "on: ranks count at each call of a collective who came last and how long they waited, and mpiexec prints it when the job has ended.";
+        "on: ranks count at each call of a collective who came last and how long they waited, and \
+         mpiexec prints it when the job has ended.";
     CHECK: "check", "MICA_CHECK", "0", TunableKind::Choice(&["0", "1"]),
-        "1: says once on standard error what the program does that MPI does not allow and Mica lets pass, as other MPIs do.";
+        "1: says once on standard error what the program does that MPI does not allow and Mica \
+         lets pass, as other MPIs do.";
     PMI: "pmi", "MICA_PMI", "auto", TunableKind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
-        "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
+        "The interface to another MPI's launcher: the one whose variables are set (auto), or this \
+         one.";
     PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", TunableKind::Path(&["auto"]),
-        "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
-    FOREIGN_MPI: "foreign_mpi", "MICA_FOREIGN_MPI", "refuse", TunableKind::Choice(&["refuse", "start"]),
-        "What mpiexec does with several ranks of a program that is linked to Open MPI, whose library would make each a job of one: refuse them, or start them.";
+        "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the \
+         file given.";
+    FOREIGN_MPI: "foreign_mpi", "MICA_FOREIGN_MPI", "refuse",
+        TunableKind::Choice(&["refuse", "start"]),
+        "What mpiexec does with several ranks of a program that is linked to Open MPI, whose \
+         library would make each a job of one: refuse them, or start them.";
     VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", TunableKind::Count,
-        "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
-    NET: "net", "MICA_NET", "auto", TunableKind::Choice(&["auto", "loopback"]), Alike,
-        "auto: the network carries messages between nodes; loopback: between the ranks of one node as well, in place of shared memory; the same for all ranks.";
+        "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for \
+         tests).";
+    NET: "net", "MICA_NET", "auto", TunableKind::Choice(&["auto", "loopback"]),
+        "auto: the network carries messages between nodes; loopback: between the ranks of one node \
+         as well, in place of shared memory; the same for all ranks.", Alike;
     NET_PROVIDER: "net_provider", "MICA_NET_PROVIDER", "auto", TunableKind::Path(&["auto"]),
-        "libfabric's provider for the network: the best that is there (auto), or a name such as tcp, verbs, efa, cxi, opx, psm3.";
+        "libfabric's provider for the network: the best that is there (auto), or a name such as \
+         tcp, verbs, efa, cxi, opx, psm3.";
     NET_INTERFACE: "net_interface", "MICA_NET_INTERFACE", "auto", TunableKind::Path(&["auto"]),
-        "The network interface, by its libfabric domain's name (such as eth0 or mlx5_0) or by its address; auto is the fastest that leads off the machine.";
+        "The network interface, by its libfabric domain's name (such as eth0 or mlx5_0) or by its \
+         address; auto is the fastest that leads off the machine.";
     NET_LIBRARY: "net_library", "MICA_NET_LIBRARY", "auto", TunableKind::Path(&["auto"]),
         "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
     NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "auto", TunableKind::Threshold,
-        "Largest payload of one packet on the network; auto is what the provider sends in one piece; the smallest value among the job's ranks holds.";
-    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", TunableKind::Choice(&["auto", "on", "off", "leaders", "columns"]), Alike,
-        "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), by one of the two wherever it is possible (leaders, columns), or never (off); the same for all ranks.";
-    COLL: "coll", "MICA_COLL", "auto", TunableKind::Choice(&["auto", "messages", "shared", "direct"]), Alike,
-        "The family of algorithms of collectives within a node: chosen by cost (auto), or this one wherever it is possible; the same for all ranks.";
-    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto", TunableKind::Choice(&["auto", "dissemination", "shared"]), Alike,
-        "The algorithm of barriers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto", TunableKind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]), Alike,
-        "The algorithm of broadcasts within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto", TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
-        "The algorithm of gathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto", TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
-        "The algorithm of scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto", TunableKind::Choice(&["auto", "bruck", "ring", "shared", "direct"]), Alike,
-        "The algorithm of allgathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto", TunableKind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]), Alike,
-        "The algorithm of all-to-alls within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto", TunableKind::Choice(&["auto", "binomial", "halving", "shared", "direct"]), Alike,
-        "The algorithm of reduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto", TunableKind::Choice(&["auto", "doubling", "halving", "shared", "direct"]), Alike,
-        "The algorithm of allreduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto", TunableKind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]), Alike,
-        "The algorithm of reduce-scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto", TunableKind::Choice(&["auto", "doubling", "shared", "direct"]), Alike,
-        "The algorithm of scans and exscans within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto", TunableKind::Choice(&["auto", "flat", "tree"]), Alike,
-        "How ranks meet in a shared area: each polls all others or one does (flat), or along a tree that follows the machine's caches (tree); the same for all ranks.";
-    COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", TunableKind::Count, Alike,
-        "Children of a rank in such a tree at most; the same for all ranks.";
-    COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", TunableKind::Choice(&["auto", "pull", "push", "both"]), Alike,
-        "Who copies in direct collectives with a root: the others (pull), the root (push), or both at once; the same for all ranks.";
+        "Largest payload of one packet on the network; auto is what the provider sends in one \
+         piece; the smallest value among the job's ranks holds.";
+    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto",
+        TunableKind::Choice(&["auto", "on", "off", "leaders", "columns"]),
+        "Collectives between nodes go by node leaders or by parallel columns: where that pays \
+         (auto), wherever it is correct (on), by one of the two wherever it is possible (leaders, \
+         columns), or never (off); the same for all ranks.", Alike;
+    COLL: "coll", "MICA_COLL", "auto",
+        TunableKind::Choice(&["auto", "messages", "shared", "direct"]),
+        "The family of algorithms of collectives within a node: chosen by cost (auto), or this one \
+         wherever it is possible; the same for all ranks.", Alike;
+    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto",
+        TunableKind::Choice(&["auto", "dissemination", "shared"]),
+        algorithm_of!("barriers"), Alike;
+    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto",
+        TunableKind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]),
+        algorithm_of!("broadcasts"), Alike;
+    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto",
+        TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
+        algorithm_of!("gathers"), Alike;
+    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto",
+        TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
+        algorithm_of!("scatters"), Alike;
+    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto",
+        TunableKind::Choice(&["auto", "bruck", "ring", "shared", "direct"]),
+        algorithm_of!("allgathers"), Alike;
+    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto",
+        TunableKind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]),
+        algorithm_of!("all-to-alls"), Alike;
+    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto",
+        TunableKind::Choice(&["auto", "binomial", "halving", "shared", "direct"]),
+        algorithm_of!("reduces"), Alike;
+    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto",
+        TunableKind::Choice(&["auto", "doubling", "halving", "shared", "direct"]),
+        algorithm_of!("allreduces"), Alike;
+    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto",
+        TunableKind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]),
+        algorithm_of!("reduce-scatters"), Alike;
+    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto",
+        TunableKind::Choice(&["auto", "doubling", "shared", "direct"]),
+        algorithm_of!("scans and exscans"), Alike;
+    COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto",
+        TunableKind::Choice(&["auto", "flat", "tree"]),
+        "How ranks meet in a shared area: each polls all others or one does (flat), or along a \
+         tree that follows the machine's caches (tree); the same for all ranks.", Alike;
+    COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", TunableKind::Count,
+        "Children of a rank in such a tree at most; the same for all ranks.", Alike;
+    COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto",
+        TunableKind::Choice(&["auto", "pull", "push", "both"]),
+        "Who copies in direct collectives with a root: the others (pull), the root (push), or both \
+         at once; the same for all ranks.", Alike;
     COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", TunableKind::Bytes,
-        "Memory of one communicator's shared area at most, for collectives; 0: none; the launcher's value holds for the job.";
+        "Memory of one communicator's shared area at most, for collectives; 0: none; the \
+         launcher's value holds for the job.";
     COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", TunableKind::Bytes,
         "Memory of all shared areas of a node at most; the launcher's value holds for the job.";
 }

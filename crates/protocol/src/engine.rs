@@ -6,6 +6,7 @@ use crate::matching::MatchPattern;
 use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, StartedReceive};
 use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
+use crate::select::SendCompletion;
 use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
 use crate::traffic::CollectiveTraffic;
 use crate::wait_policy::{WaitPolicy, yield_core};
@@ -243,10 +244,10 @@ impl Engine {
         context: u64,
         tag: i32,
         view: &View,
-        sync: bool,
+        completion: SendCompletion,
     ) -> Result<(), Fault> {
         // By value: the call of the closure then loads each argument once.
-        match self.enter(move |state| state.send(peer, context, tag, view, sync))? {
+        match self.enter(move |state| state.send(peer, context, tag, view, completion))? {
             None => Ok(()),
             Some(id) => self.wait_for_send(id),
         }

@@ -63,6 +63,7 @@ pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,
 };
+pub use select::SendCompletion;
 pub use start::StartError;
 pub use state::{EngineState, Reaction};
 pub use traffic::CollectiveTraffic;

@@ -2,7 +2,7 @@
 //! it is. `send.rs`, `receive.rs`, `rendezvous.rs` and `offloading.rs` advance them.
 
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::select::SendPlan;
+use crate::select::{SendCompletion, SendPlan};
 use mica_channel::direct::{Exposed, MappedWindow, RemoteRun};
 use mica_channel::memory::View;
 use mica_channel::offload::Cookie;
@@ -26,9 +26,11 @@ pub(crate) struct SendOp {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendPhase {
-    /// In the outbox; is sent by this plan when it is first in order. `sync`: the sender waits
-    /// for the match.
-    Queued { plan: SendPlan, sync: bool },
+    /// In the outbox; is sent by this plan when it is first in order.
+    Queued {
+        plan: SendPlan,
+        completion: SendCompletion,
+    },
     /// In the outbox; `position` bytes have left through cells or in chunks. `target`: see
     /// `MORE_CELLS`.
     Streaming { position: usize, target: u64 },

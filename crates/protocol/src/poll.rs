@@ -28,13 +28,12 @@ pub struct Poll<'a> {
 
 impl Engine {
     /// To be called when a test or probe of the program begins. May yield the core.
-    #[inline]
+    #[inline(always)]
     pub fn begin_poll(&self) -> Poll<'_> {
         // Other ranks, or other threads of this one, may need the core of a thread that polls.
         let may_yield = self.wait.shares_core || self.state.is_shared();
-        if may_yield && change(|history| history.begin(ticks::now_ns())) {
-            std::thread::yield_now();
-            change(|history| history.yielded(ticks::now_ns()));
+        if may_yield {
+            yield_if_due();
         }
         Poll {
             engine: self,
@@ -68,6 +67,15 @@ impl Poll<'_> {
             false => self.engine.note_failed_poll(waiting),
         }
         Ok(result)
+    }
+}
+
+/// Yields the core at the begin of a poll, if the thread's history asks for it.
+#[inline(never)]
+fn yield_if_due() {
+    if change(|history| history.begin(ticks::now_ns())) {
+        std::thread::yield_now();
+        change(|history| history.yielded(ticks::now_ns()));
     }
 }
 

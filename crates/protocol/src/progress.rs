@@ -122,8 +122,7 @@ impl EngineState {
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }
-        let is_polled = self.schedules.with_tasks + self.polled_reactions > 0;
-        if (self.threads.completed || is_polled)
+        if (self.threads.completed || self.polled_waits > 0)
             && !(self.schedules.active.is_empty() && self.reactions.is_empty())
         {
             self.run_reactions();

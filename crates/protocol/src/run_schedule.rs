@@ -3,6 +3,7 @@
 
 use crate::matching::MatchPattern;
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
+use crate::select::SendCompletion;
 use crate::state::EngineState;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl EngineState {
         self.advance_schedule(index);
         if self.schedules.running[index].end.is_none() {
             self.schedules.active.push(index as u32);
-            self.schedules.with_tasks += usize::from(has_tasks);
+            self.polled_waits += usize::from(has_tasks);
         }
         ScheduleId(index as u32)
     }
@@ -64,14 +65,13 @@ impl EngineState {
     /// Advances the schedules and reactions that poll shared memory, before this rank parks. True
     /// when something has completed.
     pub(crate) fn advance_tasks(&mut self) -> bool {
-        if self.polled_reactions > 0 {
-            self.run_reactions();
-        } else if self.schedules.with_tasks > 0 {
-            self.advance_schedules();
-        } else {
+        if self.polled_waits == 0 {
             return false;
         }
-        self.threads.completed
+        // What had completed before is no reason to park either: the caller may not have seen it.
+        let completed_before = self.threads.completed;
+        self.run_reactions();
+        completed_before || self.threads.completed
     }
 
     /// True when no abandoned schedule is in progress.
@@ -95,7 +95,7 @@ impl EngineState {
                     .stages
                     .iter()
                     .any(|s| s.task.is_some());
-                self.schedules.with_tasks -= usize::from(has_tasks);
+                self.polled_waits -= usize::from(has_tasks);
                 if self.schedules.running[index].abandoned {
                     self.schedules.running.remove(index);
                 }
@@ -130,7 +130,7 @@ impl EngineState {
         }
         for step in &stage.steps {
             if let ScheduleStep::Send { peer, view } = step {
-                match self.send(*peer, context, tag, view, false) {
+                match self.send(*peer, context, tag, view, SendCompletion::Local) {
                     Ok(None) => {}
                     Ok(Some(id)) => self.schedules.running[index].sends.push(id),
                     Err(fault) => {

@@ -100,8 +100,6 @@ pub(crate) struct Schedules {
     pub running: Slab<RunningSchedule>,
     /// Those that have not ended.
     pub active: Vec<u32>,
-    /// How many of these poll shared memory: they are advanced in every progress iteration.
-    pub with_tasks: usize,
 }
 
 #[derive(Debug)]

@@ -13,6 +13,15 @@ use mica_policy::{
     EagerLimits, MessagePath, MessagePaths, OutgoingMessage, PathCosts, Situation, Thresholds,
 };
 
+/// When a send is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendCompletion {
+    /// When its buffer may be used again.
+    Local,
+    /// When the receive has started as well (`MPI_Ssend`).
+    Matched,
+}
+
 /// How a message leaves its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendPlan {
@@ -189,15 +198,16 @@ impl Selection {
     /// How a message of `len` bytes is sent to `peer`; `sync` if its sender must know that it is
     /// matched.
     #[inline(always)]
-    pub fn plan(&self, peer: u32, len: usize, sync: bool) -> SendPlan {
-        if len <= INLINE && !sync {
+    pub fn plan(&self, peer: u32, len: usize, completion: SendCompletion) -> SendPlan {
+        if len <= INLINE && completion == SendCompletion::Local {
             return SendPlan::Inline;
         }
         let connection = self.peer(peer);
         let thresholds = &connection.thresholds;
         if len <= thresholds.ring_max {
             SendPlan::Ring
-        } else if len <= thresholds.eager(connection.skewed) && !sync {
+        } else if len <= thresholds.eager(connection.skewed) && completion == SendCompletion::Local
+        {
             SendPlan::Cells
         } else {
             SendPlan::Rendezvous
@@ -320,6 +330,7 @@ const COOPERATIVE_MIN: usize = 16 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use SendCompletion::{Local, Matched};
 
     const SAME_CACHE: u32 = 0;
     const OTHER_NODE: u32 = 1;
@@ -341,40 +352,40 @@ mod tests {
     #[test]
     fn plan_depends_on_level_of_peer() {
         let s = selection();
-        assert_eq!(s.plan(SAME_CACHE, INLINE, false), SendPlan::Inline);
-        assert_eq!(s.plan(SAME_CACHE, INLINE, true), SendPlan::Ring);
-        assert_eq!(s.plan(SAME_CACHE, INLINE + 1, false), SendPlan::Ring);
-        assert_eq!(s.plan(SAME_CACHE, 32 << 10, false), SendPlan::Cells);
-        assert_eq!(s.plan(SAME_CACHE, 32 << 10, true), SendPlan::Rendezvous);
-        assert_eq!(s.plan(SAME_CACHE, 1 << 20, false), SendPlan::Rendezvous);
+        assert_eq!(s.plan(SAME_CACHE, INLINE, Local), SendPlan::Inline);
+        assert_eq!(s.plan(SAME_CACHE, INLINE, Matched), SendPlan::Ring);
+        assert_eq!(s.plan(SAME_CACHE, INLINE + 1, Local), SendPlan::Ring);
+        assert_eq!(s.plan(SAME_CACHE, 32 << 10, Local), SendPlan::Cells);
+        assert_eq!(s.plan(SAME_CACHE, 32 << 10, Matched), SendPlan::Rendezvous);
+        assert_eq!(s.plan(SAME_CACHE, 1 << 20, Local), SendPlan::Rendezvous);
         // The farther the peer, the shorter the messages that are worth an RTS (chai-2009, 6.3.1).
-        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, Local), SendPlan::Rendezvous);
     }
 
     #[test]
     fn fifo_messages_never_use_cells() {
         let levels = [(Level::Node, Some(100_000))].into_iter();
         let s = Selection::new(PathCosts::default(), levels, false).expect("fits");
-        for (len, sync, expected) in [
-            (INLINE, false, SendPlan::Inline),
-            (INLINE + 1, false, SendPlan::Ring),
-            (100_000, false, SendPlan::Ring),
-            (100_000, true, SendPlan::Ring),
-            (100_001, false, SendPlan::Rendezvous),
+        for (len, completion, expected) in [
+            (INLINE, Local, SendPlan::Inline),
+            (INLINE + 1, Local, SendPlan::Ring),
+            (100_000, Local, SendPlan::Ring),
+            (100_000, Matched, SendPlan::Ring),
+            (100_001, Local, SendPlan::Rendezvous),
         ] {
-            assert_eq!(s.plan(0, len, sync), expected, "{len} {sync}");
+            assert_eq!(s.plan(0, len, completion), expected, "{len} {completion:?}");
         }
     }
 
     #[test]
     fn skewed_peer_gets_medium_messages_eagerly() {
         let mut s = selection();
-        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, Local), SendPlan::Rendezvous);
         s.set_skewed(OTHER_NODE, true);
-        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Cells);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, Local), SendPlan::Cells);
         assert!(!s.is_worth_mapping(OTHER_NODE, 64 << 10));
         s.set_skewed(OTHER_NODE, false);
-        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, Local), SendPlan::Rendezvous);
         assert!(s.is_worth_mapping(OTHER_NODE, 64 << 10));
     }
 
@@ -414,14 +425,14 @@ mod tests {
         let mut s = selection();
         let classes = s.classes.len();
         s.set_kind(5, (Level::SharedCache, None)).expect("fits");
-        assert_eq!(s.plan(5, 32 << 10, false), SendPlan::Cells);
+        assert_eq!(s.plan(5, 32 << 10, Local), SendPlan::Cells);
         assert_eq!(s.classes.len(), classes, "a kind that was known");
         s.set_kind(6, (Level::Network, Some(9000))).expect("fits");
-        assert_eq!(s.plan(6, 9000, false), SendPlan::Ring);
+        assert_eq!(s.plan(6, 9000, Local), SendPlan::Ring);
         assert_eq!(s.classes.len(), classes + 2);
         s.forget_from(2);
         assert_eq!(s.class_of.len(), 2);
-        assert_eq!(s.plan(OTHER_NODE, 32 << 10, false), SendPlan::Rendezvous);
+        assert_eq!(s.plan(OTHER_NODE, 32 << 10, Local), SendPlan::Rendezvous);
     }
 
     #[test]

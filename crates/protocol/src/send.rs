@@ -5,7 +5,7 @@ use crate::matching::MatchEnvelope;
 use crate::operation::{RtsState, SendId, SendOp, SendPhase};
 use crate::packet::{self, CELLS_MAX};
 use crate::pending::Pending;
-use crate::select::SendPlan;
+use crate::select::{SendCompletion, SendPlan};
 use crate::state::{EngineState, Operations, Outbox, PeerState, UnexpectedMessage};
 use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
@@ -25,9 +25,9 @@ impl EngineState {
         context: u64,
         tag: i32,
         view: &View,
-        sync: bool,
+        completion: SendCompletion,
     ) -> Result<Option<SendId>, Fault> {
-        let plan = self.selection.plan(peer, view.len(), sync);
+        let plan = self.selection.plan(peer, view.len(), completion);
         if plan == SendPlan::Inline
             && peer != self.me
             && !self.has_queued_sends(peer)
@@ -38,7 +38,7 @@ impl EngineState {
             self.counters.count_message(class, view.len());
             return Ok(None);
         }
-        self.send_more(peer, context, tag, view, sync, plan)
+        self.send_more(peer, context, tag, view, completion, plan)
     }
 
     #[inline(never)]
@@ -48,22 +48,22 @@ impl EngineState {
         context: u64,
         tag: i32,
         view: &View,
-        sync: bool,
+        completion: SendCompletion,
         plan: SendPlan,
     ) -> Result<Option<SendId>, Fault> {
         if peer == self.me {
-            return self.send_to_self(context, tag, view, sync);
+            return self.send_to_self(context, tag, view, completion);
         }
         let in_turn = !self.has_queued_sends(peer);
         if in_turn
-            && !sync
+            && completion == SendCompletion::Local
             && plan == SendPlan::Ring
             && self.send_eager(peer, context, tag, view)?
         {
             return Ok(None);
         }
         let (plan, rts_state) = self.prepare(peer, view, plan);
-        let phase = SendPhase::Queued { plan, sync };
+        let phase = SendPhase::Queued { plan, completion };
         let op = SendOp {
             peer,
             context,
@@ -147,7 +147,7 @@ impl EngineState {
         context: u64,
         tag: i32,
         view: &View,
-        sync: bool,
+        completion: SendCompletion,
     ) -> Result<Option<SendId>, Fault> {
         self.counters.count_message(TrafficClass::Own, view.len());
         let envelope = MatchEnvelope {
@@ -160,7 +160,7 @@ impl EngineState {
             return Ok(None);
         }
         let is_short = view.len() <= self.selection.eager_to_self(self.me);
-        if !sync && is_short && self.may_keep_own(view.len()) {
+        if completion == SendCompletion::Local && is_short && self.may_keep_own(view.len()) {
             let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
             copy.copy_from(view);
             let message = UnexpectedMessage::Buffered {
@@ -305,20 +305,21 @@ impl EngineState {
             }
             SendPhase::Queued {
                 plan: SendPlan::Inline | SendPlan::Ring,
-                sync,
+                completion,
             } => {
                 let view = op.view.clone();
-                let sent = if sync {
+                let sent = if completion == SendCompletion::Matched {
                     self.send_sync(peer, context, tag, &view, id)?
                 } else {
                     self.send_eager(peer, context, tag, &view)?
                 };
                 if sent {
-                    self.operations.sends[id as usize].phase = if sync {
-                        SendPhase::AwaitingReply
-                    } else {
-                        SendPhase::Complete
-                    };
+                    self.operations.sends[id as usize].phase =
+                        if completion == SendCompletion::Matched {
+                            SendPhase::AwaitingReply
+                        } else {
+                            SendPhase::Complete
+                        };
                     self.note_completion();
                 }
                 Ok(sent)

@@ -47,9 +47,9 @@ pub struct EngineState {
     pub(crate) schedules: Schedules,
     /// Called after completions.
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
-    /// How many of them wait for what a peer writes to shared memory: while there are any, all are
-    /// called in every progress iteration.
-    pub(crate) polled_reactions: usize,
+    /// How many reactions and schedules wait for what a peer writes to shared memory: while there
+    /// are any, all are advanced in every progress iteration.
+    pub(crate) polled_waits: usize,
     pub(crate) threads: ThreadActivity,
     pub(crate) offload: Option<Offload>,
     /// When to poll the FIFOs, where there are rings as well.
@@ -272,7 +272,7 @@ impl EngineState {
             remote_reads: RemoteReads::default(),
             schedules: Schedules::default(),
             reactions: Vec::new(),
-            polled_reactions: 0,
+            polled_waits: 0,
             threads: ThreadActivity::default(),
             offload: None,
             polling: None,
@@ -334,12 +334,12 @@ impl EngineState {
     /// To be called when a reaction begins to wait for what a peer writes to shared memory (and
     /// wakes this rank).
     pub fn begin_polling(&mut self) {
-        self.polled_reactions += 1;
+        self.polled_waits += 1;
     }
 
     /// To be called when such a wait has ended.
     pub fn end_polling(&mut self) {
-        self.polled_reactions -= 1;
+        self.polled_waits -= 1;
     }
 
     /// To be called when a reaction begins to serve peers: the progress thread, if there is one,

@@ -1,10 +1,6 @@
 //! The fast path of the most frequent calls: common arguments go straight to
 //! [`mica_mpi::collective::intranode::fast_path`]. Everything else, including mistakes, returns
 //! `None` and takes the slow path, which reports errors.
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
 
 use std::ffi::{c_int, c_void};
 
@@ -16,6 +12,7 @@ use mica_mpi::datatype::{Region, dense_bytes};
 use mica_mpi::op::Op;
 use mica_mpi::op::kernel::Kernel;
 
+use super::buffers::{UserBuffer, UserOperands};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
@@ -28,16 +25,10 @@ pub fn barrier(comm: MPI_Comm) -> Option<Result<()>> {
 /// MPI_Bcast of elements without gaps.
 ///
 /// # Safety
-/// `buffer` is readable (at the root) or writable (elsewhere) for `count` elements of `datatype`.
+/// `buffer` is readable (at the root) or writable (elsewhere).
 #[inline(always)]
-pub unsafe fn bcast(
-    buffer: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    root: c_int,
-    comm: MPI_Comm,
-) -> Option<Result<()>> {
-    let message = part(buffer, count, datatype)?;
+pub unsafe fn bcast(buffer: UserBuffer, root: c_int, comm: MPI_Comm) -> Option<Result<()>> {
+    let message = buffer.dense()?;
     let root = usize::try_from(root).ok()?;
     // SAFETY: by the contract above.
     let region = unsafe { message.times(1) };
@@ -48,28 +39,11 @@ pub unsafe fn bcast(
 /// MPI_Allreduce of elements without gaps by a predefined operator, not in place.
 ///
 /// # Safety
-/// `sendbuf` is readable and `recvbuf` writable for `count` elements of `datatype`.
+/// The operand is readable and the result writable.
 #[inline(always)]
-pub unsafe fn allreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    op: MPI_Op,
-    comm: MPI_Comm,
-) -> Option<Result<()>> {
+pub unsafe fn allreduce(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    unsafe {
-        vector(
-            fast_path::allreduce,
-            sendbuf,
-            recvbuf,
-            count,
-            datatype,
-            op,
-            comm,
-        )
-    }
+    unsafe { vector(fast_path::allreduce, operands, op, comm) }
 }
 
 /// MPI_Scan of elements without gaps by a predefined operator, not in place.
@@ -77,16 +51,9 @@ pub unsafe fn allreduce(
 /// # Safety
 /// As [`allreduce`].
 #[inline(always)]
-pub unsafe fn scan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    op: MPI_Op,
-    comm: MPI_Comm,
-) -> Option<Result<()>> {
+pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    unsafe { vector(fast_path::scan, sendbuf, recvbuf, count, datatype, op, comm) }
+    unsafe { vector(fast_path::scan, operands, op, comm) }
 }
 
 /// A reduction whose arguments are those of MPI_Allreduce.
@@ -96,17 +63,15 @@ pub unsafe fn scan(
 #[inline(always)]
 unsafe fn vector(
     reduce: impl Fn(&Comm, &Region, &Region, usize, Kernel) -> Option<Result<()>>,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let (mine, other) = (
-        part(sendbuf, count, datatype)?,
-        part(recvbuf, count, datatype)?,
-    );
+    let UserOperands {
+        count, datatype, ..
+    } = operands;
+    let mine = part(operands.send, count, datatype)?;
+    let other = part(operands.receive, count, datatype)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
     // SAFETY: by the contract above.
     let send = unsafe { mine.times(1) };
@@ -119,23 +84,23 @@ unsafe fn vector(
 /// MPI_Reduce of elements without gaps by a predefined operator, not in place.
 ///
 /// # Safety
-/// `sendbuf` is readable and, at the root, `recvbuf` writable for `count` elements of `datatype`.
+/// The operand is readable and, at the root, the result writable.
 #[inline(always)]
 pub unsafe fn reduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    operands: UserOperands,
     op: MPI_Op,
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let mine = part(sendbuf, count, datatype)?;
+    let UserOperands {
+        count, datatype, ..
+    } = operands;
+    let mine = part(operands.send, count, datatype)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
     // SAFETY: by the contract above.
     let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
-        let given = || part(recvbuf, count, datatype);
+        let given = || part(operands.receive, count, datatype);
         // SAFETY: by the contract above.
         let receive = unsafe { at_root(comm, root, (&send, &mine), given, 1)? };
         fast_path::reduce(
@@ -170,40 +135,43 @@ pub unsafe fn reduce_scatter(
     // SAFETY: by the contract above; an intercommunicator's array is as long as its local group.
     let count_of = |rank| unsafe { recvcounts.get(rank) };
     // SAFETY: by the contract above.
-    unsafe { scattered(sendbuf, recvbuf, count_of, datatype, op, comm) }
+    unsafe {
+        let operands = UserOperands::new(sendbuf, recvbuf, 0, datatype);
+        scattered(operands, count_of, op, comm)
+    }
 }
 
 /// MPI_Reduce_scatter_block of elements without gaps by a predefined operator, not in place.
 ///
 /// # Safety
-/// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for
-/// `recvcount`.
+/// The operand is readable for a block for each rank, the result writable for one.
 #[inline(always)]
 pub unsafe fn reduce_scatter_block(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    datatype: MPI_Datatype,
+    operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    unsafe { scattered(sendbuf, recvbuf, |_| recvcount, datatype, op, comm) }
+    unsafe { scattered(operands, |_| operands.count, op, comm) }
 }
 
-/// A reduction of which rank `r` gets `count_of(r)` elements.
+/// A reduction of which rank `r` gets `count_of(r)` elements, whatever `operands` says.
 ///
 /// # Safety
-/// `sendbuf` is readable for the counts of all ranks, `recvbuf` writable for this rank's.
+/// The operand is readable for the counts of all ranks, the result writable for this rank's.
 #[inline(always)]
 unsafe fn scattered(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
+    operands: UserOperands,
     count_of: impl Fn(usize) -> MPI_Count,
-    datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
+    let UserOperands {
+        send,
+        receive,
+        datatype,
+        ..
+    } = operands;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
     let run = |comm: &Comm| {
         let mut total: MPI_Count = 0;
@@ -212,9 +180,9 @@ unsafe fn scattered(
             // A negative count, and a sum that no count can hold, are mistakes.
             total = total.checked_add(count).filter(|_| count >= 0)?;
         }
-        let operand = part(sendbuf, total, datatype)?;
-        let block = part(recvbuf, count_of(comm.rank()), datatype)?;
-        let element = part(sendbuf, 1, datatype)?.bytes;
+        let operand = part(send, total, datatype)?;
+        let block = part(receive, count_of(comm.rank()), datatype)?;
+        let element = part(send, 1, datatype)?.bytes;
         // SAFETY: by the contract above.
         let (send, receive) = unsafe { (operand.times(1), block.times(1)) };
         if receive.may_share(&send) {
@@ -230,23 +198,19 @@ unsafe fn scattered(
 /// MPI_Gather of elements without gaps, not in place.
 ///
 /// # Safety
-/// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
+/// `send` is readable and, at the root, `receive` writable as counts and types say.
 #[inline(always)]
 pub unsafe fn gather(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let mine = part(sendbuf, sendcount, sendtype)?;
+    let mine = send.dense()?;
     // SAFETY: by the contract above.
     let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
-        let given = || part(recvbuf, recvcount, recvtype);
+        let given = || receive.dense();
         // SAFETY: by the contract above.
         let receive = unsafe { at_root(comm, root, (&send, &mine), given, comm.size())? };
         fast_path::gather(comm, &send, receive.as_ref(), mine.bytes, root as usize)
@@ -257,23 +221,19 @@ pub unsafe fn gather(
 /// MPI_Scatter of elements without gaps, not in place.
 ///
 /// # Safety
-/// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
+/// `receive` is writable and, at the root, `send` readable as counts and types say.
 #[inline(always)]
 pub unsafe fn scatter(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let mine = part(recvbuf, recvcount, recvtype)?;
+    let mine = receive.dense()?;
     // SAFETY: by the contract above.
     let receive = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
-        let given = || part(sendbuf, sendcount, sendtype);
+        let given = || send.dense();
         // SAFETY: by the contract above.
         let send = unsafe { at_root(comm, root, (&receive, &mine), given, comm.size())? };
         fast_path::scatter(comm, send.as_ref(), &receive, mine.bytes, root as usize)
@@ -305,19 +265,15 @@ unsafe fn at_root(
 /// MPI_Allgather of elements without gaps, not in place.
 ///
 /// # Safety
-/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
+/// `send` is readable and `receive` writable as counts and types say.
 #[inline(always)]
 pub unsafe fn allgather(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let mine = part(sendbuf, sendcount, sendtype)?;
-    let other = part(recvbuf, recvcount, recvtype)?;
+    let mine = send.dense()?;
+    let other = receive.dense()?;
     // SAFETY: by the contract above.
     let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
@@ -334,16 +290,12 @@ pub unsafe fn allgather(
 /// As [`allgather`].
 #[inline(always)]
 pub unsafe fn alltoall(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let mine = part(sendbuf, sendcount, sendtype)?;
-    let other = part(recvbuf, recvcount, recvtype)?;
+    let mine = send.dense()?;
+    let other = receive.dense()?;
     let run = |comm: &Comm| {
         // SAFETY: by the contract above.
         let send = unsafe { mine.times(comm.size()) };
@@ -389,13 +341,18 @@ impl Dense {
 
 /// The buffer, unless it is `MPI_IN_PLACE` or its elements have gaps.
 #[inline(always)]
-fn part(buffer: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Option<Dense> {
-    if buffer.addr() == IN_PLACE {
+fn part(address: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Option<Dense> {
+    if address.addr() == IN_PLACE {
         return None;
     }
-    let bytes = dense_bytes(datatype.raw(), buffer.addr(), count)?;
-    Some(Dense {
-        address: buffer,
-        bytes,
-    })
+    let bytes = dense_bytes(datatype.raw(), address.addr(), count)?;
+    Some(Dense { address, bytes })
+}
+
+impl UserBuffer {
+    /// One block of it, as [`part`].
+    #[inline(always)]
+    fn dense(self) -> Option<Dense> {
+        part(self.address, self.count, self.datatype)
+    }
 }

@@ -1,441 +1,179 @@
 //! Arguments of the collectives that move data, and of the barrier (MPI 5.0, 6.3 to 6.8).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use mica_mpi::Result;
 use mica_mpi::collective::{self, Function};
 use mica_mpi::comm::Comm;
-use mica_mpi::constants::BYTE;
 
-use super::{
-    Call, at_root, blocks, buffer, or_none, plain, required, takes_part, typed_blocks, whole,
-};
-use crate::poly::PolyArray;
-use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype};
+use super::buffers::{UserBlocks, UserBuffer};
+use super::{Call, at_root, takes_part};
+use crate::types::MPI_Comm;
 
 /// The arguments of MPI_Barrier.
 pub fn barrier(comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let plan = collective::barrier(&comm)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Barrier,
-    })
+    Ok(Call::new(Function::Barrier, comm, plan))
 }
 
 /// The arguments of MPI_Bcast.
 ///
 /// # Safety
-/// `buffer` is readable (at the root) or writable (elsewhere) for `count` elements of `datatype`.
-pub unsafe fn bcast(
-    buffer: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    root: c_int,
-    comm: MPI_Comm,
-) -> Result<Call> {
+/// `buffer` is readable (at the root) or writable (elsewhere) for its elements.
+pub unsafe fn bcast(buffer: UserBuffer, root: c_int, comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
-    let (buffer, count, datatype) = if at_root(&comm, root) || takes_part(&comm, root) {
-        (buffer.cast_const(), count, datatype)
-    } else {
-        (std::ptr::null(), 0, MPI_Datatype::from_raw(BYTE))
-    };
-    let datatype = or_none(datatype, count);
+    let significant = at_root(&comm, root) || takes_part(&comm, root);
+    let buffer = if significant { buffer } else { buffer.none() };
     // SAFETY: by the contract above; nothing is at the null address.
-    let buffer = unsafe { whole(buffer, "count", count, datatype, 1)? };
+    let buffer = unsafe { buffer.or_untyped().blocks(1)? };
     let plan = collective::bcast(&comm, &buffer, root)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Bcast,
-    })
+    Ok(Call::new(Function::Bcast, comm, plan))
 }
 
 /// The arguments of MPI_Gather.
 ///
 /// # Safety
-/// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
+/// `send` is readable and, at the root, `receive` writable as counts and types say.
 pub unsafe fn gather(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
-    let send = if takes_part(&comm, root) {
-        // SAFETY: by the contract above.
-        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype, 1)? }
-    } else {
-        None
-    };
-    let receive = if at_root(&comm, root) {
-        // SAFETY: by the contract above.
-        Some(unsafe {
-            whole(
-                recvbuf,
-                "recvcount",
-                recvcount,
-                recvtype,
-                comm.remote_or_local_size(),
-            )?
-        })
-    } else {
-        None
-    };
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe { (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?) };
     let plan = collective::gather(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Gather,
-    })
+    Ok(Call::new(Function::Gather, comm, plan))
 }
 
 /// The arguments of MPI_Gatherv.
 ///
 /// # Safety
-/// `sendbuf` is readable and, at the root, the blocks of `recvbuf` are writable as counts,
+/// `send` is readable and, at the root, the blocks of `receive` are writable as counts,
 /// displacements and types say; at the root the arrays have one element for each rank.
 pub unsafe fn gatherv(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: PolyArray,
-    displs: PolyArray,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBlocks,
     root: c_int,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
-    let send = if takes_part(&comm, root) {
-        // SAFETY: by the contract above.
-        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype, 1)? }
-    } else {
-        None
-    };
-    let receive = if at_root(&comm, root) {
-        // SAFETY: by the contract above.
-        let list = unsafe {
-            blocks(
-                recvbuf,
-                "recvcounts",
-                recvcounts,
-                displs,
-                recvtype,
-                comm.remote_or_local_size(),
-            )?
-        };
-        Some(required(list)?)
-    } else {
-        None
-    };
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe { (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?) };
     let plan = collective::gatherv(&comm, send.as_ref(), receive, root)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Gatherv,
-    })
+    Ok(Call::new(Function::Gatherv, comm, plan))
 }
 
 /// The arguments of MPI_Scatter.
 ///
 /// # Safety
-/// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
+/// `receive` is writable and, at the root, `send` readable as counts and types say.
 pub unsafe fn scatter(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
-    let send = if at_root(&comm, root) {
-        // SAFETY: by the contract above.
-        Some(unsafe {
-            whole(
-                sendbuf,
-                "sendcount",
-                sendcount,
-                sendtype,
-                comm.remote_or_local_size(),
-            )?
-        })
-    } else {
-        None
-    };
-    let receive = if takes_part(&comm, root) {
-        // SAFETY: by the contract above.
-        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype, 1)? }
-    } else {
-        None
-    };
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe { (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?) };
     let plan = collective::scatter(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Scatter,
-    })
+    Ok(Call::new(Function::Scatter, comm, plan))
 }
 
 /// The arguments of MPI_Scatterv.
 ///
 /// # Safety
-/// `recvbuf` is writable and, at the root, the blocks of `sendbuf` are readable as counts,
+/// `receive` is writable and, at the root, the blocks of `send` are readable as counts,
 /// displacements and types say; at the root the arrays have one element for each rank.
 pub unsafe fn scatterv(
-    sendbuf: *const c_void,
-    sendcounts: PolyArray,
-    displs: PolyArray,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBlocks,
+    receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
-    let send = if at_root(&comm, root) {
-        // SAFETY: by the contract above.
-        unsafe {
-            blocks(
-                plain(sendbuf)?,
-                "sendcounts",
-                sendcounts,
-                displs,
-                sendtype,
-                comm.remote_or_local_size(),
-            )?
-        }
-    } else {
-        None
-    };
-    let receive = if takes_part(&comm, root) {
-        // SAFETY: by the contract above.
-        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype, 1)? }
-    } else {
-        None
-    };
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe { (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?) };
     let plan = collective::scatterv(&comm, send, receive.as_ref(), root)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Scatterv,
-    })
+    Ok(Call::new(Function::Scatterv, comm, plan))
 }
 
 /// The arguments of MPI_Allgather.
 ///
 /// # Safety
-/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
-pub unsafe fn allgather(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
-    comm: MPI_Comm,
-) -> Result<Call> {
+/// `send` is readable and `receive` writable as counts and types say.
+pub unsafe fn allgather(send: UserBuffer, receive: UserBuffer, comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
+    let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            buffer(sendbuf, "sendcount", sendcount, sendtype, 1)?,
-            whole(
-                recvbuf,
-                "recvcount",
-                recvcount,
-                recvtype,
-                comm.remote_or_local_size(),
-            )?,
-        )
-    };
+    let (send, receive) = unsafe { (send.or_in_place(1)?, receive.blocks(ranks)?) };
     let plan = collective::allgather(&comm, send.as_ref(), &receive)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Allgather,
-    })
+    Ok(Call::new(Function::Allgather, comm, plan))
 }
 
 /// The arguments of MPI_Allgatherv.
 ///
 /// # Safety
-/// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
-/// types say; the arrays have one element for each rank.
-pub unsafe fn allgatherv(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: PolyArray,
-    displs: PolyArray,
-    recvtype: MPI_Datatype,
-    comm: MPI_Comm,
-) -> Result<Call> {
+/// `send` is readable and the blocks of `receive` are writable as counts, displacements and types
+/// say; the arrays have one element for each rank.
+pub unsafe fn allgatherv(send: UserBuffer, receive: UserBlocks, comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
+    let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            buffer(sendbuf, "sendcount", sendcount, sendtype, 1)?,
-            blocks(
-                recvbuf,
-                "recvcounts",
-                recvcounts,
-                displs,
-                recvtype,
-                comm.remote_or_local_size(),
-            )?,
-        )
-    };
-    let plan = collective::allgatherv(&comm, send.as_ref(), required(receive)?)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Allgatherv,
-    })
+    let (send, receive) = unsafe { (send.or_in_place(1)?, receive.list(ranks)?) };
+    let plan = collective::allgatherv(&comm, send.as_ref(), receive)?;
+    Ok(Call::new(Function::Allgatherv, comm, plan))
 }
 
 /// The arguments of MPI_Alltoall.
 ///
 /// # Safety
-/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
-pub unsafe fn alltoall(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
-    comm: MPI_Comm,
-) -> Result<Call> {
+/// `send` is readable and `receive` writable as counts and types say.
+pub unsafe fn alltoall(send: UserBuffer, receive: UserBuffer, comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
+    let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            buffer(
-                sendbuf,
-                "sendcount",
-                sendcount,
-                sendtype,
-                comm.remote_or_local_size(),
-            )?,
-            whole(
-                recvbuf,
-                "recvcount",
-                recvcount,
-                recvtype,
-                comm.remote_or_local_size(),
-            )?,
-        )
-    };
+    let (send, receive) = unsafe { (send.or_in_place(ranks)?, receive.blocks(ranks)?) };
     let plan = collective::alltoall(&comm, send.as_ref(), &receive)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Alltoall,
-    })
+    Ok(Call::new(Function::Alltoall, comm, plan))
 }
 
 /// The arguments of MPI_Alltoallv.
 ///
 /// # Safety
-/// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
-/// and types say; the arrays have one element for each rank.
-pub unsafe fn alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: PolyArray,
-    sdispls: PolyArray,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: PolyArray,
-    rdispls: PolyArray,
-    recvtype: MPI_Datatype,
-    comm: MPI_Comm,
-) -> Result<Call> {
-    let comm = Comm::resolve(comm.raw())?;
+/// The blocks of `send` are readable and those of `receive` writable as counts, displacements and
+/// types say; the arrays have one element for each rank.
+pub unsafe fn alltoallv(send: UserBlocks, receive: UserBlocks, comm: MPI_Comm) -> Result<Call> {
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            blocks(
-                sendbuf,
-                "sendcounts",
-                sendcounts,
-                sdispls,
-                sendtype,
-                comm.remote_or_local_size(),
-            )?,
-            blocks(
-                recvbuf,
-                "recvcounts",
-                recvcounts,
-                rdispls,
-                recvtype,
-                comm.remote_or_local_size(),
-            )?,
-        )
-    };
-    let plan = collective::alltoallv(&comm, send, required(receive)?)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Alltoallv,
-    })
+    unsafe { exchange(Function::Alltoallv, send, receive, comm) }
 }
 
 /// The arguments of MPI_Alltoallw.
 ///
 /// # Safety
 /// As [`alltoallv`], with displacements in bytes and a type for each block.
-pub unsafe fn alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: PolyArray,
-    sdispls: PolyArray,
-    sendtypes: *const MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: PolyArray,
-    rdispls: PolyArray,
-    recvtypes: *const MPI_Datatype,
+pub unsafe fn alltoallw(send: UserBlocks, receive: UserBlocks, comm: MPI_Comm) -> Result<Call> {
+    // SAFETY: by the contract above.
+    unsafe { exchange(Function::Alltoallw, send, receive, comm) }
+}
+
+/// The arguments of `function`, MPI_Alltoallv or MPI_Alltoallw.
+///
+/// # Safety
+/// As [`alltoallv`] or [`alltoallw`].
+unsafe fn exchange(
+    function: Function,
+    send: UserBlocks,
+    receive: UserBlocks,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
+    let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            typed_blocks(
-                sendbuf,
-                "sendcounts",
-                sendcounts,
-                sdispls,
-                sendtypes,
-                comm.remote_or_local_size(),
-            )?,
-            typed_blocks(
-                recvbuf,
-                "recvcounts",
-                recvcounts,
-                rdispls,
-                recvtypes,
-                comm.remote_or_local_size(),
-            )?,
-        )
-    };
-    let plan = collective::alltoallv(&comm, send, required(receive)?)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Alltoallw,
-    })
+    let (send, receive) = unsafe { (send.or_in_place(ranks)?, receive.list(ranks)?) };
+    let plan = collective::alltoallv(&comm, send, receive)?;
+    Ok(Call::new(function, comm, plan))
 }

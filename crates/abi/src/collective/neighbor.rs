@@ -1,19 +1,13 @@
 //! Arguments of the neighbourhood collectives (MPI 5.0, 8.6): arrays have one element for each
 //! neighbour.
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
-
-use std::ffi::c_void;
 
 use mica_mpi::Result;
 use mica_mpi::collective::{Function, neighbor};
 use mica_mpi::comm::Comm;
 
-use super::{Call, blocks, plain, required, typed_blocks, whole};
-use crate::poly::PolyArray;
-use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype};
+use super::Call;
+use super::buffers::{UserBlocks, UserBuffer};
+use crate::types::MPI_Comm;
 
 /// The numbers of sources and destinations; none without a topology, which is an error of its own
 /// once the arguments are right.
@@ -26,134 +20,67 @@ fn neighbors_of(comm: &Comm) -> (usize, usize) {
 /// The arguments of MPI_Neighbor_allgather.
 ///
 /// # Safety
-/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
+/// `send` is readable and `receive` writable as counts and types say.
 pub unsafe fn neighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let (sources, _) = neighbors_of(&comm);
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            whole(sendbuf, "sendcount", sendcount, sendtype, 1)?,
-            whole(recvbuf, "recvcount", recvcount, recvtype, sources)?,
-        )
-    };
-    let plan = neighbor::allgather(&comm, &send, &receive)?.into();
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::NeighborAllgather,
-    })
+    let (send, receive) = unsafe { (send.blocks(1)?, receive.blocks(sources)?) };
+    let plan = neighbor::allgather(&comm, &send, &receive)?;
+    Ok(Call::new(Function::NeighborAllgather, comm, plan))
 }
 
 /// The arguments of MPI_Neighbor_allgatherv.
 ///
 /// # Safety
-/// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
-/// types say; the arrays have one element for each source.
+/// `send` is readable and the blocks of `receive` are writable as counts, displacements and types
+/// say; the arrays have one element for each source.
 pub unsafe fn neighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: PolyArray,
-    displs: PolyArray,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBlocks,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let sources = comm.neighborhood()?.sources.len();
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            whole(sendbuf, "sendcount", sendcount, sendtype, 1)?,
-            blocks(recvbuf, "recvcounts", recvcounts, displs, recvtype, sources)?,
-        )
-    };
-    let plan = neighbor::allgatherv(&comm, &send, &required(receive)?)?.into();
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::NeighborAllgatherv,
-    })
+    let (send, receive) = unsafe { (send.blocks(1)?, receive.list(sources)?) };
+    let plan = neighbor::allgatherv(&comm, &send, &receive)?;
+    Ok(Call::new(Function::NeighborAllgatherv, comm, plan))
 }
 
 /// The arguments of MPI_Neighbor_alltoall.
 ///
 /// # Safety
-/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
+/// `send` is readable and `receive` writable as counts and types say.
 pub unsafe fn neighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    send: UserBuffer,
+    receive: UserBuffer,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let (sources, destinations) = neighbors_of(&comm);
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            whole(sendbuf, "sendcount", sendcount, sendtype, destinations)?,
-            whole(recvbuf, "recvcount", recvcount, recvtype, sources)?,
-        )
-    };
-    let plan = neighbor::alltoall(&comm, &send, &receive)?.into();
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::NeighborAlltoall,
-    })
+    let (send, receive) = unsafe { (send.blocks(destinations)?, receive.blocks(sources)?) };
+    let plan = neighbor::alltoall(&comm, &send, &receive)?;
+    Ok(Call::new(Function::NeighborAlltoall, comm, plan))
 }
 
 /// The arguments of MPI_Neighbor_alltoallv.
 ///
 /// # Safety
-/// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
-/// and types say; the arrays have one element for each destination or source.
+/// The blocks of `send` are readable and those of `receive` writable as counts, displacements and
+/// types say; the arrays have one element for each destination or source.
 pub unsafe fn neighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: PolyArray,
-    sdispls: PolyArray,
-    sendtype: MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: PolyArray,
-    rdispls: PolyArray,
-    recvtype: MPI_Datatype,
+    send: UserBlocks,
+    receive: UserBlocks,
     comm: MPI_Comm,
 ) -> Result<Call> {
-    let comm = Comm::resolve(comm.raw())?;
-    let around = comm.neighborhood()?;
-    let (to, from) = (around.destinations.len(), around.sources.len());
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            blocks(
-                plain(sendbuf)?,
-                "sendcounts",
-                sendcounts,
-                sdispls,
-                sendtype,
-                to,
-            )?,
-            blocks(recvbuf, "recvcounts", recvcounts, rdispls, recvtype, from)?,
-        )
-    };
-    let plan = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?.into();
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::NeighborAlltoallv,
-    })
+    unsafe { exchange(Function::NeighborAlltoallv, send, receive, comm) }
 }
 
 /// The arguments of MPI_Neighbor_alltoallw.
@@ -161,38 +88,29 @@ pub unsafe fn neighbor_alltoallv(
 /// # Safety
 /// As [`neighbor_alltoallv`], with displacements in bytes and a type for each block.
 pub unsafe fn neighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: PolyArray,
-    sdispls: *const MPI_Aint,
-    sendtypes: *const MPI_Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: PolyArray,
-    rdispls: *const MPI_Aint,
-    recvtypes: *const MPI_Datatype,
+    send: UserBlocks,
+    receive: UserBlocks,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    // SAFETY: by the contract above.
+    unsafe { exchange(Function::NeighborAlltoallw, send, receive, comm) }
+}
+
+/// The arguments of `function`, MPI_Neighbor_alltoallv or MPI_Neighbor_alltoallw.
+///
+/// # Safety
+/// As [`neighbor_alltoallv`] or [`neighbor_alltoallw`].
+unsafe fn exchange(
+    function: Function,
+    send: UserBlocks,
+    receive: UserBlocks,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let around = comm.neighborhood()?;
     let (to, from) = (around.destinations.len(), around.sources.len());
-    let (sdispls, rdispls) = (PolyArray::new(sdispls), PolyArray::new(rdispls));
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            typed_blocks(
-                plain(sendbuf)?,
-                "sendcounts",
-                sendcounts,
-                sdispls,
-                sendtypes,
-                to,
-            )?,
-            typed_blocks(recvbuf, "recvcounts", recvcounts, rdispls, recvtypes, from)?,
-        )
-    };
-    let plan = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?.into();
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::NeighborAlltoallw,
-    })
+    let (send, receive) = unsafe { (send.list(to)?, receive.list(from)?) };
+    let plan = neighbor::alltoallv(&comm, &send, &receive)?;
+    Ok(Call::new(function, comm, plan))
 }

@@ -1,8 +1,4 @@
 //! Arguments of the reductions and scans (MPI 5.0, 6.9 to 6.11).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -14,26 +10,24 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::op::Op;
 
-use super::{Call, at_root, check_arrays, plain, takes_part};
+use super::buffers::{UserOperands, check_arrays, plain};
+use super::{Call, at_root, takes_part};
 use crate::poly::PolyArray;
-use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
+use crate::types::{MPI_Comm, MPI_Datatype, MPI_Op};
 
 /// The arguments of MPI_Reduce.
 ///
 /// # Safety
-/// `sendbuf` is readable and, at the root, `recvbuf` writable for `count` elements of `datatype`.
+/// The operand is readable and, at the root, the result writable.
 pub unsafe fn reduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    operands: UserOperands,
     op: MPI_Op,
     root: c_int,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let (count, datatype, op) = if at_root(&comm, root) || takes_part(&comm, root) {
-        (count, datatype.raw(), op.raw())
+        (operands.count, operands.datatype.raw(), op.raw())
     } else {
         (0, c::BYTE, c::BOR) // ignored with MPI_PROC_NULL
     };
@@ -41,23 +35,19 @@ pub unsafe fn reduce(
     let datatype = Datatype::resolve_committed(datatype)?;
     let send = if takes_part(&comm, root) {
         // SAFETY: by the contract above.
-        unsafe { operand(sendbuf, datatype.bounds(count)) }
+        unsafe { operand(operands.send, datatype.bounds(count)) }
     } else {
         None
     };
     let receive = if at_root(&comm, root) {
         // SAFETY: by the contract above.
-        Some(unsafe { Region::user(plain(recvbuf)?, datatype.bounds(count)) })
+        Some(unsafe { Region::user(plain(operands.receive)?, datatype.bounds(count)) })
     } else {
         None
     };
     present(send.as_ref(), receive.as_ref(), count, &datatype)?;
     let plan = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::Reduce,
-    })
+    Ok(Call::new(Function::Reduce, comm, plan))
 }
 
 /// The caller's memory, unless the operand lies in place.
@@ -94,51 +84,35 @@ type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<C
 /// As [`allreduce`].
 unsafe fn vector(
     (reduce, function, blocks): (Vector, Function, fn(&Comm) -> usize),
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
-    let datatype = Datatype::resolve_committed(datatype.raw())?;
+    let datatype = Datatype::resolve_committed(operands.datatype.raw())?;
+    let count = operands.count;
     let all = datatype.bounds(count.saturating_mul(blocks(&comm) as i64));
     // SAFETY: by the contract above.
-    let send = unsafe { operand(sendbuf, all.clone()) };
+    let send = unsafe { operand(operands.send, all.clone()) };
     let result = send.as_ref().map_or(all, |_| datatype.bounds(count));
     // SAFETY: by the contract above.
-    let receive = unsafe { Region::user(plain(recvbuf)?, result) };
+    let receive = unsafe { Region::user(plain(operands.receive)?, result) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
     let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
-    Ok(Call {
-        comm,
-        plan,
-        function,
-    })
+    Ok(Call::new(function, comm, plan))
 }
 
 /// The arguments of MPI_Allreduce.
 ///
 /// # Safety
-/// `sendbuf` is readable and `recvbuf` writable for `count` elements of `datatype`.
-pub unsafe fn allreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    op: MPI_Op,
-    comm: MPI_Comm,
-) -> Result<Call> {
+/// The operand is readable and the result writable.
+pub unsafe fn allreduce(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<Call> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
             (collective::allreduce, Function::Allreduce, |_| 1),
-            sendbuf,
-            recvbuf,
-            count,
-            datatype,
+            operands,
             op,
             comm,
         )
@@ -174,23 +148,16 @@ pub unsafe fn reduce_scatter(
     present(send.as_ref(), None, total, &datatype)?;
     present(None, Some(&receive), counts[comm.rank()], &datatype)?;
     let plan = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
-    Ok(Call {
-        comm,
-        plan,
-        function: Function::ReduceScatter,
-    })
+    Ok(Call::new(Function::ReduceScatter, comm, plan))
 }
 
 /// The arguments of MPI_Reduce_scatter_block.
 ///
 /// # Safety
-/// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for `recvcount`
-/// (in place: for all).
+/// The operand is readable for a block for each rank, the result writable for one (in place: for
+/// all).
 pub unsafe fn reduce_scatter_block(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    datatype: MPI_Datatype,
+    operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Result<Call> {
@@ -202,10 +169,7 @@ pub unsafe fn reduce_scatter_block(
                 Function::ReduceScatterBlock,
                 Comm::size,
             ),
-            sendbuf,
-            recvbuf,
-            recvcount,
-            datatype,
+            operands,
             op,
             comm,
         )
@@ -216,22 +180,12 @@ pub unsafe fn reduce_scatter_block(
 ///
 /// # Safety
 /// As [`allreduce`].
-pub unsafe fn scan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    op: MPI_Op,
-    comm: MPI_Comm,
-) -> Result<Call> {
+pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<Call> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
             (collective::scan, Function::Scan, |_| 1),
-            sendbuf,
-            recvbuf,
-            count,
-            datatype,
+            operands,
             op,
             comm,
         )
@@ -242,22 +196,12 @@ pub unsafe fn scan(
 ///
 /// # Safety
 /// As [`allreduce`].
-pub unsafe fn exscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    op: MPI_Op,
-    comm: MPI_Comm,
-) -> Result<Call> {
+pub unsafe fn exscan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<Call> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
             (collective::exscan, Function::Exscan, |_| 1),
-            sendbuf,
-            recvbuf,
-            count,
-            datatype,
+            operands,
             op,
             comm,
         )

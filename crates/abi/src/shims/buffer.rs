@@ -12,7 +12,7 @@ use mica_mpi::request::Request;
 use mica_mpi::session::Session;
 use mica_mpi::{Result, persistent};
 
-use super::pt2pt::message;
+use super::pt2pt::{message, put_request};
 use crate::convert::Out;
 use crate::poly::PolyOut;
 use crate::types::*;
@@ -220,13 +220,11 @@ pub unsafe fn mpi_bsend_init(
     comm: MPI_Comm,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    comm::with(comm.raw(), |comm| {
+    let make = |comm: &Comm| {
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
-        let made = persistent::bsend_init(comm, view, dest, tag)?;
-        request.set(MPI_Request::from_raw(made.register()?));
-        Ok(())
-    })?
+        persistent::bsend_init(comm, view, dest, tag)
+    };
+    // SAFETY: as the caller promises.
+    unsafe { put_request(request, comm, make) }
 }

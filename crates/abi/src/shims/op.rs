@@ -8,7 +8,7 @@ use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::error::Error;
 use mica_mpi::op::{self, Op};
 
-use crate::collective::plain;
+use crate::collective::buffers::plain;
 use crate::types::{MPI_Count, MPI_Datatype, MPI_Op};
 
 /// `MPI_User_function`.

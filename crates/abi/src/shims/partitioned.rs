@@ -6,11 +6,12 @@
 
 use std::ffi::{c_int, c_void};
 
+use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::{Error, Result, comm, partitioned};
+use mica_mpi::{Error, Result, partitioned};
 
 use super::persistent::on_request;
-use super::pt2pt::elements;
+use super::pt2pt::{elements, put_request};
 use crate::convert::{Out, flag, slice};
 use crate::raise::ErrorOn;
 use crate::types::*;
@@ -34,18 +35,12 @@ pub unsafe fn mpi_psend_init(
     // A negative number of partitions is refused later.
     let total = count.saturating_mul(partitions.into());
     // SAFETY: as the caller promises.
-    let (request, region) = unsafe {
-        (
-            Out::new(request, "request")?,
-            elements(buf, total, datatype),
-        )
-    };
-    comm::with(comm.raw(), |comm| {
-        let datatype = datatype.raw();
-        let made = partitioned::psend_init(comm, region, partitions, count, datatype, dest, tag)?;
-        request.set(MPI_Request::from_raw(made.register()?));
-        Ok(())
-    })?
+    let region = unsafe { elements(buf, total, datatype) };
+    let datatype = datatype.raw();
+    let make =
+        |comm: &Comm| partitioned::psend_init(comm, region, partitions, count, datatype, dest, tag);
+    // SAFETY: as the caller promises.
+    unsafe { put_request(request, comm, make) }
 }
 
 /// MPI_Precv_init, MPI_Precv_init_c.
@@ -67,18 +62,13 @@ pub unsafe fn mpi_precv_init(
     // A negative number of partitions is refused later.
     let total = count.saturating_mul(partitions.into());
     // SAFETY: as the caller promises.
-    let (request, region) = unsafe {
-        (
-            Out::new(request, "request")?,
-            elements(buf, total, datatype),
-        )
+    let region = unsafe { elements(buf, total, datatype) };
+    let datatype = datatype.raw();
+    let make = |comm: &Comm| {
+        partitioned::precv_init(comm, region, partitions, count, datatype, source, tag)
     };
-    comm::with(comm.raw(), |comm| {
-        let datatype = datatype.raw();
-        let made = partitioned::precv_init(comm, region, partitions, count, datatype, source, tag)?;
-        request.set(MPI_Request::from_raw(made.register()?));
-        Ok(())
-    })?
+    // SAFETY: as the caller promises.
+    unsafe { put_request(request, comm, make) }
 }
 
 /// Marks partitions as ready; an error is raised on the request's communicator.

@@ -6,10 +6,11 @@
 
 use std::ffi::{c_int, c_void};
 
+use mica_mpi::comm::Comm;
 use mica_mpi::pt2pt::{self, Mode};
-use mica_mpi::{Result, comm, persistent, request};
+use mica_mpi::{Result, persistent, request};
 
-use super::pt2pt::message;
+use super::pt2pt::{message, put_request};
 use crate::convert::{Out, slice_mut};
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
@@ -29,15 +30,13 @@ pub unsafe fn send_init(
     comm: MPI_Comm,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    comm::with(comm.raw(), |comm| {
+    let make = |comm: &Comm| {
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
-        let made = persistent::send_init(comm, mode, view, dest, tag)?;
-        request.set(MPI_Request::from_raw(made.register()?));
-        Ok(())
-    })?
+        persistent::send_init(comm, mode, view, dest, tag)
+    };
+    // SAFETY: as the caller promises.
+    unsafe { put_request(request, comm, make) }
 }
 
 /// MPI_Recv_init, MPI_Recv_init_c.
@@ -54,15 +53,13 @@ pub unsafe fn mpi_recv_init(
     comm: MPI_Comm,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    comm::with(comm.raw(), |comm| {
+    let make = |comm: &Comm| {
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
-        let made = persistent::recv_init(comm, view, source, tag)?;
-        request.set(MPI_Request::from_raw(made.register()?));
-        Ok(())
-    })?
+        persistent::recv_init(comm, view, source, tag)
+    };
+    // SAFETY: as the caller promises.
+    unsafe { put_request(request, comm, make) }
 }
 
 /// Starts a request; an error is raised on the request's communicator.
@@ -120,9 +117,7 @@ pub unsafe fn mpi_isendrecv(
     comm: MPI_Comm,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    comm::with(comm.raw(), |comm| {
+    let make = |comm: &Comm| {
         // SAFETY: as the caller promises.
         let (out, into) = unsafe {
             (
@@ -130,10 +125,10 @@ pub unsafe fn mpi_isendrecv(
                 message(recvbuf, recvcount, recvtype)?,
             )
         };
-        let made = persistent::isendrecv(comm, &out, dest, sendtag, &into, source, recvtag)?;
-        request.set(MPI_Request::from_raw(made.register()?));
-        Ok(())
-    })?
+        persistent::isendrecv(comm, &out, dest, sendtag, &into, source, recvtag)
+    };
+    // SAFETY: as the caller promises.
+    unsafe { put_request(request, comm, make) }
 }
 
 /// MPI_Isendrecv_replace, MPI_Isendrecv_replace_c.
@@ -152,14 +147,12 @@ pub unsafe fn mpi_isendrecv_replace(
     comm: MPI_Comm,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    comm::with(comm.raw(), |comm| {
+    let make = |comm: &Comm| {
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
         let copy = pt2pt::packed_copy(&view)?;
-        let made = persistent::isendrecv(comm, &copy, dest, sendtag, &view, source, recvtag)?;
-        request.set(MPI_Request::from_raw(made.register()?));
-        Ok(())
-    })?
+        persistent::isendrecv(comm, &copy, dest, sendtag, &view, source, recvtag)
+    };
+    // SAFETY: as the caller promises.
+    unsafe { put_request(request, comm, make) }
 }

@@ -7,13 +7,14 @@
 use std::ffi::{c_int, c_void};
 
 use mica_channel::memory::{Region, Shape, View};
+use mica_mpi::Result;
+use mica_mpi::comm::{self, Comm};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
 use mica_mpi::pt2pt;
 pub use mica_mpi::pt2pt::Mode;
 use mica_mpi::request::Request;
 use mica_mpi::status::{Cancelled, Status};
-use mica_mpi::{Result, comm};
 
 use crate::convert::{Out, flag};
 use crate::raise::{ErrorOn, ErrorTarget};
@@ -79,6 +80,22 @@ pub(crate) unsafe fn message(
     let shape = datatype::shape_of(datatype.raw(), buf.addr(), count)?;
     // SAFETY: passed on to the caller; the shape is that of the elements.
     Ok(unsafe { View::user(buf, shape) })
+}
+
+/// Stores the handle of the request that `make` makes on the communicator.
+///
+/// # Safety
+/// `request` is null or writable.
+pub(crate) unsafe fn put_request(
+    request: *mut MPI_Request,
+    comm: MPI_Comm,
+    make: impl FnOnce(&Comm) -> Result<Request>,
+) -> Result<()> {
+    // SAFETY: by the contract above.
+    let request = unsafe { Out::new(request, "request")? };
+    let made = comm::with(comm.raw(), make)??;
+    request.set(MPI_Request::from_raw(made.register()?));
+    Ok(())
 }
 
 /// The caller's memory for `count` elements of `datatype` at `buf`; none if there is no such

@@ -55,8 +55,9 @@ impl Shape {
         self.len() == 0
     }
 
-    /// Where the byte at `position` lies, relative to the address, and how many bytes of the message
-    /// lie side by side from there on; `None` at the message's end. Adjacent runs are not merged.
+    /// Where the byte at `position` lies, relative to the address, and how many bytes of the
+    /// message lie side by side from there on; `None` at the message's end. Adjacent runs are not
+    /// merged.
     pub fn seek(&self, position: usize) -> Option<(isize, usize)> {
         let left = self.len().checked_sub(position).filter(|&left| left > 0)?;
         Some(match self {

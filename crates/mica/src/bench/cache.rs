@@ -240,7 +240,8 @@ mod tests {
                 .unwrap_err()
                 .contains("summary:")
         );
-        let perf = "# started\n\n1200,,L1-dcache-load-misses:u,99,100.00,,\n34,,cache-misses:u,99,100.00,,\n";
+        let perf = "# \
+            started\n\n1200,,L1-dcache-load-misses:u,99,100.00,,\n34,,cache-misses:u,99,100.00,,\n";
         assert_eq!(from_perf(perf).unwrap(), LevelMisses(1200.0, 34.0));
         let none = "<not supported>,,L1-dcache-load-misses,0,100.00,,\n";
         assert!(from_perf(none).unwrap_err().contains("not supported"));

@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn a_parameter_in_a_name_is_a_key() {
-        let text = "[measure.\"matching posted\"]\nparameter = \"depth\"\n[measure.skew]\nparameter = \"c2\"";
+        let text = "[measure.\"matching posted\"]\nparameter = \
+            \"depth\"\n[measure.skew]\nparameter = \"c2\"";
         let suite: Suite = toml::from_str(text).unwrap();
         let names = [
             "matching posted 10",

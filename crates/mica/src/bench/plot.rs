@@ -242,9 +242,11 @@ impl Plot {
         };
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"system-ui, Helvetica, Arial, sans-serif\" font-size=\"12\">\n\
+             width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"system-ui, Helvetica, Arial, \
+                 sans-serif\" font-size=\"12\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-             <text x=\"{LEFT}\" y=\"26\" font-size=\"16\" font-weight=\"600\" fill=\"#111\">{}</text>\n\
+             <text x=\"{LEFT}\" y=\"26\" font-size=\"16\" font-weight=\"600\" \
+                 fill=\"#111\">{}</text>\n\
              <text x=\"{LEFT}\" y=\"46\" fill=\"#555\">{}</text>\n",
             escape(&self.title),
             escape(&self.note)
@@ -263,7 +265,8 @@ impl Plot {
             let at = y.at(value);
             let _ = writeln!(
                 svg,
-                "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#e4e4e4\"/>\
+                "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" \
+                 stroke=\"#e4e4e4\"/>\
                  <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#333\">{}</text>",
                 LEFT - 8.0,
                 at + 4.0,

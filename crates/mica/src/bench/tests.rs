@@ -150,7 +150,8 @@ echo "a line of something else"
 for bytes in "$@"; do
     [ $WHO$bytes = mpich64 ] && v=4
     [ $WHO$bytes = mpich512 ] && v=2
-    echo "{\"measure\": \"time\", \"bytes\": $bytes, \"ranks\": $RANKS, \"value\": $v, \"unit\": \"us\"}"
+    echo "{\"measure\": \"time\", \"bytes\": $bytes, \"ranks\": $RANKS, \"value\": $v, \"unit\": \
+        \"us\"}"
 done
 "#;
 
@@ -165,7 +166,8 @@ sleep 0.5
 "#;
 
 const FLOOR: &str = r#"#include <stdio.h>
-int main(void) { puts("{\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.5, \"unit\": \"us\"}"); return 0; }
+int main(void) { puts("{\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.5, \
+    \"unit\": \"us\"}"); return 0; }
 "#;
 
 /// Makes the suite and two libraries; the second has `trouble` in its mpiexec.
@@ -239,7 +241,8 @@ fn libraries_are_run_in_turn_and_judged() {
         "| not slow | 8 B, 2 ranks | 5.00 us | 1.00 us | mica | 5.00 | at most 1.50 | missed |",
         "- mpich: Fake 1.0",
         "| no slower for less data than for more | holds (2) | holds (2) | violated 1 of 2 |",
-        "| mpich | no slower for less data than for more | time, 64 B, 2 ranks | 4.00 us | time 512 B: 2.00 | 2.00 us | 2.00 |",
+        "| mpich | no slower for less data than for more | time, 64 B, 2 ranks | 4.00 us | time \
+         512 B: 2.00 | 2.00 us | 2.00 |",
     ] {
         assert!(summary.contains(part), "{part}\n{summary}");
     }

@@ -207,7 +207,10 @@ const CHECKS: &[Check] = &[
         detect: |facts, found| {
             if let Some(error) = &facts.procmap_query {
                 found.note(
-                    format!("PROCMAP_QUERY: {error}; buffers in reuse do not move to shared memory, which would be fastest"),
+                    format!(
+                        "PROCMAP_QUERY: {error}; buffers in reuse do not move to shared \
+                        memory, which would be fastest"
+                    ),
                     "Linux 6.11 or newer, with /proc mounted and ioctl allowed on it",
                 );
             }
@@ -269,7 +272,8 @@ const CHECKS: &[Check] = &[
             let hard = facts.descriptors.1;
             if let Some(hard) = hard.filter(|&hard| hard < 4096) {
                 let text = format!("a process may have {hard} descriptors open");
-                let remedy = "raise the hard limit (ulimit -Hn, /etc/security/limits.conf, docker run --ulimit nofile=65536)";
+                let remedy = "raise the hard limit (ulimit -Hn, /etc/security/limits.conf, docker \
+                    run --ulimit nofile=65536)";
                 match hard < 128 {
                     true => found.hinders(text + ", mpiexec needs several for each rank", remedy),
                     false => found.note(text + ": enough for some hundred ranks on a node", remedy),
@@ -402,7 +406,11 @@ const CHECKS: &[Check] = &[
         detect: |facts, found| {
             if let Some(error) = &facts.unresolved {
                 found.note(
-                    format!("the name of this host, {:?}, has no address ({error}): other hosts do not find it by name", facts.host),
+                    format!(
+                        "the name of this host, {:?}, has no address ({error}): other hosts do \
+                        not find it by name",
+                        facts.host
+                    ),
                     "put it into /etc/hosts",
                 );
             }

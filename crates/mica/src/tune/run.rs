@@ -452,7 +452,8 @@ mod tests {
     #[test]
     fn calls_that_sent_messages_are_of_another_family() {
         let line = "{\"measure\": \"calibrate_coll\", \"collective\": \"bcast\", \"bytes\": 64, \
-                    \"ranks\": 2, \"value\": 2.0, \"low\": 1.9, \"high\": 2.2, \"min\": 1, \"max\": 3, \"iterations\": 300}\n";
+                    \"ranks\": 2, \"value\": 2.0, \"low\": 1.9, \"high\": 2.2, \"min\": 1, \
+                        \"max\": 3, \"iterations\": 300}\n";
         let pair = Pair {
             level: mica_node::topology::Level::SharedCache,
             map_by: "core",

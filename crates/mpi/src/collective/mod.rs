@@ -69,5 +69,5 @@ pub use intranode::CollectivePlan;
 pub use label::{CallForm, CallLabel, Function};
 pub use layout::RanksByNode;
 pub use place::{Blocks, Elements, RankPlace};
-pub use reduction::Reduction;
+pub use reduction::{Reduction, ScanKind};
 pub use thresholds::{Force, MessageThresholds, NodeTreatment, TwoLevel};

@@ -56,3 +56,12 @@ impl Reduction {
         Elements::temporary(&self.datatype, count)
     }
 }
+
+/// Whether a rank's own operand is part of its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanKind {
+    /// `MPI_Scan`.
+    Inclusive,
+    /// `MPI_Exscan`; the result of rank 0 is undefined, its receive buffer stays as it is.
+    Exclusive,
+}

@@ -4,18 +4,9 @@
 
 use super::fold::Fold;
 use super::place::{Elements, RankPlace};
-use super::reduction::Reduction;
+use super::reduction::{Reduction, ScanKind};
 use super::schedule::Schedule;
 use crate::error::Result;
-
-/// Whether a rank's own operand is part of its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanKind {
-    /// `MPI_Scan`.
-    Inclusive,
-    /// `MPI_Exscan`; the result of rank 0 is undefined, its receive buffer stays as it is.
-    Exclusive,
-}
 
 /// The schedule of a scan. In place, `send` is absent and `receive` holds the operand.
 pub fn build(

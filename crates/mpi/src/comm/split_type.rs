@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_divide_first_and_nobody_asks_for_places_elsewhere() {
+    fn nodes_divide_first_and_places_elsewhere_are_not_asked_for() {
         let divider = dividing_resource([0, 1, 0], || unreachable!("places of two nodes"));
         assert_eq!(
             divider.map(|resource| resource.name),

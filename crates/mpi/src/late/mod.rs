@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_rank_and_one_that_sees_nobody_blame_nobody() {
+    fn the_last_rank_and_one_that_sees_no_others_blame_no_rank() {
         let last = arrival(10, 16_000);
         last.saw(arrival(11, 15_984).word());
         last.saw(arrival(9, 16_000).word());

@@ -186,7 +186,7 @@ impl Operation for ReceiveRound {
         "a partitioned receive"
     }
 
-    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         self.advance(state);
         let arrivals = lock(&self.progress);
         arrivals

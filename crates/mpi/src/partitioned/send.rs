@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::{Block, Region, Shape};
-use mica_protocol::{EngineState, SendId};
+use mica_protocol::{EngineState, SendCompletion, SendId};
 
 use super::partitions::{ChannelAnnouncement, Partitions, announcement_tag};
 use crate::comm::{self, Comm};
@@ -61,7 +61,13 @@ impl SendRound {
         } = &*self.channel;
         if let Some(peer) = *peer {
             let view = buffer.view(partition);
-            let sent = state.send(peer, *context, partition as i32, &view, false)?;
+            let sent = state.send(
+                peer,
+                *context,
+                partition as i32,
+                &view,
+                SendCompletion::Local,
+            )?;
             progress.sends.extend(sent);
         }
         Ok(())
@@ -73,7 +79,7 @@ impl Operation for SendRound {
         "a partitioned send"
     }
 
-    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         let mut progress = lock(&self.progress);
         progress.sends.retain(|&id| !state.take_send(id));
         let ended = progress.missing == 0 && progress.sends.is_empty();
@@ -145,7 +151,7 @@ fn announce(comm: &Comm, peer: u32, tag: i32, announcement: ChannelAnnouncement)
     });
     let (context, tag) = (comm.context() | 1, announcement_tag(tag));
     process::engine()?.enter(|state| {
-        if let Some(id) = state.send(peer, context, tag, &view, false)? {
+        if let Some(id) = state.send(peer, context, tag, &view, SendCompletion::Local)? {
             state.abandon_send(id);
         }
         Ok(())

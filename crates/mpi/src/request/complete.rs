@@ -3,7 +3,7 @@
 
 use mica_protocol::{EngineState, Poll, WaitList};
 
-use super::{Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain};
+use super::{OnCompletion, Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain};
 use crate::error::Result;
 use crate::process;
 
@@ -33,7 +33,7 @@ pub fn wait(handle: u32) -> Result<RequestOutcome> {
 /// As [`wait`].
 #[inline]
 pub fn test(handle: u32) -> Result<Option<RequestOutcome>> {
-    Ok(get(handle, true)?.map(|outcome| finish(handle, outcome)))
+    Ok(get(handle, OnCompletion::Take)?.map(|outcome| finish(handle, outcome)))
 }
 
 /// `MPI_Request_get_status`: as [`test()`], but the request stays.
@@ -41,20 +41,20 @@ pub fn test(handle: u32) -> Result<Option<RequestOutcome>> {
 /// # Errors
 /// As [`wait`].
 pub fn status(handle: u32) -> Result<Option<RequestOutcome>> {
-    Ok(get(handle, false)?.map(RequestOutcome::settled))
+    Ok(get(handle, OnCompletion::Keep)?.map(RequestOutcome::settled))
 }
 
 #[inline(always)]
-fn get(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
+fn get(handle: u32, then: OnCompletion) -> Result<Option<RequestOutcome>> {
     match plain::is_incomplete(handle)? {
         true => Ok(None),
-        false => get_any(handle, take),
+        false => get_any(handle, then),
     }
 }
 
 /// As [`get`], for a request of any kind.
 #[inline(never)]
-fn get_any(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
+fn get_any(handle: u32, then: OnCompletion) -> Result<Option<RequestOutcome>> {
     if handle == SENT_HANDLE {
         // No poll: a send that completed in its own call does not show that the program waits.
         return Ok(Some(RequestOutcome::SENT));
@@ -64,11 +64,11 @@ fn get_any(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
         return Ok(Some(RequestOutcome::EMPTY));
     };
     let question = |state: &mut EngineState, arrived: &mut bool| {
-        if let Some(outcome) = request.poll(state, take) {
+        if let Some(outcome) = request.poll(state, then) {
             return Ok(Some(outcome));
         }
         *arrived = state.progress()?;
-        Ok(request.poll(state, take))
+        Ok(request.poll(state, then))
     };
     Ok(poll?.try_once(question, |state, list| list_all([&request], state, list))?)
 }
@@ -104,18 +104,18 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
     let requests = resolve_all(handles)?;
     let question = |state: &mut EngineState, arrived: &mut bool| {
         *arrived = state.progress()?;
-        let all = |state: &mut EngineState, take: bool| -> Option<Vec<RequestOutcome>> {
+        let all = |state: &mut EngineState, then: OnCompletion| -> Option<Vec<RequestOutcome>> {
             requests
                 .iter()
                 .map(|r| {
                     r.as_ref()
-                        .map_or(Some(RequestOutcome::EMPTY), |r| r.poll(state, take))
+                        .map_or(Some(RequestOutcome::EMPTY), |r| r.poll(state, then))
                 })
                 .collect()
         };
-        Ok(match all(state, false) {
+        Ok(match all(state, OnCompletion::Keep) {
             None => None,
-            Some(_) => all(state, true),
+            Some(_) => all(state, OnCompletion::Take),
         })
     };
     let outcomes = poll?.try_once(question, |state, list| {
@@ -134,7 +134,7 @@ fn any(requests: &[Option<Request>], state: &mut EngineState) -> Option<(usize, 
     requests
         .iter()
         .enumerate()
-        .find_map(|(i, r)| Some((i, r.as_ref()?.poll(state, true)?)))
+        .find_map(|(i, r)| Some((i, r.as_ref()?.poll(state, OnCompletion::Take)?)))
 }
 
 /// All requests that are complete; `None` if none is.
@@ -145,7 +145,7 @@ fn some(
     let done: Vec<(usize, RequestOutcome)> = requests
         .iter()
         .enumerate()
-        .filter_map(|(i, r)| Some((i, r.as_ref()?.poll(state, true)?)))
+        .filter_map(|(i, r)| Some((i, r.as_ref()?.poll(state, OnCompletion::Take)?)))
         .collect();
     (!done.is_empty()).then_some(done)
 }

@@ -46,19 +46,26 @@ enum RequestWork {
     Custom(Arc<dyn Operation>),
 }
 
+/// What becomes of a request when a poll finds that it is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCompletion {
+    /// It is used up, or inactive if it is persistent, and the engine forgets the operation.
+    Take,
+    /// It stays: the program only asked (`MPI_Request_get_status`).
+    Keep,
+}
+
 /// An operation of another kind, which defines how its completion is detected.
 pub trait Operation: Any + Send + Sync + Debug {
     /// Its name in reports: "a generalized request".
     fn name(&self) -> &'static str;
 
-    /// Its completion, if it is complete. `take`: the request is then used up (or inactive, if
-    /// persistent). Runs inside the engine.
-    fn poll(&self, state: &mut EngineState, take: bool) -> Option<(Status, Option<Error>)>;
+    /// Its completion, if it is complete. Runs inside the engine.
+    fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)>;
 
     /// Called outside the engine after [`Operation::poll`] has returned the completion: may call
-    /// the program. `taken`: the request is used up; otherwise the program only asked
-    /// (`MPI_Request_get_status`).
-    fn complete(&self, status: Status, _taken: bool) -> (Status, Option<Error>) {
+    /// the program.
+    fn complete(&self, status: Status, _then: OnCompletion) -> (Status, Option<Error>) {
         (status, None)
     }
 
@@ -114,7 +121,7 @@ pub struct RequestOutcome {
     pub empty: bool,
     /// The operation to [complete](Operation::complete) outside the engine, and whether it was
     /// taken.
-    after: Option<(Arc<dyn Operation>, bool)>,
+    after: Option<(Arc<dyn Operation>, OnCompletion)>,
 }
 
 impl RequestOutcome {
@@ -257,8 +264,13 @@ impl Request {
         )
     }
 
-    /// Its completion, if it is complete. `take`: the engine then forgets the operation.
-    pub(crate) fn poll(&self, state: &mut EngineState, take: bool) -> Option<RequestOutcome> {
+    /// Its completion, if it is complete.
+    pub(crate) fn poll(
+        &self,
+        state: &mut EngineState,
+        then: OnCompletion,
+    ) -> Option<RequestOutcome> {
+        let take = then == OnCompletion::Take;
         let comm = self.comm.as_ref();
         let mut after = None;
         let (status, error) = match &self.work {
@@ -299,7 +311,7 @@ impl Request {
                 let Some(request) = active.as_ref() else {
                     return Some(RequestOutcome::EMPTY);
                 };
-                let outcome = request.poll(state, take)?;
+                let outcome = request.poll(state, then)?;
                 if take {
                     *active = None;
                 }
@@ -310,8 +322,8 @@ impl Request {
                 });
             }
             RequestWork::Custom(operation) => {
-                let end = operation.poll(state, take)?;
-                after = Some((operation.clone(), take));
+                let end = operation.poll(state)?;
+                after = Some((operation.clone(), then));
                 end
             }
         };
@@ -379,7 +391,7 @@ impl Request {
                     list,
                 )
             },
-            |state| self.poll(state, true),
+            |state| self.poll(state, OnCompletion::Take),
         )?)
     }
 

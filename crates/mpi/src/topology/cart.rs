@@ -101,7 +101,8 @@ impl Cart {
         Some(rank as i32)
     }
 
-    /// `MPI_Cart_shift` for `rank`: the ranks that it receives from and sends to when all data moves
+    /// `MPI_Cart_shift` for `rank`: the ranks that it receives from and sends to when all data
+    /// moves
     /// `distance` along `direction`.
     ///
     /// # Errors

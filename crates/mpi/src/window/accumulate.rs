@@ -13,7 +13,9 @@ use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
 use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;
-use super::element::{BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run};
+use super::element::{
+    BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, may_be_compared,
+};
 use super::fast_path::{ElementCall, TargetBytes};
 use super::object::{self, Window};
 use super::place::TargetPlace;
@@ -348,30 +350,6 @@ impl Window {
         })?;
         Ok(())
     }
-}
-
-/// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
-pub(super) fn may_be_compared(basic: BasicType) -> bool {
-    use BasicType::*;
-    matches!(
-        basic,
-        I8 | I16
-            | I32
-            | I64
-            | I128
-            | U8
-            | U16
-            | U32
-            | U64
-            | Bool
-            | Logical8
-            | Logical16
-            | Logical32
-            | Logical64
-            | Logical128
-            | Byte
-            | Char
-    )
 }
 
 impl SingleElement<'_> {

@@ -197,6 +197,30 @@ impl ElementUpdate {
     }
 }
 
+/// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
+pub(super) fn may_be_compared(basic: BasicType) -> bool {
+    use BasicType::*;
+    matches!(
+        basic,
+        I8 | I16
+            | I32
+            | I64
+            | I128
+            | U8
+            | U16
+            | U32
+            | U64
+            | Bool
+            | Logical8
+            | Logical16
+            | Logical32
+            | Logical64
+            | Logical128
+            | Byte
+            | Char
+    )
+}
+
 /// Bytes of the longest type that may be compared.
 const COMPARED_MAX: usize = 16;
 

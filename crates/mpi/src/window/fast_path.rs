@@ -13,8 +13,7 @@ use mica_channel::memory::{AtomicWidth, RegionRef};
 use mica_node::lock::SoleThread;
 use mica_node::window::{BriefUpdate, LockMode};
 
-use super::accumulate::may_be_compared;
-use super::element::{BRIEF_ELEMENTS, ElementUpdate};
+use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::{AccessEpoch, HeldLock};
 use super::object::{Window, sole_table};
 use super::target::{TargetMemory, WindowTarget};

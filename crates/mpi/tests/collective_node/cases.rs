@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mica_channel::memory::View;
+use mica_mpi::collective::ScanKind;
 use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_policy::collective::Collective;
 
@@ -548,7 +549,10 @@ impl Case {
                 reduction: operator.reduction(&kit.kinds[spec.kind], count),
                 send: send.map(|buffer| self.memory(buffer).elements()),
                 result: self.memory(result).elements(),
-                exclusive,
+                kind: match exclusive {
+                    true => ScanKind::Exclusive,
+                    false => ScanKind::Inclusive,
+                },
             });
         }
     }

@@ -193,7 +193,7 @@ fn waits_for(call: &str, root: usize, rank: usize, other: usize) -> bool {
 /// One rank makes another call than the others: no rank hangs, and those that wait for a rank in
 /// another call report it.
 #[test]
-fn nobody_waits_for_a_rank_that_has_called_something_else() {
+fn no_rank_waits_for_one_that_has_called_something_else() {
     let kit = Kit::new();
     let cells = [CELLS, How::Cells { base: 2 }];
     for (size, count, fan) in [(2, 3, None), (4, 3, None), (3, 100, None), (4, 5, Some(2))] {

@@ -262,7 +262,7 @@ fn buffers_that_move_keep_their_content() {
 
 /// Through every tree.
 #[test]
-fn nobody_leaves_a_barrier_before_all_have_come() {
+fn no_rank_leaves_a_barrier_before_all_have_come() {
     let kit = Kit::new();
     for size in 1..=17 {
         for fan in [None, Some(2), Some(3), Some(8)] {

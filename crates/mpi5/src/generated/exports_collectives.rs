@@ -4,6 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use mica_abi::collective::buffers::{UserBlocks, UserBuffer, UserOperands};
 use mica_abi::collective::{self, Call, fast_path};
 use mica_abi::export::call;
 use mica_abi::poly::PolyArray;
@@ -14,51 +15,58 @@ call! {
     MPI_Allgather PMPI_Allgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm).unwrap_or_else(|| collective::allgather(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype,
-        comm).and_then(Call::run))
+    => fast_path::allgather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
+        comm).unwrap_or_else(|| collective::allgather(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allgather_c PMPI_Allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm).unwrap_or_else(|| collective::allgather(sendbuf, sendcount, sendtype, recvbuf,
-        recvcount, recvtype, comm).and_then(Call::run))
+    => fast_path::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).unwrap_or_else(||
+        collective::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allgather_init PMPI_Allgather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::allgather(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::allgather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
+        comm))
 }
 
 call! {
     MPI_Allgather_init_c PMPI_Allgather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::allgather(sendbuf, sendcount,
-        sendtype, recvbuf, recvcount, recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
 }
 
 call! {
     MPI_Allgatherv PMPI_Allgatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm).and_then(Call::run)
+    => collective::allgatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype), comm).and_then(Call::run)
 }
 
 call! {
     MPI_Allgatherv_c PMPI_Allgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::allgatherv(sendbuf, sendcount, sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, comm).and_then(Call::run)
+    => collective::allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -66,9 +74,10 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::allgatherv(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::allgatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype), comm))
 }
 
 call! {
@@ -76,74 +85,83 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::allgatherv(sendbuf, sendcount,
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), comm))
 }
 
 call! {
     MPI_Allreduce PMPI_Allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::allreduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
-        comm).unwrap_or_else(|| collective::allreduce(sendbuf, recvbuf, MPI_Count::from(count),
-        datatype, op, comm).and_then(Call::run))
+    => fast_path::allreduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype),
+        op, comm).unwrap_or_else(|| collective::allreduce(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype), op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allreduce_c PMPI_Allreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::allreduce(sendbuf, recvbuf, count, datatype, op, comm).unwrap_or_else(||
-        collective::allreduce(sendbuf, recvbuf, count, datatype, op, comm).and_then(Call::run))
+    => fast_path::allreduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
+        comm).unwrap_or_else(|| collective::allreduce(UserOperands::new(sendbuf, recvbuf, count,
+        datatype), op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Allreduce_init PMPI_Allreduce_init(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::allreduce(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype, op, comm))
+    => collective::make_persistent(request, info, ||
+        collective::allreduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype),
+        op, comm))
 }
 
 call! {
     MPI_Allreduce_init_c PMPI_Allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::allreduce(sendbuf, recvbuf, count,
-        datatype, op, comm))
+    => collective::make_persistent(request, info, ||
+        collective::allreduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op, comm))
 }
 
 call! {
     MPI_Alltoall PMPI_Alltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm).unwrap_or_else(|| collective::alltoall(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype,
-        comm).and_then(Call::run))
+    => fast_path::alltoall(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
+        comm).unwrap_or_else(|| collective::alltoall(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run))
 }
 
 call! {
     MPI_Alltoall_c PMPI_Alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm).unwrap_or_else(|| collective::alltoall(sendbuf, sendcount, sendtype, recvbuf,
-        recvcount, recvtype, comm).and_then(Call::run))
+    => fast_path::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).unwrap_or_else(||
+        collective::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run))
 }
 
 call! {
     MPI_Alltoall_init PMPI_Alltoall_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::alltoall(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::alltoall(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
+        comm))
 }
 
 call! {
     MPI_Alltoall_init_c PMPI_Alltoall_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::alltoall(sendbuf, sendcount,
-        sendtype, recvbuf, recvcount, recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
 }
 
 call! {
@@ -151,9 +169,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype,
-        recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
-        comm).and_then(Call::run)
+    => collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -161,9 +179,9 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype,
-        recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
-        comm).and_then(Call::run)
+    => collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -171,9 +189,10 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::alltoallv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm))
 }
 
 call! {
@@ -181,9 +200,10 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::alltoallv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm))
 }
 
 call! {
@@ -191,9 +211,9 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallw(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtypes, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes,
-        comm).and_then(Call::run)
+    => collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm).and_then(Call::run)
 }
 
 call! {
@@ -201,9 +221,9 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallw(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtypes, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes,
-        comm).and_then(Call::run)
+    => collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm).and_then(Call::run)
 }
 
 call! {
@@ -211,9 +231,10 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::alltoallw(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes, comm))
+    => collective::make_persistent(request, info, ||
+        collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm))
 }
 
 call! {
@@ -221,9 +242,10 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::alltoallw(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes, comm))
+    => collective::make_persistent(request, info, ||
+        collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm))
 }
 
 call! {
@@ -240,112 +262,119 @@ call! {
 call! {
     MPI_Bcast PMPI_Bcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::bcast(buffer, MPI_Count::from(count), datatype, root, comm).unwrap_or_else(||
-        collective::bcast(buffer, MPI_Count::from(count), datatype, root, comm).and_then(Call::run))
+    => fast_path::bcast(UserBuffer::new("count", buffer, MPI_Count::from(count), datatype), root,
+        comm).unwrap_or_else(|| collective::bcast(UserBuffer::new("count", buffer,
+        MPI_Count::from(count), datatype), root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Bcast_c PMPI_Bcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::bcast(buffer, count, datatype, root, comm).unwrap_or_else(||
-        collective::bcast(buffer, count, datatype, root, comm).and_then(Call::run))
+    => fast_path::bcast(UserBuffer::new("count", buffer, count, datatype), root,
+        comm).unwrap_or_else(|| collective::bcast(UserBuffer::new("count", buffer, count, datatype),
+        root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Bcast_init PMPI_Bcast_init(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::bcast(buffer,
-        MPI_Count::from(count), datatype, root, comm))
+    => collective::make_persistent(request, info, || collective::bcast(UserBuffer::new("count",
+        buffer, MPI_Count::from(count), datatype), root, comm))
 }
 
 call! {
     MPI_Bcast_init_c PMPI_Bcast_init_c(buffer: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::bcast(buffer, count, datatype,
-        root, comm))
+    => collective::make_persistent(request, info, || collective::bcast(UserBuffer::new("count",
+        buffer, count, datatype), root, comm))
 }
 
 call! {
     MPI_Exscan PMPI_Exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::exscan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+    => collective::exscan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
         comm).and_then(Call::run)
 }
 
 call! {
     MPI_Exscan_c PMPI_Exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::exscan(sendbuf, recvbuf, count, datatype, op, comm).and_then(Call::run)
+    => collective::exscan(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
+        comm).and_then(Call::run)
 }
 
 call! {
     MPI_Exscan_init PMPI_Exscan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::exscan(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype, op, comm))
+    => collective::make_persistent(request, info, || collective::exscan(UserOperands::new(sendbuf,
+        recvbuf, MPI_Count::from(count), datatype), op, comm))
 }
 
 call! {
     MPI_Exscan_init_c PMPI_Exscan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::exscan(sendbuf, recvbuf, count,
-        datatype, op, comm))
+    => collective::make_persistent(request, info, || collective::exscan(UserOperands::new(sendbuf,
+        recvbuf, count, datatype), op, comm))
 }
 
 call! {
     MPI_Gather PMPI_Gather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::gather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm).unwrap_or_else(||
-        collective::gather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm).and_then(Call::run))
+    => fast_path::gather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
+        root, comm).unwrap_or_else(|| collective::gather(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Gather_c PMPI_Gather_c(sendbuf: *const c_void, sendcount: MPI_Count, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-        comm).unwrap_or_else(|| collective::gather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-        recvtype, root, comm).and_then(Call::run))
+    => fast_path::gather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).unwrap_or_else(||
+        collective::gather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Gather_init PMPI_Gather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::gather(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root,
-        comm))
+    => collective::make_persistent(request, info, || collective::gather(UserBuffer::new("sendcount",
+        sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
 call! {
     MPI_Gather_init_c PMPI_Gather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::gather(sendbuf, sendcount,
-        sendtype, recvbuf, recvcount, recvtype, root, comm))
+    => collective::make_persistent(request, info, || collective::gather(UserBuffer::new("sendcount",
+        sendbuf, sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
+        root, comm))
 }
 
 call! {
     MPI_Gatherv PMPI_Gatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::gatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root,
-        comm).and_then(Call::run)
+    => collective::gatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype), root, comm).and_then(Call::run)
 }
 
 call! {
     MPI_Gatherv_c PMPI_Gatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::gatherv(sendbuf, sendcount, sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, root, comm).and_then(Call::run)
+    => collective::gatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), root, comm).and_then(Call::run)
 }
 
 call! {
@@ -353,9 +382,10 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::gatherv(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, root, comm))
+    => collective::make_persistent(request, info, ||
+        collective::gatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype), root, comm))
 }
 
 call! {
@@ -363,25 +393,27 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::gatherv(sendbuf, sendcount,
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root,
-        comm))
+    => collective::make_persistent(request, info, ||
+        collective::gatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), root, comm))
 }
 
 call! {
     MPI_Iallgather PMPI_Iallgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgather(sendbuf, MPI_Count::from(sendcount),
-        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::start(request, || collective::allgather(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm))
 }
 
 call! {
     MPI_Iallgather_c PMPI_Iallgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgather(sendbuf, sendcount, sendtype, recvbuf,
-        recvcount, recvtype, comm))
+    => collective::start(request, || collective::allgather(UserBuffer::new("sendcount", sendbuf,
+        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
 }
 
 call! {
@@ -389,8 +421,9 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgatherv(sendbuf, MPI_Count::from(sendcount),
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
+    => collective::start(request, || collective::allgatherv(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
 }
 
 call! {
@@ -398,39 +431,41 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgatherv(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
+    => collective::start(request, || collective::allgatherv(UserBuffer::new("sendcount", sendbuf,
+        sendcount, sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype), comm))
 }
 
 call! {
     MPI_Iallreduce PMPI_Iallreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allreduce(sendbuf, recvbuf, MPI_Count::from(count),
-        datatype, op, comm))
+    => collective::start(request, || collective::allreduce(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype), op, comm))
 }
 
 call! {
     MPI_Iallreduce_c PMPI_Iallreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allreduce(sendbuf, recvbuf, count, datatype, op,
-        comm))
+    => collective::start(request, || collective::allreduce(UserOperands::new(sendbuf, recvbuf,
+        count, datatype), op, comm))
 }
 
 call! {
     MPI_Ialltoall PMPI_Ialltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoall(sendbuf, MPI_Count::from(sendcount),
-        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::start(request, || collective::alltoall(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm))
 }
 
 call! {
     MPI_Ialltoall_c PMPI_Ialltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoall(sendbuf, sendcount, sendtype, recvbuf,
-        recvcount, recvtype, comm))
+    => collective::start(request, || collective::alltoall(UserBuffer::new("sendcount", sendbuf,
+        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
 }
 
 call! {
@@ -438,9 +473,10 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm))
+    => collective::start(request, || collective::alltoallv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm))
 }
 
 call! {
@@ -448,9 +484,10 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtype, comm))
+    => collective::start(request, || collective::alltoallv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm))
 }
 
 call! {
@@ -458,9 +495,10 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallw(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtypes, comm))
+    => collective::start(request, || collective::alltoallw(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtypes), comm))
 }
 
 call! {
@@ -468,9 +506,10 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallw(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(rdispls), recvtypes, comm))
+    => collective::start(request, || collective::alltoallw(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtypes), comm))
 }
 
 call! {
@@ -481,44 +520,47 @@ call! {
 call! {
     MPI_Ibcast PMPI_Ibcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::bcast(buffer, MPI_Count::from(count), datatype,
-        root, comm))
+    => collective::start(request, || collective::bcast(UserBuffer::new("count", buffer,
+        MPI_Count::from(count), datatype), root, comm))
 }
 
 call! {
     MPI_Ibcast_c PMPI_Ibcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::bcast(buffer, count, datatype, root, comm))
+    => collective::start(request, || collective::bcast(UserBuffer::new("count", buffer, count,
+        datatype), root, comm))
 }
 
 call! {
     MPI_Iexscan PMPI_Iexscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::exscan(sendbuf, recvbuf, MPI_Count::from(count),
-        datatype, op, comm))
+    => collective::start(request, || collective::exscan(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype), op, comm))
 }
 
 call! {
     MPI_Iexscan_c PMPI_Iexscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::exscan(sendbuf, recvbuf, count, datatype, op,
-        comm))
+    => collective::start(request, || collective::exscan(UserOperands::new(sendbuf, recvbuf, count,
+        datatype), op, comm))
 }
 
 call! {
     MPI_Igather PMPI_Igather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gather(sendbuf, MPI_Count::from(sendcount),
-        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm))
+    => collective::start(request, || collective::gather(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
 call! {
     MPI_Igather_c PMPI_Igather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gather(sendbuf, sendcount, sendtype, recvbuf,
-        recvcount, recvtype, root, comm))
+    => collective::start(request, || collective::gather(UserBuffer::new("sendcount", sendbuf,
+        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
+        comm))
 }
 
 call! {
@@ -526,9 +568,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gatherv(sendbuf, MPI_Count::from(sendcount),
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root,
-        comm))
+    => collective::start(request, || collective::gatherv(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), root, comm))
 }
 
 call! {
@@ -536,24 +578,25 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gatherv(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm))
+    => collective::start(request, || collective::gatherv(UserBuffer::new("sendcount", sendbuf,
+        sendcount, sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(displs), recvtype), root, comm))
 }
 
 call! {
     MPI_Ireduce PMPI_Ireduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce(sendbuf, recvbuf, MPI_Count::from(count),
-        datatype, op, root, comm))
+    => collective::start(request, || collective::reduce(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype), op, root, comm))
 }
 
 call! {
     MPI_Ireduce_c PMPI_Ireduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce(sendbuf, recvbuf, count, datatype, op, root,
-        comm))
+    => collective::start(request, || collective::reduce(UserOperands::new(sendbuf, recvbuf, count,
+        datatype), op, root, comm))
 }
 
 call! {
@@ -568,16 +611,16 @@ call! {
     MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce_scatter_block(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype, op, comm))
+    => collective::start(request, || collective::reduce_scatter_block(UserOperands::new(sendbuf,
+        recvbuf, MPI_Count::from(recvcount), datatype), op, comm))
 }
 
 call! {
     MPI_Ireduce_scatter_block_c PMPI_Ireduce_scatter_block_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce_scatter_block(sendbuf, recvbuf, recvcount,
-        datatype, op, comm))
+    => collective::start(request, || collective::reduce_scatter_block(UserOperands::new(sendbuf,
+        recvbuf, recvcount, datatype), op, comm))
 }
 
 call! {
@@ -591,30 +634,33 @@ call! {
 call! {
     MPI_Iscan PMPI_Iscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scan(sendbuf, recvbuf, MPI_Count::from(count),
-        datatype, op, comm))
+    => collective::start(request, || collective::scan(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype), op, comm))
 }
 
 call! {
     MPI_Iscan_c PMPI_Iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scan(sendbuf, recvbuf, count, datatype, op, comm))
+    => collective::start(request, || collective::scan(UserOperands::new(sendbuf, recvbuf, count,
+        datatype), op, comm))
 }
 
 call! {
     MPI_Iscatter PMPI_Iscatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatter(sendbuf, MPI_Count::from(sendcount),
-        sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm))
+    => collective::start(request, || collective::scatter(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
 call! {
     MPI_Iscatter_c PMPI_Iscatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatter(sendbuf, sendcount, sendtype, recvbuf,
-        recvcount, recvtype, root, comm))
+    => collective::start(request, || collective::scatter(UserBuffer::new("sendcount", sendbuf,
+        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
+        comm))
 }
 
 call! {
@@ -622,9 +668,9 @@ call! {
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatterv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root,
-        comm))
+    => collective::start(request, || collective::scatterv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype), UserBuffer::new("recvcount",
+        recvbuf, MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
 call! {
@@ -632,8 +678,9 @@ call! {
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatterv(sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype, root, comm))
+    => collective::start(request, || collective::scatterv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype), UserBuffer::new("recvcount",
+        recvbuf, recvcount, recvtype), root, comm))
 }
 
 call! {
@@ -656,32 +703,33 @@ call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => op::mpi_op_free(
 call! {
     MPI_Reduce PMPI_Reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op, root,
-        comm).unwrap_or_else(|| collective::reduce(sendbuf, recvbuf, MPI_Count::from(count),
-        datatype, op, root, comm).and_then(Call::run))
+    => fast_path::reduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
+        root, comm).unwrap_or_else(|| collective::reduce(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype), op, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_c PMPI_Reduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce(sendbuf, recvbuf, count, datatype, op, root, comm).unwrap_or_else(||
-        collective::reduce(sendbuf, recvbuf, count, datatype, op, root, comm).and_then(Call::run))
+    => fast_path::reduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op, root,
+        comm).unwrap_or_else(|| collective::reduce(UserOperands::new(sendbuf, recvbuf, count,
+        datatype), op, root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_init PMPI_Reduce_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype, op, root, comm))
+    => collective::make_persistent(request, info, || collective::reduce(UserOperands::new(sendbuf,
+        recvbuf, MPI_Count::from(count), datatype), op, root, comm))
 }
 
 call! {
     MPI_Reduce_init_c PMPI_Reduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce(sendbuf, recvbuf, count,
-        datatype, op, root, comm))
+    => collective::make_persistent(request, info, || collective::reduce(UserOperands::new(sendbuf,
+        recvbuf, count, datatype), op, root, comm))
 }
 
 call! {
@@ -707,34 +755,37 @@ call! {
 call! {
     MPI_Reduce_scatter_block PMPI_Reduce_scatter_block(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce_scatter_block(sendbuf, recvbuf, MPI_Count::from(recvcount), datatype, op,
-        comm).unwrap_or_else(|| collective::reduce_scatter_block(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype, op, comm).and_then(Call::run))
+    => fast_path::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(recvcount), datatype), op, comm).unwrap_or_else(||
+        collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(recvcount), datatype), op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_scatter_block_c PMPI_Reduce_scatter_block_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op,
-        comm).unwrap_or_else(|| collective::reduce_scatter_block(sendbuf, recvbuf, recvcount,
-        datatype, op, comm).and_then(Call::run))
+    => fast_path::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf, recvcount, datatype), op,
+        comm).unwrap_or_else(|| collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
+        recvcount, datatype), op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce_scatter_block(sendbuf,
-        recvbuf, MPI_Count::from(recvcount), datatype, op, comm))
+    => collective::make_persistent(request, info, ||
+        collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(recvcount), datatype), op, comm))
 }
 
 call! {
     MPI_Reduce_scatter_block_init_c PMPI_Reduce_scatter_block_init_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce_scatter_block(sendbuf,
-        recvbuf, recvcount, datatype, op, comm))
+    => collective::make_persistent(request, info, ||
+        collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf, recvcount, datatype),
+        op, comm))
 }
 
 call! {
@@ -765,84 +816,91 @@ call! {
 call! {
     MPI_Scan PMPI_Scan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::scan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
-        comm).unwrap_or_else(|| collective::scan(sendbuf, recvbuf, MPI_Count::from(count), datatype,
-        op, comm).and_then(Call::run))
+    => fast_path::scan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
+        comm).unwrap_or_else(|| collective::scan(UserOperands::new(sendbuf, recvbuf,
+        MPI_Count::from(count), datatype), op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scan_c PMPI_Scan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::scan(sendbuf, recvbuf, count, datatype, op, comm).unwrap_or_else(||
-        collective::scan(sendbuf, recvbuf, count, datatype, op, comm).and_then(Call::run))
+    => fast_path::scan(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
+        comm).unwrap_or_else(|| collective::scan(UserOperands::new(sendbuf, recvbuf, count,
+        datatype), op, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scan_init PMPI_Scan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scan(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype, op, comm))
+    => collective::make_persistent(request, info, || collective::scan(UserOperands::new(sendbuf,
+        recvbuf, MPI_Count::from(count), datatype), op, comm))
 }
 
 call! {
     MPI_Scan_init_c PMPI_Scan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scan(sendbuf, recvbuf, count,
-        datatype, op, comm))
+    => collective::make_persistent(request, info, || collective::scan(UserOperands::new(sendbuf,
+        recvbuf, count, datatype), op, comm))
 }
 
 call! {
     MPI_Scatter PMPI_Scatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on Comm(comm)
-    => fast_path::scatter(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm).unwrap_or_else(||
-        collective::scatter(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm).and_then(Call::run))
+    => fast_path::scatter(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
+        root, comm).unwrap_or_else(|| collective::scatter(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scatter_c PMPI_Scatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-        comm).unwrap_or_else(|| collective::scatter(sendbuf, sendcount, sendtype, recvbuf,
-        recvcount, recvtype, root, comm).and_then(Call::run))
+    => fast_path::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).unwrap_or_else(||
+        collective::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).and_then(Call::run))
 }
 
 call! {
     MPI_Scatter_init PMPI_Scatter_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scatter(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root,
-        comm))
+    => collective::make_persistent(request, info, ||
+        collective::scatter(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
+        root, comm))
 }
 
 call! {
     MPI_Scatter_init_c PMPI_Scatter_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scatter(sendbuf, sendcount,
-        sendtype, recvbuf, recvcount, recvtype, root, comm))
+    => collective::make_persistent(request, info, ||
+        collective::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm))
 }
 
 call! {
     MPI_Scatterv PMPI_Scatterv(sendbuf: *const c_void, sendcounts: *const c_int,
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::scatterv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs), sendtype,
-        recvbuf, MPI_Count::from(recvcount), recvtype, root, comm).and_then(Call::run)
+    => collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), root, comm).and_then(Call::run)
 }
 
 call! {
     MPI_Scatterv_c PMPI_Scatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::scatterv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs), sendtype,
-        recvbuf, recvcount, recvtype, root, comm).and_then(Call::run)
+    => collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf, recvcount,
+        recvtype), root, comm).and_then(Call::run)
 }
 
 call! {
@@ -850,9 +908,10 @@ call! {
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scatterv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, root, comm))
+    => collective::make_persistent(request, info, ||
+        collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
 call! {
@@ -860,7 +919,8 @@ call! {
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scatterv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype,
-        root, comm))
+    => collective::make_persistent(request, info, ||
+        collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf, recvcount,
+        recvtype), root, comm))
 }

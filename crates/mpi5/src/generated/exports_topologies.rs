@@ -4,6 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use mica_abi::collective::buffers::{UserBlocks, UserBuffer};
 use mica_abi::collective::{self, Call};
 use mica_abi::export::call;
 use mica_abi::poly::PolyArray;
@@ -134,16 +135,18 @@ call! {
     MPI_Ineighbor_allgather PMPI_Ineighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgather(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::start(request, || collective::neighbor_allgather(UserBuffer::new("sendcount",
+        sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm))
 }
 
 call! {
     MPI_Ineighbor_allgather_c PMPI_Ineighbor_allgather_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgather(sendbuf, sendcount, sendtype,
-        recvbuf, recvcount, recvtype, comm))
+    => collective::start(request, || collective::neighbor_allgather(UserBuffer::new("sendcount",
+        sendbuf, sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
+        comm))
 }
 
 call! {
@@ -151,9 +154,9 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgatherv(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, comm))
+    => collective::start(request, || collective::neighbor_allgatherv(UserBuffer::new("sendcount",
+        sendbuf, MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
 }
 
 call! {
@@ -161,24 +164,27 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgatherv(sendbuf, sendcount, sendtype,
-        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm))
+    => collective::start(request, || collective::neighbor_allgatherv(UserBuffer::new("sendcount",
+        sendbuf, sendcount, sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
 }
 
 call! {
     MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoall(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::start(request, || collective::neighbor_alltoall(UserBuffer::new("sendcount",
+        sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm))
 }
 
 call! {
     MPI_Ineighbor_alltoall_c PMPI_Ineighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoall(sendbuf, sendcount, sendtype,
-        recvbuf, recvcount, recvtype, comm))
+    => collective::start(request, || collective::neighbor_alltoall(UserBuffer::new("sendcount",
+        sendbuf, sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
+        comm))
 }
 
 call! {
@@ -186,9 +192,10 @@ call! {
         sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
+    => collective::start(request, || collective::neighbor_alltoallv(UserBlocks::new("sendcounts",
+        sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm))
 }
 
 call! {
@@ -196,9 +203,10 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
+    => collective::start(request, || collective::neighbor_alltoallv(UserBlocks::new("sendcounts",
+        sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm))
 }
 
 call! {
@@ -206,9 +214,9 @@ call! {
         sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallw(sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
-        rdispls, recvtypes, comm))
+    => collective::start(request, || collective::neighbor_alltoallw(UserBlocks::new("sendcounts",
+        sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts",
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes), comm))
 }
 
 call! {
@@ -216,25 +224,26 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallw(sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
-        rdispls, recvtypes, comm))
+    => collective::start(request, || collective::neighbor_alltoallw(UserBlocks::new("sendcounts",
+        sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts",
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes), comm))
 }
 
 call! {
     MPI_Neighbor_allgather PMPI_Neighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm).and_then(Call::run)
+    => collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run)
 }
 
 call! {
     MPI_Neighbor_allgather_c PMPI_Neighbor_allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm).and_then(Call::run)
+    => collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -242,8 +251,10 @@ call! {
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_allgather(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm))
 }
 
 call! {
@@ -251,16 +262,18 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_allgather(sendbuf,
-        sendcount, sendtype, recvbuf, recvcount, recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
 }
 
 call! {
     MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm).and_then(Call::run)
+    => collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -268,8 +281,9 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm).and_then(Call::run)
+    => collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -277,9 +291,10 @@ call! {
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_allgatherv(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
 }
 
 call! {
@@ -287,33 +302,37 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_allgatherv(sendbuf,
-        sendcount, sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype,
-        comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), comm))
 }
 
 call! {
     MPI_Neighbor_alltoall PMPI_Neighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
-        MPI_Count::from(recvcount), recvtype, comm).and_then(Call::run)
+    => collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run)
 }
 
 call! {
     MPI_Neighbor_alltoall_c PMPI_Neighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-        comm).and_then(Call::run)
+    => collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run)
 }
 
 call! {
     MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_alltoall(sendbuf,
-        MPI_Count::from(sendcount), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf,
+        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
+        MPI_Count::from(recvcount), recvtype), comm))
 }
 
 call! {
@@ -321,8 +340,9 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_alltoall(sendbuf,
-        sendcount, sendtype, recvbuf, recvcount, recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
 }
 
 call! {
@@ -330,9 +350,10 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
-        comm).and_then(Call::run)
+    => collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -340,9 +361,10 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
-        sendtype, recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype,
-        comm).and_then(Call::run)
+    => collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm).and_then(Call::run)
 }
 
 call! {
@@ -351,9 +373,11 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_alltoallv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm))
 }
 
 call! {
@@ -362,9 +386,11 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_alltoallv(sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype, recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm))
 }
 
 call! {
@@ -372,8 +398,9 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm).and_then(Call::run)
+    => collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(Call::run)
 }
 
 call! {
@@ -381,8 +408,9 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm).and_then(Call::run)
+    => collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(Call::run)
 }
 
 call! {
@@ -391,9 +419,10 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_alltoallw(sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
-        rdispls, recvtypes, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), rdispls, recvtypes), comm))
 }
 
 call! {
@@ -402,9 +431,10 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::neighbor_alltoallw(sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes, recvbuf, PolyArray::new(recvcounts),
-        rdispls, recvtypes, comm))
+    => collective::make_persistent(request, info, ||
+        collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
+        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
+        PolyArray::new(recvcounts), rdispls, recvtypes), comm))
 }
 
 call! {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_without_the_nonce_wakes_nobody() {
+    fn a_stranger_without_the_nonce_wakes_no_rank() {
         let socket = DatagramSocket::new().expect("socket");
         let WakeAddress { number, nonce } = socket.address();
         // As many as would fill the queue, with either half of the nonce wrong.

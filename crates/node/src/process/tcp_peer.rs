@@ -10,9 +10,9 @@ use super::check;
 /// there reads it: one that is stopped by a signal or a debugger is silent, but its machine
 /// answers. Something must be sent from time to time, or nothing is there to be acknowledged.
 ///
-/// It does not answer if the last acknowledgement is older than `limit` and something was sent again
-/// without an answer. Where the other side's buffer is full, probes go out with growing pauses of
-/// up to two minutes, so one that is not answered yet shows nothing.
+/// It does not answer if the last acknowledgement is older than `limit` and something was sent
+/// again without an answer. Where the other side's buffer is full, probes go out with growing
+/// pauses of up to two minutes, so one that is not answered yet shows nothing.
 ///
 /// # Errors
 /// When this is not a TCP socket.

@@ -15,7 +15,8 @@ fn parse(text: &str) -> Result<Tuning, TuningError> {
     Tuning::parse(text, Path::new("t.toml"))
 }
 
-const HEAD: &str = "version = 1\n[machine]\nprocessor = \"a\"\nprocessors = \"0-1\"\ncaches = \"\"\nkernel = \"6\"\n";
+const HEAD: &str = "version = 1\n[machine]\nprocessor = \"a\"\nprocessors = \"0-1\"\ncaches = \
+    \"\"\nkernel = \"6\"\n";
 const STEPS: &str = "[collective]\nswitch_ns = 650\nreduce_byte_ns = 0.04\nround_ns = 150\n\
                      [collective.node]\nsync_ns = 90\nexpose_ns = 300\ncopy_start_ns = 12\n\
                      from = [0, 4096]\nbyte_ns = [0.1, 0.2]\n";
@@ -94,7 +95,11 @@ fn names_what_is_wrong_with_its_line() {
         error.contains("line 14") && error.contains("twice"),
         "{error}"
     );
-    let error = parse(&format!("{HEAD}{HEAD}").replace("version = 1\n[machine]\nprocessor = \"a\"\nprocessors = \"0-1\"\ncaches = \"\"\nkernel = \"6\"\nversion = 1\n", HEAD));
+    let error = parse(&format!("{HEAD}{HEAD}").replace(
+        "version = 1\n[machine]\nprocessor = \
+        \"a\"\nprocessors = \"0-1\"\ncaches = \"\"\nkernel = \"6\"\nversion = 1\n",
+        HEAD,
+    ));
     assert!(error.unwrap_err().to_string().contains("twice"));
     assert!(parse("").unwrap_err().to_string().contains("machine"));
 }

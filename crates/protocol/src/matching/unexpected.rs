@@ -43,9 +43,9 @@ pub struct UnexpectedQueue<T> {
     bytes: u64,
 }
 
-type Links<T> = fn(&mut Slab<UnexpectedNode<T>>, u32) -> &mut ChainLink;
+type LinkOf<T> = fn(&mut Slab<UnexpectedNode<T>>, u32) -> &mut ChainLink;
 
-fn links<T>() -> [Links<T>; CLASSES] {
+fn links<T>() -> [LinkOf<T>; CLASSES] {
     [
         |nodes, i| &mut nodes[i as usize].links[0],
         |nodes, i| &mut nodes[i as usize].links[1],

@@ -15,6 +15,7 @@ use crate::add_segment::RemoveError;
 use crate::engine::Engine;
 use crate::matching::MatchPattern;
 use crate::operation::{RecvId, SendId};
+use crate::select::SendCompletion;
 
 /// Around the limits of a header and a packet, and longer than the ring.
 const LENGTHS: [usize; 8] = [0, 8, 40, 41, 2000, 8192, 8193, 300_000];
@@ -90,10 +91,14 @@ impl Transfer {
             Buffer::new(len, false),
         );
         // Synchronous sends and wildcards, in turn.
-        let (sync, any) = (id % 2 == 1, id % 5 == 4);
+        let completion = match id % 2 {
+            0 => SendCompletion::Local,
+            _ => SendCompletion::Matched,
+        };
+        let any = id % 5 == 4;
         let pattern = from((!any).then_some(source));
         let receive = engines[to_at].enter(|state| state.receive(pattern, &received.view));
-        let send = engines[from_at].enter(|state| state.send(to, 4, 7, &sent.view, sync));
+        let send = engines[from_at].enter(|state| state.send(to, 4, 7, &sent.view, completion));
         Transfer {
             engines: [from_at, to_at],
             send: send.expect("no fault"),
@@ -211,7 +216,8 @@ fn segment_with_pending_communication_is_not_removed() {
     };
     // From the first engine to the third, which the first calls 4.
     let (message, buffer) = (Buffer::of_message(1, 100, false), Buffer::new(100, false));
-    let send = engines[0].enter(|state| state.send(4, 4, 7, &message.view, true));
+    let send =
+        engines[0].enter(|state| state.send(4, 4, 7, &message.view, SendCompletion::Matched));
     let send = send.expect("no fault").expect("waits for its match");
     assert_eq!(refusal(0), "a send");
     assert_eq!(refusal(2), "a message");
@@ -272,7 +278,7 @@ fn thread_that_sleeps_when_a_segment_is_added_is_woken_by_its_peers() {
         add(engines, &segment);
         let message = Buffer::of_message(3, 100, false);
         engines[0]
-            .send(4, 4, 7, &message.view, true)
+            .send(4, 4, 7, &message.view, SendCompletion::Matched)
             .expect("no fault");
         let done = sleeper.join().expect("no panic").expect("no fault");
         assert_eq!(done.envelope.source, 1);
@@ -301,7 +307,7 @@ fn rank_that_sleeps_is_woken_by_all_its_segments() {
         for (at, peer) in [(0, 1), (0, names[0].start + 1), (2, names[2].start + 1)] {
             await_sleeper(&engines[1]);
             engines[at]
-                .send(peer, 4, 7, &message.view, true)
+                .send(peer, 4, 7, &message.view, SendCompletion::Matched)
                 .expect("no fault");
         }
     });

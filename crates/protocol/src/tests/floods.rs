@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::matching::MatchPattern;
 use crate::operation::SendId;
 use crate::packet;
+use crate::select::SendCompletion;
 use mica_policy::HoldPolicy;
 
 /// Messages of each pair.
@@ -62,7 +63,8 @@ impl Flow {
             let buffer = Buffer::of_message(self.begun, LEN, false);
             let (region, bytes) = buffer.memory();
             fabric.add_buffer(self.from, region, bytes);
-            let sent = engine.enter(|state| state.send(self.to, 0, 0, &buffer.view, false));
+            let sent = engine
+                .enter(|state| state.send(self.to, 0, 0, &buffer.view, SendCompletion::Local));
             match sent.expect("no fault") {
                 Some(id) => self.active.push((id, buffer)),
                 None => fabric.remove_buffer(self.from, buffer.address()),

@@ -10,6 +10,8 @@ use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::matching::MatchPattern;
 use crate::packet;
+use crate::select::SendCompletion;
+use SendCompletion::{Local, Matched};
 
 /// More polls than any of these tests needs; they take a few seconds.
 const POLLS_MAX: u64 = 20_000;
@@ -46,21 +48,21 @@ fn message(fabric: &Fabric, rank: u32, len: usize) -> Buffer {
 
 #[test]
 fn sends_to_lost_peer_fail() {
-    for (len, sync) in [(8, false), (100, false), (8, true), (LONG, false)] {
+    for (len, completion) in [(8, Local), (100, Local), (8, Matched), (LONG, Local)] {
         let (engines, fabric) = three_ranks(Script::PLAIN);
         let buffer = message(&fabric, 0, len);
         fabric.lose(1);
-        assert_lost(engines[0].send(1, 0, 0, &buffer.view, sync), 1);
+        assert_lost(engines[0].send(1, 0, 0, &buffer.view, completion), 1);
     }
 }
 
 #[test]
 fn losing_peer_ends_unmatched_send() {
-    for sync in [false, true] {
+    for completion in [Local, Matched] {
         let (engines, fabric) = three_ranks(Script::PLAIN);
-        let len = if sync { 8 } else { LONG };
+        let len = if completion == Matched { 8 } else { LONG };
         let buffer = message(&fabric, 0, len);
-        let sent = engines[0].enter(|state| state.send(1, 0, 0, &buffer.view, sync));
+        let sent = engines[0].enter(|state| state.send(1, 0, 0, &buffer.view, completion));
         let id = sent.expect("no fault").expect("it waits");
         fabric.lose(1);
         let waited = engines[0].drive(|_, _| {}, |state| state.take_send(id).then_some(()));
@@ -92,7 +94,7 @@ fn losing_peer_ends_receive_during_read() {
     let (engines, fabric) = three_ranks(Script::PLAIN);
     let from = message(&fabric, 1, LONG);
     let to = Buffer::new(LONG, false);
-    let sent = engines[1].enter(|state| state.send(0, 0, 0, &from.view, false));
+    let sent = engines[1].enter(|state| state.send(0, 0, 0, &from.view, Local));
     assert!(sent.expect("no fault").is_some());
     // The RTS is handled, and the read begins; it cannot complete before the next poll.
     fabric.set_script(|script| script.brings = 0);
@@ -119,7 +121,7 @@ fn receives_messages_sent_before_loss() {
     });
     for id in [7, 8] {
         let buffer = Buffer::of_message(id, 8, false);
-        engines[1].send(0, 0, 0, &buffer.view, false).expect("room");
+        engines[1].send(0, 0, 0, &buffer.view, Local).expect("room");
     }
     assert!(fabric.deliver(1, 0) && fabric.deliver(1, 0));
     fabric.lose(1);
@@ -142,8 +144,8 @@ fn losing_one_peer_keeps_the_others_reachable() {
     });
     fabric.lose(1);
     let buffer = Buffer::of_message(3, 8, false);
-    assert_lost(engines[0].send(1, 0, 0, &buffer.view, false), 1);
-    engines[2].send(0, 0, 0, &buffer.view, false).expect("room");
+    assert_lost(engines[0].send(1, 0, 0, &buffer.view, Local), 1);
+    engines[2].send(0, 0, 0, &buffer.view, Local).expect("room");
     let to = Buffer::new(8, false);
     engines[0]
         .receive(pattern(Some(2)), &to.view)

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::SendId;
 use crate::operation::{MessageId, ReceiveCompletion, RecvId};
+use crate::select::SendCompletion;
 
 /// One call of a rank's program.
 #[derive(Debug, Clone)]
@@ -261,7 +262,11 @@ impl<'a> Run<'a> {
         }
         let MatchEnvelope { context, tag, .. } = envelope;
         let sent = self.enter(rank, |state| {
-            state.send(to, context, tag, &buffer.view, sync)
+            let completion = match sync {
+                true => SendCompletion::Matched,
+                false => SendCompletion::Local,
+            };
+            state.send(to, context, tag, &buffer.view, completion)
         });
         self.model.send(to, envelope, buffer.view.len());
         if self.fabric.is_none() && to != rank {

@@ -7,6 +7,7 @@ use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
 use crate::matching::MatchPattern;
 use crate::packet;
+use crate::select::SendCompletion;
 
 const LEN: usize = 1500;
 
@@ -17,7 +18,7 @@ fn exchange(script: Script, scattered: (bool, bool), capacity: usize) -> Fabric 
     let (region, bytes) = from.memory();
     fabric.add_buffer(0, region, bytes);
     let to = Buffer::new(capacity, scattered.1);
-    let send = engines[0].enter(|state| state.send(1, 0, 5, &from.view, false));
+    let send = engines[0].enter(|state| state.send(1, 0, 5, &from.view, SendCompletion::Local));
     let send = send.expect("no fault").expect("it waits");
     let pattern = MatchPattern {
         context: 0,

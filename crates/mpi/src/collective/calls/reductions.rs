@@ -9,8 +9,8 @@ use crate::collective::intranode::CollectiveOperation;
 use crate::collective::intranode::plan::{CollectivePlan, plan};
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
+use crate::collective::reduction::ScanKind;
 use crate::collective::refused::refused;
-use crate::collective::scan::ScanKind;
 use crate::collective::schedule::Schedule;
 use crate::collective::thresholds::MessageThresholds;
 use crate::collective::two_level;
@@ -274,7 +274,7 @@ fn prefix(
             reduction,
             send: send.map(|r| Elements::new(r, datatype)),
             result: Elements::new(receive, datatype),
-            exclusive: kind == ScanKind::Exclusive,
+            kind,
         },
     )
 }

@@ -95,14 +95,8 @@ impl CollectiveOperation {
                 reduction,
                 send,
                 result,
-                exclusive,
-            } => {
-                let kind = match exclusive {
-                    true => scan::ScanKind::Exclusive,
-                    false => scan::ScanKind::Inclusive,
-                };
-                scan::build(me, kind, reduction, send.as_ref(), result)
-            }
+                kind,
+            } => scan::build(me, *kind, reduction, send.as_ref(), result),
         }
     }
 }

@@ -187,12 +187,12 @@ async fn copy_directly(
             reduction,
             send,
             result,
-            exclusive,
+            kind,
         } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
-            reduce_direct::scan(slot, operands, result, *exclusive, terms).await
+            reduce_direct::scan(slot, operands, result, *kind, terms).await
         }
     }
 }
@@ -253,11 +253,11 @@ async fn in_cells(
             reduction,
             send,
             result,
-            exclusive,
+            kind,
         } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
-            reduce_cells::scan(slot, operands, result, *exclusive, base).await
+            reduce_cells::scan(slot, operands, result, *kind, base).await
         }
     }
 }

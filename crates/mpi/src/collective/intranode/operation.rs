@@ -12,6 +12,7 @@ use super::operands::stride;
 use super::parts::Parts;
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
+use crate::collective::reduction::ScanKind;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -96,8 +97,8 @@ pub enum CollectiveOperation {
         send: Option<Elements>,
         /// Where the result goes.
         result: Elements,
-        /// Whether to leave out this rank's operand.
-        exclusive: bool,
+        /// Whether this rank's operand counts.
+        kind: ScanKind,
     },
 }
 
@@ -123,7 +124,8 @@ impl CollectiveOperation {
     pub fn kind(&self, directly: bool) -> OperationKind {
         let kind = match self {
             CollectiveOperation::Scan {
-                exclusive: true, ..
+                kind: ScanKind::Exclusive,
+                ..
             } => OperationKind::EXSCAN,
             CollectiveOperation::Finalize => OperationKind::FINALIZE,
             _ => OperationKind::from(self.collective()),

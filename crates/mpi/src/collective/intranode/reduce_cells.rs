@@ -13,6 +13,7 @@ use super::operands::{share, stride};
 use super::slot::OperationSlot;
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
+use crate::collective::reduction::ScanKind;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -322,12 +323,12 @@ pub async fn scan(
     slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
-    exclusive: bool,
+    kind: ScanKind,
     base: u32,
 ) -> Result<()> {
     let (me, reduction) = (slot.me(), operands.reduction);
     let most = (slot.half_bytes() / operands.stride).max(1);
-    let before = me + usize::from(!exclusive);
+    let before = me + usize::from(kind == ScanKind::Inclusive);
     let room = |member, k| match operands.in_line(base) {
         true => slot.inline_region(member).to_region(),
         false => slot.half(member, k),

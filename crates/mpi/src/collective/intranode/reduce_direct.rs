@@ -20,6 +20,7 @@ use super::operands::share;
 use super::reduce_cells::Operands;
 use super::slot::OperationSlot;
 use crate::collective::place::Elements;
+use crate::collective::reduction::ScanKind;
 use crate::error::{Error, Result};
 
 /// Bytes reduced at a time where peers are read by loads: the result stays in a first-level cache
@@ -324,7 +325,7 @@ pub async fn scan(
     slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
-    exclusive: bool,
+    kind: ScanKind,
     terms: AgreedTerms,
 ) -> Result<DirectOutcome> {
     let (me, size, bytes, stride) = (slot.me(), slot.size(), operands.bytes(), operands.stride);
@@ -371,7 +372,7 @@ pub async fn scan(
                 let operand = vectors.operand(member, at, len)?;
                 plain(&next, len).copy_from(&plain(&operand, len));
                 if member > 0 {
-                    if exclusive {
+                    if kind == ScanKind::Exclusive {
                         store(member, at, &plain(&so_far, len))?;
                     }
                     let count = len / stride;
@@ -380,7 +381,7 @@ pub async fn scan(
                         .apply(&so_far, &next, count, &reduction.datatype)?;
                 }
                 std::mem::swap(&mut so_far, &mut next);
-                if !exclusive {
+                if kind == ScanKind::Inclusive {
                     store(member, at, &plain(&so_far, len))?;
                 }
             }

@@ -139,7 +139,7 @@ impl request::Operation for RemoteOperation {
         "a one-sided operation"
     }
 
-    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         self.advance(state).then(|| (Status::EMPTY, self.error()))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::memory::{Region, Shape};
 use mica_channel::window::WindowLocks;
 use mica_node::window::LockDesign;
-use mica_protocol::{EngineState, RecvId};
+use mica_protocol::{EngineState, RecvId, SendCompletion};
 
 use super::lock_queue::RemoteLocks;
 use super::operation::RemoteOperation;
@@ -172,7 +172,7 @@ impl RemoteSide {
     ) -> Result<()> {
         let view = message.view(Shape::Contiguous { bytes });
         let (peer, context) = (self.comm.peer(rank), self.comm.context());
-        if let Some(id) = state.send(peer, context, tag, &view, false)? {
+        if let Some(id) = state.send(peer, context, tag, &view, SendCompletion::Local)? {
             state.abandon_send(id);
         }
         Ok(())
