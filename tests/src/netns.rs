@@ -81,7 +81,17 @@ impl Namespaces {
 
     /// Cuts the cable at the second host.
     pub fn cut(&self) {
-        ip(&["-n", &self.names[1], "link", "set", &self.cable[1], "down"]).expect("a cable to cut");
+        self.set_cable("down");
+    }
+
+    /// Mends the cable that was cut.
+    #[allow(dead_code, reason = "not all tests that include this file do")]
+    pub fn mend(&self) {
+        self.set_cable("up");
+    }
+
+    fn set_cable(&self, state: &str) {
+        ip(&["-n", &self.names[1], "link", "set", &self.cable[1], state]).expect("a cable");
     }
 }
 

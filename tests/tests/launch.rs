@@ -349,6 +349,42 @@ fn a_hundred_and_twenty_eight_ranks() {
     assert_eq!(out.sorted(), hello(128));
 }
 
+/// Virtual hosts h0, h1, ..., each with `ranks` ranks that take part in an allreduce.
+fn on_many_hosts(hosts: u32, ranks: u32) {
+    let _turn = one_at_a_time();
+    let names: Vec<String> = (0..hosts).map(|host| format!("h{host}")).collect();
+    let (names, each) = (names.join(","), ranks.to_string());
+    let options = ["--launcher", "fork", "-hosts", &names, "-ppn", &each];
+    let words = [&options[..], &["JOB", "hello"]].concat();
+    let out = mpiexec(&words).limit(MANY_LIMIT).run().expect_success();
+    assert_eq!(out.sorted(), hello(hosts * ranks), "{}", out.report());
+    assert_eq!(out.stderr, "");
+}
+
+/// Time for hundreds of processes on a machine of two cores that others use too.
+const MANY_LIMIT: Duration = Duration::from_secs(900);
+
+/// More than one host starts agents on: the controller starts 32, and these the others.
+#[test]
+fn more_hosts_than_one_starts() {
+    on_many_hosts(40, 1);
+}
+
+#[test]
+#[ignore = "takes minutes on two cores"]
+fn sixty_four_hosts_of_sixteen_ranks() {
+    on_many_hosts(64, 16);
+}
+
+#[test]
+#[ignore = "takes 300 MiB and, on two cores, ten seconds"]
+fn a_thousand_ranks() {
+    let _turn = one_at_a_time();
+    let words = ["-n", "1000", "JOB", "hello"];
+    let out = mpiexec(&words).limit(MANY_LIMIT).run().expect_success();
+    assert_eq!(out.sorted(), hello(1000));
+}
+
 #[test]
 fn foreign_launchers_are_named() {
     let _turn = one_at_a_time();

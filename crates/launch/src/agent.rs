@@ -81,7 +81,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     if !node.is_sound() {
         return Err(AgentError::Unsound);
     }
-    let uplink = Uplink::new(link, orders);
+    let uplink = Uplink::new(link, orders, node.head_timeout);
     Ok(supervisor::run_part(
         uplink, &node, keeper, signals, address,
     )?)
@@ -161,6 +161,6 @@ fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Dow
         }
         drop(all);
         heard?;
-        beat_to_controller(link, BEFORE_THE_PLAN)?;
+        beat_to_controller(link, BEFORE_THE_PLAN, BEFORE_THE_PLAN)?;
     }
 }

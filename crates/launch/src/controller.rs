@@ -31,13 +31,14 @@ use crate::listener::AgentListener;
 use crate::master::{InvokingUser, Master, finish_output, take_signals};
 use crate::messages::{Down, Puts, Up};
 use crate::node_job::NodeJob;
-use crate::options::{Agent, AgentLauncher, JobOptions};
+use crate::options::{AgentLauncher, JobOptions};
 use crate::placement::{JobNodes, PlacementError, head_addresses};
 use crate::plan::command_line;
 use crate::poll_set::{PollSet, Polled, Source};
 use crate::rank_end::{Cause, NodeReport, RankEnd};
-use crate::remote::{AgentCommand, RemoteShell, commands};
+use crate::remote::{RemoteShell, ShellOutput, commands};
 use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
+use crate::start_order::AgentCommand;
 use crate::traffic::{self, CounterValues};
 use crate::writer::Writer;
 
@@ -117,7 +118,7 @@ struct AgentPool<'a> {
     arrived: usize,
     listener: AgentListener,
     shells: Vec<RemoteShell>,
-    /// Agents whose shells were started and that have not connected.
+    /// Shells that were started and whose agents have not all connected.
     connecting: usize,
     /// The commands of shells that have not been started.
     commands: VecDeque<AgentCommand>,

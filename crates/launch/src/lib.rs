@@ -54,6 +54,8 @@ mod report;
 mod requests;
 mod route;
 mod shell_words;
+mod start_order;
+mod starter;
 mod supervisor;
 mod tool;
 mod traffic;
@@ -96,6 +98,7 @@ pub fn main() -> ExitCode {
         }
         CommandRequest::Run(options) => options,
         CommandRequest::Agent(agent) => return ExitCode::from(agent::run(&agent)),
+        CommandRequest::Starter => return ExitCode::from(starter::run()),
     };
     ExitCode::from(run(*options))
 }

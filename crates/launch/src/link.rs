@@ -8,7 +8,8 @@
 //!
 //! A tag is checked before its body is decoded ([`crate::auth`]). A link counts as lost when the
 //! other side closes it, sends anything wrong, or is silent for the time given to [`Link::check`],
-//! and when this side wants to send a message that is too long for a frame; both sides send [heartbeats](Link::beat) each second, so that silence means a failure.
+//! and when this side wants to send a message that is too long for a frame; both sides send
+//! [heartbeats](Link::beat) each second, so that silence means a failure.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -249,6 +250,17 @@ impl Link {
             return Err(LinkLost::Silent(limit));
         }
         Ok(())
+    }
+
+    /// Has the kernel keep the connection although nothing is acknowledged for `time`, where it would
+    /// give up before (after a quarter of an hour, by `tcp_retries2`).
+    pub fn outlast(&self, time: Duration) {
+        let own = Duration::from_secs(900);
+        if time > own {
+            let milliseconds = u32::try_from((2 * time).as_millis()).unwrap_or(u32::MAX >> 1);
+            // Without it the kernel's own limit holds.
+            let _ = rustix::net::sockopt::set_tcp_user_timeout(&self.stream, milliseconds);
+        }
     }
 
     /// This side's address.

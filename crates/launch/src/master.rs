@@ -53,17 +53,21 @@ pub struct Uplink {
     pub closed: Vec<OutputTarget>,
     /// The controller announced that the job is over.
     pub dismissed: bool,
+    /// How long a controller is waited for whose machine does not answer.
+    head_timeout: Duration,
 }
 
 impl Uplink {
     /// An uplink over which the plan has come, and `orders` after it.
-    pub fn new(link: Link, orders: Vec<Down>) -> Uplink {
+    pub fn new(link: Link, orders: Vec<Down>, head_timeout: Duration) -> Uplink {
+        link.outlast(head_timeout);
         Uplink {
             link,
             orders,
             unwritten: 0,
             closed: Vec::new(),
             dismissed: false,
+            head_timeout,
         }
     }
 
@@ -77,19 +81,25 @@ impl Uplink {
 
     /// Sends a sign of life, and checks that of the controller.
     pub fn beat(&mut self, limit: Duration) -> Result<(), LinkLost> {
-        beat_to_controller(&mut self.link, limit)
+        beat_to_controller(&mut self.link, limit, self.head_timeout)
     }
 }
 
 /// Sends the controller a sign of life, and checks its own. A controller whose machine answers is
 /// not lost, however long it says nothing: it was stopped (Ctrl-Z, SIGSTOP, a debugger), and goes on
-/// with the job later.
-pub fn beat_to_controller(link: &mut Link, limit: Duration) -> Result<(), LinkLost> {
+/// with the job later. One whose machine does not answer either may be on a machine that is
+/// suspended: it is lost after `head_timeout`, if that is longer.
+pub fn beat_to_controller(
+    link: &mut Link,
+    limit: Duration,
+    head_timeout: Duration,
+) -> Result<(), LinkLost> {
     link.beat(&Up::Beat);
     match link.check(limit) {
         Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
             Ok(())
         }
+        Err(LinkLost::Silent(_)) => link.check(limit.max(head_timeout)),
         checked => checked,
     }
 }

@@ -51,6 +51,9 @@ pub struct NodeJob {
     pub grace: Duration,
     /// The controller is lost when it is silent for this long.
     pub host_timeout: Duration,
+    /// The same for a controller whose machine does not answer either, if that is longer: it may be
+    /// suspended.
+    pub head_timeout: Duration,
 }
 
 /// The programs of a node's ranks and their environment.
@@ -206,6 +209,7 @@ impl NodeJob {
             },
             grace: options.grace,
             host_timeout: options.hosts.timeout,
+            head_timeout: options.hosts.head_timeout.unwrap_or_default(),
             members,
         }
     }

@@ -25,10 +25,12 @@ mod table;
 mod variables;
 
 pub use help::help;
-pub use request::{Agent, AgentLauncher, CommandRequest, JobOptions, ProgramSection, UsageError};
+pub use request::{
+    AGENT, Agent, AgentLauncher, CommandRequest, HostOptions, JobOptions, ProgramSection, STARTER,
+    UsageError,
+};
 
 use parser::*;
-use request::AGENT;
 use table::OPTIONS;
 
 /// Looks up an environment variable.
@@ -52,6 +54,12 @@ pub fn parse_with(
         return Agent::parse(rest)
             .ok_or(UsageError::Agent)
             .map(CommandRequest::Agent);
+    }
+    if arguments.first().is_some_and(|first| first == STARTER) {
+        return match arguments {
+            [_] => Ok(CommandRequest::Starter),
+            _ => Err(UsageError::Starter),
+        };
     }
     let mut parser = OptionParser::new(OPTIONS);
     variables::apply(&mut parser, variables)?;

@@ -98,11 +98,25 @@ impl PollSet {
     /// Adds a source that is ready when its descriptor is readable or its other end closed. Does
     /// nothing if it is in the set already. If the system refuses, the next wait fails.
     pub fn add(&mut self, source: Source, fd: BorrowedFd<'_>) {
+        self.add_for(source, fd, EventFlags::IN);
+    }
+
+    /// Adds a source that is ready when its other end is closed, and not before: an output that
+    /// nobody reads any more. Does nothing where that cannot be found out (a file).
+    pub fn add_end_of(&mut self, source: Source, fd: BorrowedFd<'_>) {
+        let before = self.problem.is_none();
+        self.add_for(source, fd, EventFlags::empty());
+        if before {
+            self.problem = None;
+        }
+    }
+
+    fn add_for(&mut self, source: Source, fd: BorrowedFd<'_>, events: EventFlags) {
         if self.numbers.contains_key(&source) {
             return;
         }
         let number = self.next;
-        match epoll::add(&self.epoll, fd, EventData::new_u64(number), EventFlags::IN) {
+        match epoll::add(&self.epoll, fd, EventData::new_u64(number), events) {
             Ok(()) => {
                 self.next += 1;
                 self.sources.insert(number, source);

@@ -1,123 +1,107 @@
 //! The commands that start agents on hosts, and the output of these commands.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use mica_node::process::{ChildProcess, ChildSetup, Exit, signal, wait_readable};
 
 use crate::auth::JobKey;
-use crate::options::{Agent, AgentLauncher};
+use crate::options::{AGENT, Agent, AgentLauncher, HostOptions, STARTER};
 use crate::output::Pipe;
-use crate::placement::{JobNodes, is_this_machine};
+use crate::placement::{JobNodes, NodeRanks, is_this_machine};
 use crate::poll_set::{PollSet, Source};
 use crate::rank_end::signal_name;
+use crate::start_order::{AgentCommand, FANOUT, NodeStart, StartMeans, refused_nodes};
 
-/// A command that starts an agent, or, with Slurm, all of them.
-#[derive(Debug, PartialEq)]
-pub struct AgentCommand {
-    /// The nodes whose agents it starts.
-    pub nodes: Vec<usize>,
-    /// The node whose secret it gets; `None`: one for all of them, since srun gives all the same
-    /// input.
-    pub secret_of: Option<u32>,
-    /// The command.
-    pub command: Vec<OsString>,
-}
-
-/// ssh must not prompt: there may be no user to answer.
-const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
-
-/// The commands for a job's nodes: the remote shell with `extra` arguments. `agent` is the agent's
-/// command line for a node.
+/// The commands for a job's nodes, in the order of the nodes. `program` is the path of mpiexec.
 pub fn commands(
     nodes: &JobNodes,
-    shell: Option<&[String]>,
-    extra: &[String],
+    options: &HostOptions,
     program: &Path,
-    agent: &dyn Fn(Option<u32>) -> Agent,
+    addresses: &[SocketAddr],
+    key: &JobKey,
 ) -> Vec<AgentCommand> {
-    let agent = |node| {
-        let arguments = agent(node).arguments().into_iter().map(OsString::from);
-        std::iter::once(program.as_os_str().to_owned())
-            .chain(arguments)
-            .collect::<Vec<_>>()
-    };
-    let words = |default: &[&str]| -> Vec<OsString> {
-        match shell {
-            Some(words) => words.iter().map(OsString::from).collect(),
-            None => default.iter().map(OsString::from).collect(),
-        }
+    let shell = options.launcher_exec.as_deref();
+    let is_fork = nodes.launcher == AgentLauncher::Fork && shell.is_none();
+    let means = StartMeans {
+        shell: (!is_fork).then(|| StartMeans::shell_words(shell)),
+        extra: options.launcher_args.clone(),
+        program: program.as_os_str().to_owned(),
+        addresses: addresses.to_vec(),
+        // Another remote shell than ssh may be there on this host only.
+        fanout: options.fanout.unwrap_or(match shell {
+            None => FANOUT,
+            Some(_) => 0,
+        }),
     };
     if nodes.launcher == AgentLauncher::Srun {
-        let mut command = words(&["srun"]);
-        let count = nodes.nodes.len();
-        let names: Vec<&str> = nodes.nodes.iter().map(|node| node.host.as_str()).collect();
-        // One agent per host, with all of the host's processors; it binds the ranks itself.
-        command.extend([
-            format!("--nodes={count}").into(),
-            format!("--ntasks={count}").into(),
-            "--ntasks-per-node=1".into(),
-            format!("--nodelist={}", names.join(",")).into(),
-            "--mpi=none".into(),
-            "--cpu-bind=none".into(),
-            "--overlap".into(),
-            // Each agent reads the secret, whatever SLURM_STDINMODE says.
-            "--input=all".into(),
-        ]);
-        command.extend(extra.iter().map(OsString::from));
-        command.extend(agent(None));
-        let nodes = (0..count).collect();
-        return vec![AgentCommand {
-            nodes,
-            secret_of: None,
-            command,
-        }];
+        return vec![slurm_command(nodes, options, &means, key)];
     }
-    let start = |(index, node): (usize, &crate::placement::NodeRanks)| {
-        let agent = agent(Some(index as u32));
-        let forked = nodes.launcher == AgentLauncher::Fork || is_this_machine(&node.host);
-        if shell.is_none() && forked {
-            return AgentCommand {
-                nodes: vec![index],
-                secret_of: Some(index as u32),
-                command: agent,
-            };
-        }
-        let mut command = words(&SSH);
-        let is_ssh = Path::new(&command[0])
-            .file_name()
-            .is_some_and(|name| name == "ssh");
-        command.extend(extra.iter().map(OsString::from));
-        command.push(OsString::from(&node.host));
-        match is_ssh {
-            // ssh joins all words into one line, and a shell on the host splits it again.
-            true => command.push(quoted(&agent)),
-            false => command.extend(agent),
-        }
-        AgentCommand {
-            nodes: vec![index],
-            secret_of: Some(index as u32),
-            command,
-        }
+    let is_here = |node: &NodeStart| shell.is_none() && !is_fork && is_this_machine(&node.host);
+    let start = |(index, node): (usize, &NodeRanks)| NodeStart {
+        number: index as u32,
+        host: node.host.clone(),
+        secret: key.secret(Some(index as u32)).to_hex(),
     };
-    nodes.nodes.iter().enumerate().map(start).collect()
+    let all = nodes.nodes.iter().enumerate().map(start);
+    let (here, elsewhere): (Vec<NodeStart>, Vec<NodeStart>) = all.partition(is_here);
+    let mut commands: Vec<AgentCommand> = here.iter().map(|node| means.here(node)).collect();
+    commands.extend(means.deal(&elsewhere));
+    commands.sort_by_key(|start| start.nodes[0]);
+    commands
 }
 
-/// A command as one line for a shell.
-fn quoted(words: &[OsString]) -> OsString {
-    let mut line = OsString::from("exec");
-    for word in words {
-        line.push(" '");
-        let mut parts = word.to_string_lossy().into_owned();
-        parts = parts.replace('\'', r"'\''");
-        line.push(parts);
-        line.push("'");
+/// Slurm starts all agents with one command.
+fn slurm_command(
+    nodes: &JobNodes,
+    options: &HostOptions,
+    means: &StartMeans,
+    key: &JobKey,
+) -> AgentCommand {
+    let count = nodes.nodes.len();
+    let names: Vec<&str> = nodes.nodes.iter().map(|node| node.host.as_str()).collect();
+    let srun = ["srun".to_owned()];
+    let words = options.launcher_exec.as_deref().unwrap_or(&srun);
+    let mut command: Vec<OsString> = words.iter().map(OsString::from).collect();
+    // One agent per host, with all of the host's processors; it binds the ranks itself.
+    command.extend([
+        format!("--nodes={count}").into(),
+        format!("--ntasks={count}").into(),
+        "--ntasks-per-node=1".into(),
+        format!("--nodelist={}", names.join(",")).into(),
+        "--mpi=none".into(),
+        "--cpu-bind=none".into(),
+        "--overlap".into(),
+        // Each agent reads the secret, whatever SLURM_STDINMODE says.
+        "--input=all".into(),
+    ]);
+    command.extend(options.launcher_args.iter().map(OsString::from));
+    command.extend(means.agent_command(&Agent {
+        addresses: means.addresses.clone(),
+        node: None,
+    }));
+    AgentCommand {
+        nodes: (0..count).collect(),
+        // srun gives all the same input.
+        input: key.secret(None).to_hex(),
+        is_starter: false,
+        command,
     }
-    line
+}
+
+/// What becomes of a remote shell's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShellOutput {
+    /// It is read and kept, to be quoted.
+    Kept,
+    /// It goes where this process's output goes.
+    Inherited,
 }
 
 /// A running remote shell.
@@ -131,45 +115,65 @@ pub struct RemoteShell {
     pipes: [Option<Box<dyn Pipe>>; 2],
     /// The last bytes of its output.
     said: Vec<u8>,
+    /// Of a starter: the beginning of a line on its standard output.
+    line: Vec<u8>,
+    is_starter: bool,
+    /// How many of its agents have not connected.
+    awaited: usize,
+    /// The nodes that the starter named as refusing.
+    refused: BTreeSet<usize>,
+    output: ShellOutput,
     exit: Option<Exit>,
 }
 
 /// Bytes of a remote shell's output that are kept.
 const SAID_MAX: usize = 8192;
+/// Bytes that an empty pipe takes at least.
+const PIPE_ROOM: usize = 4096;
+/// The place of standard output among the pipes.
+const STDOUT: usize = 1;
 
 impl RemoteShell {
-    /// Starts the remote shell with this number and gives it the secret of its node.
-    pub fn start(number: u32, start: AgentCommand, key: &JobKey) -> io::Result<RemoteShell> {
+    /// Starts the remote shell with this number and gives it its input.
+    pub fn start(number: u32, start: AgentCommand, output: ShellOutput) -> io::Result<RemoteShell> {
+        let pipe = || match output {
+            ShellOutput::Kept => Stdio::piped(),
+            ShellOutput::Inherited => Stdio::inherit(),
+        };
         let mut command = Command::new(&start.command[0]);
         command
             .args(&start.command[1..])
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdout(pipe())
+            .stderr(pipe());
         let mut process = ChildProcess::spawn(&mut command, ChildSetup::default())?;
-        if let Some(mut stdin) = process.stdin.take() {
-            // If the shell has exited already, its exit status shows that. The pipe has room for a
-            // line.
-            let _ =
-                stdin.write_all(format!("{}\n", key.secret(start.secret_of).to_hex()).as_bytes());
+        if let Some(stdin) = process.stdin.take() {
+            give_input(stdin, start.input + "\n")?;
         }
         let pipes = [
             process.stderr.take().map(|pipe| Box::new(pipe) as _),
             process.stdout.take().map(|pipe| Box::new(pipe) as _),
         ];
-        let own = start.command.iter().position(|word| word == "--agent");
+        let is_own = |word: &OsString| word == AGENT || word == STARTER;
+        let own = start.command.iter().position(is_own);
         let shown = &start.command[..own.map_or(start.command.len() - 1, |at| at - 1)];
         let mut name = crate::plan::command_line(shown);
         if name.is_empty() {
-            name = "mpiexec --agent".to_owned();
+            let role = if start.is_starter { STARTER } else { AGENT };
+            name = format!("mpiexec {role}");
         }
         Ok(RemoteShell {
+            awaited: start.nodes.len(),
             nodes: start.nodes,
             number,
             name,
             process,
             pipes,
             said: Vec::new(),
+            line: Vec::new(),
+            is_starter: start.is_starter,
+            refused: BTreeSet::new(),
+            output,
             exit: None,
         })
     }
@@ -193,14 +197,21 @@ impl RemoteShell {
     /// Reads its output, and checks whether it has ended. What is closed is no source any more.
     pub fn look(&mut self, poll: &mut PollSet) -> io::Result<()> {
         for which in 0..self.pipes.len() {
+            // Standard output of a starter is for this process.
+            let is_report = self.is_starter && which == STDOUT;
+            let into = match is_report {
+                true => &mut self.line,
+                false => &mut self.said,
+            };
             if let Some(pipe) = &mut self.pipes[which]
-                && !read_available(pipe.as_mut(), &mut self.said)
+                && !read_available(pipe.as_mut(), into)
             {
                 let source = Source::ShellOutput(2 * self.number + which as u32);
                 poll.remove(source, pipe.as_fd());
                 self.pipes[which] = None;
             }
         }
+        self.take_refusals();
         if self.exit.is_none() {
             self.exit = self.process.try_wait()?;
             if self.exit.is_some() {
@@ -208,6 +219,41 @@ impl RemoteShell {
             }
         }
         Ok(())
+    }
+
+    /// Takes the lines out of a starter's standard output. Others than its own are a login script's.
+    fn take_refusals(&mut self) {
+        let end = self.line.iter().rposition(|&byte| byte == b'\n');
+        let lines: Vec<u8> = self.line.drain(..end.map_or(0, |at| at + 1)).collect();
+        for line in String::from_utf8_lossy(&lines).lines() {
+            match refused_nodes(line) {
+                Some(nodes) => self.refused.extend(nodes),
+                None => self.said.extend_from_slice(format!("{line}\n").as_bytes()),
+            }
+        }
+    }
+
+    /// Those of its nodes whose agents cannot be started any more by this shell: all if it has
+    /// failed, else those that its starter named.
+    pub fn refused(&self) -> Vec<usize> {
+        match self.has_failed() {
+            true => self.nodes.clone(),
+            false => {
+                let own = self.nodes.iter().copied();
+                own.filter(|node| self.refused.contains(node)).collect()
+            }
+        }
+    }
+
+    /// Whether it runs a starter.
+    pub fn is_starter(&self) -> bool {
+        self.is_starter
+    }
+
+    /// One of its agents has connected. Returns whether that was the last.
+    pub fn has_come(&mut self) -> bool {
+        self.awaited -= 1;
+        self.awaited == 0
     }
 
     /// Whether it has ended.
@@ -250,6 +296,9 @@ impl RemoteShell {
     pub fn describe(&self) -> String {
         let ended = self.ended().unwrap_or_else(|| "still runs".to_owned());
         let mut text = format!("mpiexec:   `{}` {ended}", self.name);
+        if self.output == ShellOutput::Inherited {
+            return text + ".\n";
+        }
         let said = String::from_utf8_lossy(&self.said);
         let lines: Vec<&str> = said
             .lines()
@@ -261,10 +310,25 @@ impl RemoteShell {
             " and said:\n"
         });
         for line in lines {
+            let line = line.strip_prefix("mpiexec: ").unwrap_or(line);
             text.push_str(&format!("mpiexec:     {}\n", line.trim_end()));
         }
         text
     }
+}
+
+/// Writes to a shell's standard input. If the shell has exited already, its exit status shows that.
+fn give_input(mut stdin: ChildStdin, line: String) -> io::Result<()> {
+    if line.len() <= PIPE_ROOM {
+        let _ = stdin.write_all(line.as_bytes());
+        return Ok(());
+    }
+    // ssh reads its input once it has connected. A shell that is killed ends the thread.
+    let write = move || drop(stdin.write_all(line.as_bytes()));
+    std::thread::Builder::new()
+        .name("shell-input".to_owned())
+        .spawn(write)
+        .map(drop)
 }
 
 /// Reads what a pipe holds, and keeps the end of it all. Returns whether more can come.
@@ -307,21 +371,34 @@ mod tests {
             launcher,
             nodes: hosts.iter().map(node).collect(),
         };
-        let shell: Option<Vec<String>> =
-            shell.map(|words| words.split(' ').map(str::to_owned).collect());
-        let agent = |node| Agent {
-            addresses: vec!["10.0.0.1:5".parse().unwrap()],
-            node,
+        let options = HostOptions {
+            launcher_exec: shell.map(|words| words.split(' ').map(str::to_owned).collect()),
+            launcher_args: extra.to_vec(),
+            ..HostOptions::default()
         };
-        let starts = commands(
-            &nodes,
-            shell.as_deref(),
-            extra,
-            Path::new("/a b/it's"),
-            &agent,
-        );
+        let addresses = ["10.0.0.1:5".parse().unwrap()];
+        let key = JobKey::new().unwrap();
+        let starts = commands(&nodes, &options, Path::new("/a b/it's"), &addresses, &key);
         let line = |start: AgentCommand| crate::plan::command_line(&start.command);
         starts.into_iter().map(line).collect()
+    }
+
+    /// Hosts that are this machine are not started from another, which would take the name for its
+    /// own; and another remote shell than ssh may be there on this host only.
+    #[test]
+    fn a_tree_of_ssh_has_this_machine_outside() {
+        let names: Vec<String> = (0..64).map(|host| format!("h{host}")).collect();
+        let mut hosts: Vec<&str> = names.iter().map(String::as_str).collect();
+        let custom = lines(AgentLauncher::Ssh, &hosts, Some("rsh"));
+        assert_eq!(custom.len(), 64);
+        hosts.insert(1, "localhost");
+        let ssh = lines(AgentLauncher::Ssh, &hosts, None);
+        assert_eq!(ssh.len(), FANOUT + 1);
+        assert_eq!(
+            ssh[0],
+            r"ssh -x -o BatchMode=yes h0 exec '/a b/it'\''s' '--starter'"
+        );
+        assert_eq!(ssh[1], "/a b/it's --agent 10.0.0.1:5 1");
     }
 
     #[test]

@@ -147,3 +147,55 @@ fn a_killed_agent_is_a_lost_host() {
     assert!(report.contains(&lost), "{report}");
     assert!(report.contains("killed by signal 9"), "{report}");
 }
+
+/// A suspended laptop: `mpiexec` does not run, and its machine answers nothing.
+#[test]
+fn a_suspended_head_costs_no_job() {
+    let Some(hosts) = Namespaces::new() else {
+        return;
+    };
+    // The rank stops itself when it has run three times as long as a host may be silent.
+    let script = "echo $$; sleep 6; exec sh -c 'kill -STOP $$; exit 0'";
+    let timeouts = ["--host-timeout", "2", "--head-timeout", "100000"];
+    let options = [&["-hosts", &hosts.names[1], "-n", "1"], &timeouts[..]].concat();
+    let [program, words @ ..] = hosts.on_first();
+    let mut child = Command::new(program)
+        .args(words)
+        .arg(env!("CARGO_BIN_EXE_mpiexec"))
+        .args(["--launcher-exec", Namespaces::SHELL])
+        .args(options)
+        .args(["sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let rank = lines.next().unwrap().unwrap();
+    let signal = |name: &str| {
+        let pid = child.id().to_string();
+        let status = Command::new("kill").args([name, &pid]).status();
+        assert!(status.unwrap().success());
+    };
+    signal("-STOP");
+    hosts.cut();
+    let is_stopped = || {
+        let stat = fs::read_to_string(format!("/proc/{rank}/stat")).expect("the rank is there");
+        stat.rsplit(") ").next().unwrap().starts_with('T')
+    };
+    while !is_stopped() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    hosts.mend();
+    // mpiexec passes SIGCONT on to the rank.
+    signal("-CONT");
+    let mut report = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut report)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{report}");
+    assert_eq!(report, "");
+}

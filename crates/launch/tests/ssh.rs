@@ -123,14 +123,18 @@ fn a_job_over_ssh() {
         return;
     };
     let script = "echo $MICA_RANK/$MICA_SIZE $OWN ${SSH_CONNECTION:+by ssh}";
-    let output = daemon.run("user", &["-ppn", "2", "sh", "-c", script]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    let report = String::from_utf8(output.stderr).unwrap();
-    let wanted = [0, 1, 2, 3].map(|rank| format!("{rank}/4 a 'quoted' value by ssh"));
-    assert_eq!(lines, wanted, "{report}");
-    assert_eq!(report, "");
+    // With a fan-out of 1 the first host starts the agent of the second.
+    for fanout in ["32", "1"] {
+        let words = ["-ppn", "2", "--fanout", fanout, "sh", "-c", script];
+        let output = daemon.run("user", &words);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        let report = String::from_utf8(output.stderr).unwrap();
+        let wanted = [0, 1, 2, 3].map(|rank| format!("{rank}/4 a 'quoted' value by ssh"));
+        assert_eq!(lines, wanted, "{report}");
+        assert_eq!(report, "");
+    }
 
     let output = daemon.run(
         "user",

@@ -43,7 +43,7 @@ impl Net {
             return Err(self.bad_payload(payload, has).into());
         }
         let (number, count, token) = {
-            let peer = self.peers.usable(peer)?;
+            let peer = self.contact(peer)?;
             (peer.number, peer.sent, peer.token)
         };
         let len = wire::head_bytes(packet) + payload;
@@ -266,6 +266,7 @@ impl Net {
                 return self.unposted.push(buffer);
             }
         };
+        self.peers.meet(message.source);
         let arrival = ArrivedPacket {
             source: message.source,
             packet: message.packet,
@@ -382,7 +383,7 @@ impl Net {
     /// # Errors
     /// If the peer is already known to be lost, or is not reachable.
     pub fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
-        if self.peers.usable(peer)?.in_flight == 0 {
+        if self.contact(peer)?.in_flight == 0 {
             self.send_blank(peer);
         }
         self.inspect_in_time();
@@ -394,7 +395,7 @@ impl Net {
 
     /// Sends a blank message with a completion; does nothing if there is no room.
     fn send_blank(&mut self, peer: u32) {
-        let Ok(found) = self.peers.usable(peer) else {
+        let Ok(found) = self.contact(peer) else {
             return;
         };
         let (number, count, token) = (found.number, found.sent, found.token);

@@ -69,7 +69,7 @@ use mica_node::counters::Counters;
 use offers::ProviderSurvey;
 use operations::RmaOperations;
 use order::Order;
-use peers::{NetPeers, PeerContact};
+use peers::{AddressBook, NetPeer, NetPeers, not_reached};
 use registration::RegistrationCache;
 
 /// Receives posted at a time.
@@ -221,7 +221,8 @@ impl Net {
 
     /// Sets this rank's number `me` and the addresses of the job's ranks (`None`: not reached by
     /// the network). Messages that do not prove by the job's `secret` that they come from one of
-    /// them are dropped. Must be called once; connections are made on first use.
+    /// them are dropped. Must be called once; addresses are resolved and connections made on first
+    /// use.
     ///
     /// # Errors
     /// If an address cannot be reached by this rank's provider; the error names the rank.
@@ -232,10 +233,10 @@ impl Net {
         addresses: &[Option<Vec<u8>>],
     ) -> Result<(), NetError> {
         let own = wire::WireAddress::from_bytes(&self.address).expect("we wrote it");
-        let mut peers = Vec::with_capacity(addresses.len());
+        let mut book = AddressBook::new(me, secret, self.challenge, own.address.len());
         for (peer, address) in (0u32..).zip(addresses) {
             let Some(address) = address else {
-                peers.push(None);
+                book.push(None);
                 continue;
             };
             let unreachable = |why| NetError::Unreachable { peer, why };
@@ -256,18 +257,37 @@ impl Net {
             }
             // Every receiver's buffers must be large enough.
             self.payload_max = self.payload_max.min(contact.payload_max as usize);
-            peers.push(Some(PeerContact {
-                number: self.endpoint.insert(&contact.address)?,
-                token: secret.token(me, peer, contact.challenge),
-                expected_token: secret.token(peer, me, self.challenge),
-                address: contact.address,
-            }));
+            book.push(Some((&contact.address, contact.challenge)));
         }
         self.me = me;
-        self.order = Order::new(peers.len());
-        self.watch = PeerInspection::new(peers.len());
-        self.peers = NetPeers::new(peers);
+        self.order = Order::new(addresses.len());
+        self.watch = PeerInspection::new(addresses.len());
+        self.peers = NetPeers::new(book);
         Ok(())
+    }
+
+    /// The peer that something is about to be sent to or read from. At the first contact its address
+    /// is resolved.
+    #[inline]
+    fn contact(&mut self, peer: u32) -> Result<&mut NetPeer, NetError> {
+        if !self.peers.is_resolved(peer) {
+            self.resolve(peer)?;
+        }
+        self.peers.usable(peer)
+    }
+
+    #[cold]
+    fn resolve(&mut self, peer: u32) -> Result<(), NetError> {
+        let address = self.peers.address(peer);
+        let address = address.ok_or_else(|| not_reached(peer))?;
+        let number = self.endpoint.insert(address)?;
+        self.peers.resolve(peer, number);
+        Ok(())
+    }
+
+    /// Peers whose addresses were resolved: those that something was sent to or read from.
+    pub fn resolved_peers(&self) -> usize {
+        self.peers.resolved()
     }
 
     /// Whether `peer` is reached over the network.

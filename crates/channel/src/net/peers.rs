@@ -1,16 +1,21 @@
-//! The state that a rank keeps for each rank that it reaches.
+//! The state that a rank keeps for each rank that it reaches, from the first contact on.
+//!
+//! A rank of a large job talks with few of the others. Until it does, a peer is its address and its
+//! challenge in the [`AddressBook`]. A peer gets a [`NetPeer`] when the first message for it or of
+//! it comes, and a number of the provider (`fi_av_insert`) when something is first sent to it or
+//! read from it: what only arrives needs none.
 
 use std::collections::VecDeque;
 
+use super::bindings as fi;
+use super::token::JobSecret;
 use crate::transport::{LostPeer, NetError};
 
 /// One peer.
 #[derive(Debug)]
 pub(super) struct NetPeer {
-    /// The provider's number for its address.
+    /// The provider's number for its address; FI_ADDR_NOTAVAIL before the address was resolved.
     pub number: u64,
-    /// The provider's address.
-    pub address: Vec<u8>,
     /// The token of messages to it.
     pub token: u64,
     /// The token that its messages must carry.
@@ -35,23 +40,84 @@ impl NetPeer {
     }
 }
 
-/// What is known of a peer before the first message.
+/// What is known of the ranks before the first contact.
 #[derive(Debug)]
-pub(super) struct PeerContact {
-    /// The provider's number for its address.
-    pub number: u64,
-    /// The provider's address.
-    pub address: Vec<u8>,
-    /// The token of messages to it.
-    pub token: u64,
-    /// The token of messages from it.
-    pub expected_token: u64,
+pub(super) struct AddressBook {
+    me: u32,
+    secret: JobSecret,
+    /// This rank's challenge.
+    challenge: u64,
+    /// Bytes of each address.
+    address_len: usize,
+    /// The provider's addresses, one behind the other; zeros for a rank that is not reached.
+    addresses: Vec<u8>,
+    /// By rank: its challenge; `None` if it is not reached.
+    challenges: Vec<Option<u64>>,
+}
+
+impl AddressBook {
+    /// An empty book of rank `me`, whose messages must prove that they know `challenge`.
+    pub fn new(me: u32, secret: JobSecret, challenge: u64, address_len: usize) -> AddressBook {
+        AddressBook {
+            me,
+            secret,
+            challenge,
+            address_len,
+            addresses: Vec::new(),
+            challenges: Vec::new(),
+        }
+    }
+
+    /// Adds the next rank: its address, of the book's length, and its challenge; `None` if it is
+    /// not reached.
+    pub fn push(&mut self, contact: Option<(&[u8], u64)>) {
+        self.challenges
+            .push(contact.map(|(_, challenge)| challenge));
+        let end = self.challenges.len() * self.address_len;
+        self.addresses
+            .extend_from_slice(contact.map_or(&[], |(address, _)| address));
+        self.addresses.resize(end, 0);
+    }
+
+    fn reaches(&self, peer: u32) -> bool {
+        matches!(self.challenges.get(peer as usize), Some(Some(_)))
+    }
+
+    fn address(&self, peer: u32) -> Option<&[u8]> {
+        let start = peer as usize * self.address_len;
+        self.reaches(peer)
+            .then(|| &self.addresses[start..start + self.address_len])
+    }
+
+    /// The token of messages from `peer`.
+    fn expected_token(&self, peer: u32) -> Option<u64> {
+        let token = || self.secret.token(peer, self.me, self.challenge);
+        self.reaches(peer).then(token)
+    }
+
+    /// A peer as it is before anything was sent to it.
+    fn meet(&self, peer: u32) -> Option<Box<NetPeer>> {
+        let challenge = (*self.challenges.get(peer as usize)?)?;
+        Some(Box::new(NetPeer {
+            number: fi::FI_ADDR_NOTAVAIL,
+            token: self.secret.token(self.me, peer, challenge),
+            expected_token: self.expected_token(peer)?,
+            sent: 0,
+            uncovered: false,
+            in_flight: 0,
+            motion: 0,
+            stuck: None,
+            lost: None,
+        }))
+    }
 }
 
 /// All peers, by job rank.
 #[derive(Debug)]
 pub(super) struct NetPeers {
-    list: Vec<Option<NetPeer>>,
+    book: AddressBook,
+    /// Those that there was contact with.
+    list: Vec<Option<Box<NetPeer>>>,
     stuck: usize,
     /// Sum of `in_flight` of the peers that are not lost.
     in_flight: u32,
@@ -61,25 +127,14 @@ pub(super) struct NetPeers {
 
 impl NetPeers {
     pub fn none() -> NetPeers {
-        NetPeers::new(Vec::new())
+        NetPeers::new(AddressBook::new(0, JobSecret::new([0; 16]), 0, 0))
     }
 
-    /// Creates the table of the ranks that are reached.
-    pub fn new(contacts: Vec<Option<PeerContact>>) -> NetPeers {
-        let peer = |contact: PeerContact| NetPeer {
-            number: contact.number,
-            address: contact.address,
-            token: contact.token,
-            expected_token: contact.expected_token,
-            sent: 0,
-            uncovered: false,
-            in_flight: 0,
-            motion: 0,
-            stuck: None,
-            lost: None,
-        };
+    /// Creates the table of the ranks in the book.
+    pub fn new(book: AddressBook) -> NetPeers {
         NetPeers {
-            list: contacts.into_iter().map(|c| c.map(peer)).collect(),
+            list: book.challenges.iter().map(|_| None).collect(),
+            book,
             stuck: 0,
             in_flight: 0,
             losses: VecDeque::new(),
@@ -87,13 +142,52 @@ impl NetPeers {
     }
 
     pub fn reaches(&self, peer: u32) -> bool {
-        matches!(self.list.get(peer as usize), Some(Some(_)))
+        self.book.reaches(peer)
+    }
+
+    /// The provider's address of a peer, if it is reached.
+    pub fn address(&self, peer: u32) -> Option<&[u8]> {
+        self.book.address(peer)
+    }
+
+    /// Whether the peer has the provider's number, so that something can be sent to it.
+    #[inline]
+    pub fn is_resolved(&self, peer: u32) -> bool {
+        self.get(peer)
+            .is_some_and(|peer| peer.number != fi::FI_ADDR_NOTAVAIL)
+    }
+
+    /// The provider's number of a peer is known now.
+    pub fn resolve(&mut self, peer: u32, number: u64) {
+        if let Some(found) = self.meet(peer) {
+            found.number = number;
+        }
+    }
+
+    /// Peers whose addresses were resolved.
+    pub fn resolved(&self) -> usize {
+        let all = 0..self.len();
+        all.filter(|&peer| self.is_resolved(peer)).count()
+    }
+
+    /// The peer, whose state begins now if there was no contact with it before; `None` if it is not
+    /// reached.
+    #[inline]
+    pub fn meet(&mut self, peer: u32) -> Option<&mut NetPeer> {
+        let slot = self.list.get_mut(peer as usize)?;
+        if slot.is_none() {
+            *slot = self.book.meet(peer);
+        }
+        slot.as_deref_mut()
     }
 
     /// The token of messages from `peer`; `None` if it is not reached.
     #[inline]
     pub fn expected_token(&self, peer: u32) -> Option<u64> {
-        Some(self.get(peer)?.expected_token)
+        match self.get(peer) {
+            Some(known) => Some(known.expected_token),
+            None => self.book.expected_token(peer),
+        }
     }
 
     /// Number of ranks of the job.
@@ -107,17 +201,19 @@ impl NetPeers {
     /// The reason why it is not usable.
     #[inline]
     pub fn usable(&mut self, peer: u32) -> Result<&mut NetPeer, NetError> {
-        match self.list.get_mut(peer as usize) {
-            Some(Some(found)) => match &found.lost {
+        match self.meet(peer) {
+            Some(found) => match &found.lost {
                 None => Ok(found),
                 Some(lost) => Err(NetError::Lost(lost.clone())),
             },
-            _ => Err(not_reached(peer)),
+            None => Err(not_reached(peer)),
         }
     }
 
+    /// A peer that there was contact with.
+    #[inline]
     pub fn get(&self, peer: u32) -> Option<&NetPeer> {
-        self.list.get(peer as usize)?.as_ref()
+        self.list.get(peer as usize)?.as_deref()
     }
 
     /// The loss of `peer`, if it is lost.
@@ -194,6 +290,8 @@ impl NetPeers {
     pub fn lose(&mut self, peer: u32, detail: String) -> NetError {
         self.clear_stuck(peer);
         let lost = LostPeer { peer, detail };
+        // Of a peer that there was no contact with, the loss is kept all the same.
+        self.meet(peer);
         if let Some(Some(found)) = self.list.get_mut(peer as usize)
             && found.lost.is_none()
         {
@@ -215,7 +313,7 @@ impl NetPeers {
 }
 
 #[cold]
-fn not_reached(peer: u32) -> NetError {
+pub(super) fn not_reached(peer: u32) -> NetError {
     NetError::Unreachable {
         peer,
         why: "its address is unknown".to_owned(),
@@ -226,14 +324,30 @@ fn not_reached(peer: u32) -> NetError {
 mod tests {
     use super::*;
 
+    const SECRET: JobSecret = JobSecret::new([3; 16]);
+
     fn three() -> NetPeers {
-        let contact = |number, address| PeerContact {
-            number,
-            address: vec![address],
-            token: 0,
-            expected_token: number + 10,
-        };
-        NetPeers::new(vec![Some(contact(7, 1)), None, Some(contact(8, 2))])
+        let mut book = AddressBook::new(1, SECRET, 9, 2);
+        book.push(Some((&[7, 7], 70)));
+        book.push(None);
+        book.push(Some((&[8, 8], 80)));
+        NetPeers::new(book)
+    }
+
+    #[test]
+    fn a_peer_is_resolved_when_something_goes_to_it() {
+        let mut peers = three();
+        assert_eq!(peers.address(0), Some(&[7, 7][..]));
+        assert_eq!(peers.address(2), Some(&[8, 8][..]));
+        assert_eq!((peers.address(1), peers.address(3)), (None, None));
+        // A message of it is no reason to know its address.
+        assert_eq!(peers.meet(2).unwrap().token, SECRET.token(1, 2, 80));
+        assert_eq!(peers.resolved(), 0);
+        peers.resolve(2, 5);
+        assert_eq!(peers.usable(2).unwrap().number, 5);
+        assert!(peers.is_resolved(2) && !peers.is_resolved(0));
+        peers.resolve(1, 6);
+        assert_eq!(peers.resolved(), 1);
     }
 
     #[test]
@@ -254,13 +368,22 @@ mod tests {
 
     #[test]
     fn only_peers_that_are_reached_have_a_token() {
-        let tokens = [0, 1, 2, 3].map(|peer| three().expected_token(peer));
-        assert_eq!(tokens, [Some(17), None, Some(18), None]);
+        let token = |peer| Some(SECRET.token(peer, 1, 9));
+        let mut peers = three();
+        // Before the first contact, and after it.
+        for _ in 0..2 {
+            let tokens = [0, 1, 2, 3].map(|peer| peers.expected_token(peer));
+            assert_eq!(tokens, [token(0), None, token(2), None]);
+            let met = [0, 1, 2, 3].map(|peer| peers.meet(peer).is_some());
+            assert_eq!(met, [true, false, true, false]);
+        }
     }
 
     #[test]
     fn what_is_in_flight_to_a_lost_peer_does_not_count() {
         let mut peers = three();
+        peers.meet(0);
+        peers.meet(2);
         peers.takes_off(0);
         peers.takes_off(2);
         peers.lose(2, "reset".to_owned());
@@ -274,6 +397,7 @@ mod tests {
     #[test]
     fn each_poll_retries_a_stuck_peer() {
         let mut peers = three();
+        peers.meet(0);
         peers.set_stuck(0, 5);
         assert!(peers.is_stuck(0, 5) && !peers.is_stuck(0, 6) && !peers.is_stuck(2, 5));
         assert!(peers.is_any_stuck(), "until something goes through");

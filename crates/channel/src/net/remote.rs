@@ -171,7 +171,7 @@ impl Net {
         token: u64,
     ) -> Result<bool, ChannelError> {
         self.need(Capabilities::READ, "remote memory access")?;
-        self.peers.usable(peer)?;
+        self.contact(peer)?;
         let local = match view.as_contiguous() {
             Some((address, bytes)) if len <= bytes => address,
             found => {

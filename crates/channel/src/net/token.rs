@@ -11,7 +11,8 @@
 //! which a process outside of the job can guess once in 2^64 messages. (SipHash: Aumasson and
 //! Bernstein, 2012; a pseudo-random function of short inputs.) A process that gets hold of the port
 //! of a rank that has ended learns only the tokens to that rank, which no rank accepts any more.
-//! The tokens of all peers are computed in `connect`; a message costs a comparison.
+//! The tokens of a peer are computed when the first message for it or of it comes; a message costs
+//! a comparison.
 //!
 //! Who reads the network's traffic sees tokens and contents, and can forge messages. The channel
 //! does not encrypt: see the guide's section on security.

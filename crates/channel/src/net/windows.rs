@@ -66,7 +66,7 @@ impl Net {
             ),
         };
         self.need(needed, operation.name)?;
-        self.peers.usable(peer)?;
+        self.contact(peer)?;
         if !self.has_room_for_part(peer) {
             return Ok(false);
         }

@@ -201,6 +201,25 @@ fn a_rank_may_be_left_out_or_be_the_sender() {
     assert_eq!(receive(&mut nets, 0).0, 2);
 }
 
+/// A rank of a large job needs the addresses of those alone that it talks to: not of those whose
+/// messages it only receives.
+#[test]
+fn an_address_is_resolved_at_the_first_contact() {
+    let Some(mut nets) = job(4) else { return };
+    let resolved = |nets: &[Net]| -> Vec<usize> { nets.iter().map(Net::resolved_peers).collect() };
+    assert_eq!(resolved(&nets), [0, 0, 0, 0]);
+    for number in 0..3 {
+        send(&mut nets, 0, 2, &packet(number, 0), None);
+        assert_eq!(receive(&mut nets, 2).0, 0);
+    }
+    assert_eq!(resolved(&nets), [1, 0, 0, 0]);
+    send(&mut nets, 2, 0, &packet(3, 0), None);
+    send(&mut nets, 2, 3, &packet(4, 0), None);
+    assert_eq!(receive(&mut nets, 0).0, 2);
+    assert_eq!(receive(&mut nets, 3).0, 2);
+    assert_eq!(resolved(&nets), [1, 0, 2, 0]);
+}
+
 /// Ranks get to know each other at different times.
 #[test]
 fn packets_before_the_connection_are_not_lost() {

@@ -1,6 +1,8 @@
 //! From the start of the remote shells to agents that have their plan. No rank is started before
 //! all agents have connected.
 
+use std::path::{Path, PathBuf};
+
 use mica_bootstrap::NodeTable;
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
@@ -10,26 +12,34 @@ use crate::node_job::{self, NodePlacement};
 use crate::plan::NodePlan;
 use crate::widths::Grant;
 
-/// Agents that are being started at the same time: more would run into the limits of an ssh server
-/// on a gateway, or of processes on this host.
+/// Remote shells that are being started at the same time: more would run into the limits of an ssh
+/// server on a gateway, or of processes on this host.
 pub(super) const STARTS_MAX: usize = 32;
+/// A laptop may be suspended for this long: a night.
+const SUSPENSION: Duration = Duration::from_secs(12 * 3600);
 /// Time for other hosts to refuse an agent as well, after one has.
 const REFUSAL_TIME: Duration = Duration::from_millis(500);
+
+/// Whether a machine runs on a battery at times; `supplies` is the kernel's list of its power
+/// supplies. The battery of a mouse has the scope of a device.
+fn has_battery(supplies: &Path) -> bool {
+    let is_battery = |supply: PathBuf| {
+        let read = |name| std::fs::read_to_string(supply.join(name)).unwrap_or_default();
+        read("type").trim() == "Battery" && read("scope").trim() != "Device"
+    };
+    let all = std::fs::read_dir(supplies).into_iter().flatten().flatten();
+    all.into_iter().any(|entry| is_battery(entry.path()))
+}
 
 impl AgentPool<'_> {
     /// Finds out the commands that start the agents.
     pub(super) fn prepare(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
         let addresses = self.listener.addresses();
         let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
-        let agent = |node| Agent {
-            addresses: addresses.clone(),
-            node,
-        };
         let program = std::env::current_exe();
         let program = program.map_err(doing("cannot find out the path of mpiexec"))?;
-        let shell = self.options.hosts.launcher_exec.as_deref();
-        let extra = &self.options.hosts.launcher_args;
-        self.commands = commands(nodes, shell, extra, &program, &agent).into();
+        let key = self.listener.key();
+        self.commands = commands(nodes, &self.options.hosts, &program, &addresses, key).into();
         Ok(())
     }
 
@@ -50,13 +60,13 @@ impl AgentPool<'_> {
             }
             let program = start.command[0].to_string_lossy().into_owned();
             let number = self.shells.len();
-            match RemoteShell::start(number as u32, start, self.listener.key()) {
+            match RemoteShell::start(number as u32, start, ShellOutput::Kept) {
                 Ok(shell) => {
                     shell.watch(&mut job.poll);
                     for &node in &shell.nodes {
                         self.nodes[node].shell = Some(number);
                     }
-                    self.connecting += shell.nodes.len();
+                    self.connecting += 1;
                     self.shells.push(shell);
                 }
                 Err(error) => {
@@ -101,7 +111,11 @@ impl AgentPool<'_> {
         let is_alike = surroundings.format == Surroundings::own().format;
         self.nodes[number].surroundings = surroundings;
         self.nodes[number].came = true;
-        self.connecting = self.connecting.saturating_sub(1);
+        if let Some(shell) = self.nodes[number].shell
+            && self.shells[shell].has_come()
+        {
+            self.connecting -= 1;
+        }
         if !is_alike {
             let text = "its ranks would not understand those of this host: it has another version \
                         of Mica, or is another kind of machine (width of pointers, byte order)";
@@ -126,6 +140,7 @@ impl AgentPool<'_> {
         let placement = self.placement();
         // Without it the fabrics have their default, and the job runs.
         let fabric_uuid = node_job::new_uuid().ok();
+        let head_timeout = self.head_timeout();
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             let mut job = NodeJob::part(self.options, node.members.clone());
@@ -137,6 +152,7 @@ impl AgentPool<'_> {
             job.host = node.host.clone();
             job.programs.inherited = inherited.clone();
             job.node = number as u32;
+            job.head_timeout = head_timeout;
             let mut granted = grants.iter().filter(|(of, _)| *of == number);
             job.cores.grant = granted.next().map(|(_, grant)| grant.clone());
             job.programs.directory = directory.clone();
@@ -155,6 +171,18 @@ impl AgentPool<'_> {
             };
             self.tell(number, &Down::Plan(Box::new(job)));
         }
+    }
+
+    /// How long agents wait for this machine. From outside, one that is suspended cannot be told from
+    /// one that has lost its power.
+    fn head_timeout(&self) -> Duration {
+        let hosts = &self.options.hosts;
+        hosts.head_timeout.unwrap_or_else(|| {
+            match has_battery(Path::new("/sys/class/power_supply")) {
+                true => SUSPENSION,
+                false => hosts.timeout,
+            }
+        })
     }
 
     /// Which rank is on which node.
@@ -212,21 +240,24 @@ impl AgentPool<'_> {
         job: &mut JobLoop<'_>,
         number: usize,
     ) -> Result<(), LaunchError> {
-        let had_ended = self.shells[number].has_ended();
-        self.shells[number]
+        let shell = &mut self.shells[number];
+        let before = (shell.has_ended(), shell.refused().len());
+        shell
             .look(&mut job.poll)
             .map_err(doing("cannot look at a remote shell"))?;
-        let shell = &self.shells[number];
-        if had_ended || !shell.has_ended() {
+        if before == (shell.has_ended(), shell.refused().len()) {
             return Ok(());
         }
-        let has_failed = shell.has_failed();
-        self.on_shell_ended(job);
-        if has_failed && !job.is_ending() && !self.missing(&self.shells[number].nodes).is_empty() {
+        if shell.has_ended() && !before.0 {
+            self.on_shell_ended(job);
+        }
+        if !job.is_ending() && !self.refused_by(&self.shells[number]).is_empty() {
             // Other hosts may refuse for the same reason.
-            let others = self.shells.iter().filter(|shell| !shell.has_ended());
-            let are_missing = |shell: &RemoteShell| !self.missing(&shell.nodes).is_empty();
-            let wait = match others.into_iter().any(are_missing) {
+            let are_missing = |shell: &RemoteShell| {
+                let refused = self.refused_by(shell);
+                self.missing(&shell.nodes).len() > refused.len()
+            };
+            let wait = match self.shells.iter().any(are_missing) {
                 true => REFUSAL_TIME,
                 false => Duration::ZERO,
             };
@@ -236,18 +267,31 @@ impl AgentPool<'_> {
         Ok(())
     }
 
+    /// Nodes whose agents have not connected, and will not.
+    fn refused_by(&self, shell: &RemoteShell) -> Vec<usize> {
+        self.missing(&shell.refused())
+    }
+
     /// Fails the start because of the hosts whose remote shells have failed.
     pub(super) fn report_refusals(&mut self, job: &mut JobLoop<'_>) {
         let mut text = String::new();
-        for shell in self.shells.iter().filter(|shell| shell.has_failed()) {
-            let missing = self.missing(&shell.nodes);
+        let mut is_tree = false;
+        for shell in &self.shells {
+            let missing = self.refused_by(shell);
             if !missing.is_empty() {
+                is_tree |= shell.is_starter();
                 text.push_str(&format!(
                     "mpiexec: cannot start an agent on {}:\n{}",
                     self.names(&missing),
                     shell.describe()
                 ));
             }
+        }
+        if is_tree {
+            text.push_str(
+                "mpiexec: these hosts were to be reached from others of the job; with --fanout 0 \
+                 this host reaches all.\n",
+            );
         }
         // An agent may have connected although its shell has failed.
         if !text.is_empty() {
@@ -268,22 +312,26 @@ impl AgentPool<'_> {
     }
 
     pub(super) fn on_start_timeout(&mut self, job: &mut JobLoop<'_>) {
-        let all: Vec<usize> = (0..self.nodes.len()).collect();
         let time = START_FACTOR * self.options.hosts.timeout;
         let mut text = String::new();
-        let mut untried = 0;
-        for node in self.missing(&all) {
-            let Some(shell) = self.nodes[node].shell else {
-                untried += 1;
+        for shell in &self.shells {
+            let missing = self.missing(&shell.nodes);
+            if missing.is_empty() {
                 continue;
+            }
+            let agents = match missing.len() {
+                1 => "its agent",
+                _ => "their agents",
             };
             text.push_str(&format!(
-                "mpiexec: {}: its agent did not connect within {} s:\n{}",
-                self.names(&[node]),
+                "mpiexec: {}: {agents} did not connect within {} s:\n{}",
+                self.names(&missing),
                 time.as_secs_f64(),
-                self.shells[shell].describe()
+                shell.describe()
             ));
         }
+        let is_untried = |node: &&AgentNode| node.is_awaited() && node.shell.is_none();
+        let untried = self.nodes.iter().filter(is_untried).count();
         if untried > 0 {
             text.push_str(&format!(
                 "mpiexec: {untried} more hosts were not tried: {STARTS_MAX} agents are started at \
@@ -291,5 +339,32 @@ impl AgentPool<'_> {
             ));
         }
         self.fail_to_start(job, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_laptop_is_known_by_its_battery() {
+        let name = format!("mica-supplies-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        assert!(!has_battery(&folder));
+        let add = |name: &str, kind: &str, scope: Option<&str>| {
+            let supply = folder.join(name);
+            std::fs::create_dir_all(&supply).unwrap();
+            std::fs::write(supply.join("type"), kind).unwrap();
+            if let Some(scope) = scope {
+                std::fs::write(supply.join("scope"), scope).unwrap();
+            }
+        };
+        add("AC", "Mains\n", None);
+        add("hidpp_battery_0", "Battery\n", Some("Device\n"));
+        assert!(!has_battery(&folder));
+        add("BAT0", "Battery\n", None);
+        assert!(has_battery(&folder));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -26,6 +26,8 @@ pub enum CommandRequest {
     Run(Box<JobOptions>),
     /// Run ranks for another mpiexec.
     Agent(Agent),
+    /// Start agents for another mpiexec.
+    Starter,
 }
 
 /// What the controller puts on an agent's command line.
@@ -109,8 +111,13 @@ pub struct HostOptions {
     pub launcher_exec: Option<Vec<String>>,
     /// More arguments for the remote shell, before the host.
     pub launcher_args: Vec<String>,
+    /// Agents that one host starts itself; 0: all; `None`: mpiexec chooses.
+    pub fanout: Option<usize>,
     /// A host is lost if it is silent for this long.
     pub timeout: Duration,
+    /// Agents wait for this long for a controller whose machine does not answer; `None`: mpiexec
+    /// chooses.
+    pub head_timeout: Option<Duration>,
     /// A name or address of the interface that agents connect to.
     pub interface: Option<String>,
     /// The ports that may be used, first and last.
@@ -146,7 +153,9 @@ impl Default for HostOptions {
             launcher: None,
             launcher_exec: None,
             launcher_args: Vec::new(),
+            fanout: None,
             timeout: Duration::from_secs(10),
+            head_timeout: None,
             interface: None,
             ports: None,
         }
@@ -272,6 +281,9 @@ pub enum UsageError {
     /// An agent's command line is not one that a controller writes.
     #[error("--agent is for mpiexec's own use")]
     Agent,
+    /// A starter's command line has more words.
+    #[error("--starter is for mpiexec's own use")]
+    Starter,
 }
 
 impl ProgramSection {
@@ -285,7 +297,10 @@ impl ProgramSection {
 
 /// The option, first on the command line, that makes this program an agent. It is not in the table,
 /// as only mpiexec uses it.
-pub(super) const AGENT: &str = "--agent";
+pub const AGENT: &str = "--agent";
+
+/// The option, alone on the command line, that makes this program a starter.
+pub const STARTER: &str = "--starter";
 
 impl Agent {
     /// The command line that [`Agent::parse`] reads, without the program.

@@ -105,7 +105,8 @@ fn familiar_options_are_accepted() {
 
 #[test]
 fn hosts_and_how_to_reach_them() {
-    let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 -wdir /no/such p";
+    let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 -wdir /no/such \
+                --fanout 0 p";
     let options = run(line);
     let names: Vec<&str> = options
         .hosts
@@ -121,6 +122,7 @@ fn hosts_and_how_to_reach_them() {
         (Some(3), Some(AgentLauncher::Fork))
     );
     assert_eq!(options.hosts.interface.as_deref(), Some("lo"));
+    assert_eq!(options.hosts.fanout, Some(0));
     assert_eq!(options.hosts.timeout, Duration::from_millis(2500));
     for name in ["-f", "-hostfile", "--hostfile", "-machinefile"] {
         assert!(run(&format!("{name} x p")).hosts.file.is_some());
@@ -149,7 +151,11 @@ fn an_agents_command_line() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(!help().contains("--agent"));
+    assert!(matches!(
+        parse_line("--starter"),
+        Ok(CommandRequest::Starter)
+    ));
+    assert!(!help().contains("--agent") && !help().contains("--starter"));
 }
 
 #[test]
@@ -163,7 +169,12 @@ fn wrong_lines_are_named() {
     assert!(refusal("-n none a").contains("\"none\" is not a number of ranks"));
     assert!(refusal("-n 0 a").contains("\"0\""));
     assert!(refusal("--timeout -1 a").contains("seconds"));
-    for option in ["--timeout", "--hang-report", "--host-timeout"] {
+    for option in [
+        "--timeout",
+        "--hang-report",
+        "--host-timeout",
+        "--head-timeout",
+    ] {
         let line = format!("{option} 9223372036854775000 a");
         assert!(refusal(&line).contains("up to 1e9"), "{line}");
     }
@@ -177,6 +188,8 @@ fn wrong_lines_are_named() {
     assert!(refusal("--host-timeout 0.1 a").contains("2 seconds or more"));
     assert!(refusal("--agent 1 2 3").contains("mpiexec's own use"));
     assert!(refusal("--agent 127.0.0.1 0").contains("mpiexec's own use"));
+    assert!(refusal("--starter 1").contains("mpiexec's own use"));
+    assert!(refusal("--fanout -1 a").contains("a number of hosts"));
     assert!(refusal("--label=yes a").contains("no value"));
 }
 

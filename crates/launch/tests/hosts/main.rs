@@ -4,6 +4,7 @@
 
 mod failures;
 mod remote_shells;
+mod tree;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -89,6 +90,24 @@ fn agents(head: u32) -> Vec<(u32, String)> {
     }
     agents.sort_by(|a, b| a.1.cmp(&b.1));
     agents
+}
+
+/// The children of a process with this word on their command line.
+fn children(pid: u32, word: &str) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let has_word = |child: &&str| {
+        let line = fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        line.split('\0').any(|own| own == word)
+    };
+    let found = children.split_whitespace().filter(has_word);
+    found.map(|child| child.parse().unwrap()).collect()
+}
+
+/// The parent of a process that must be there.
+fn parent(pid: &str) -> u32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit(") ").next().unwrap();
+    after_name.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 fn stderr_of(child: &mut Child) -> String {

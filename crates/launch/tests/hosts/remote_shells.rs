@@ -3,7 +3,7 @@
 use super::*;
 
 /// A remote shell in a file, with the name that it shall have.
-fn remote_shell(name: &str, script: &str) -> PathBuf {
+pub fn remote_shell(name: &str, script: &str) -> PathBuf {
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("shells-{}", std::process::id()));
     fs::create_dir_all(folder.join(name)).unwrap();

@@ -8,15 +8,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use mica_node::segment::monotonic_ns;
 use mica_node::topology::CpuSet;
 
 use super::contestant::{Contestant, Cores, LaunchCommand, confine};
 use super::execute::{BenchCommand, CommandEnd, Executor, tail};
-use super::figure;
+use super::figure::{self, Figure};
 use super::hosts::{Hosts, processors};
 use super::progress::BenchProgress;
 use super::run::{BenchRun, FLOOR};
-use super::suite::{Program, parse_cpus};
+use super::suite::{JOB_END, Program, parse_cpus};
 
 /// An entry that runs in every round, compiled.
 pub struct RoundEntry<'a> {
@@ -201,7 +202,11 @@ struct RunStart<'a> {
 
 impl RunStart<'_> {
     /// Runs once; `None` if the user wants to stop.
-    fn run(self, round: usize, executor: &mut Executor) -> Option<BenchRun> {
+    fn run(mut self, round: usize, executor: &mut Executor) -> Option<BenchRun> {
+        if self.program.is_job {
+            let launched = monotonic_ns().to_string();
+            self.command.extend(["--launched".to_owned(), launched]);
+        }
         let done = match &self.cpus {
             Some(Err(error)) => Err(error.clone()),
             cpus => Ok(executor.run(&BenchCommand {
@@ -241,6 +246,9 @@ impl RunStart<'_> {
                     Some(_) => run.output = Some(tail(&done, 15)),
                     None => run.figures = figures.unwrap_or_default(),
                 }
+                if self.program.is_job {
+                    complete_job(&mut run.figures, done.seconds);
+                }
                 if let (Some(sweep), Some(value)) = (&self.program.sweep, self.swept) {
                     for figure in &mut run.figures {
                         figure.more.insert(sweep.key.clone(), value.into());
@@ -249,6 +257,15 @@ impl RunStart<'_> {
             }
         }
         Some(run)
+    }
+}
+
+/// Turns the end of a job, printed as a time from the launch, into the time that was left until
+/// mpiexec had ended, `seconds` after its launch.
+fn complete_job(figures: &mut [Figure], seconds: f64) {
+    for figure in figures.iter_mut().filter(|f| f.measure == JOB_END) {
+        figure.value = seconds * 1e3 - figure.value;
+        (figure.min, figure.max) = (None, None);
     }
 }
 

@@ -14,6 +14,9 @@ use super::hosts::HOSTS;
 pub const MICA: &str = "mica";
 /// The set of all programs that the bars need.
 pub const BARS: &str = "bars";
+/// Of a program with [`is_job`](Program::is_job), the measure whose figure it prints as the time
+/// in ms from the launch, and which becomes the time until mpiexec has ended.
+pub const JOB_END: &str = "job end";
 /// The set of all programs.
 pub const ALL: &str = "all";
 
@@ -97,6 +100,10 @@ pub struct Program {
     /// are floors.
     #[serde(default)]
     pub floor: bool,
+    /// The figures are times of the whole job: the program learns when mpiexec was launched, and
+    /// [`JOB_END`] is completed by when it has ended.
+    #[serde(default)]
+    pub is_job: bool,
     /// Further options for the compiler.
     #[serde(default)]
     pub flags: Vec<String>,

@@ -101,6 +101,10 @@ args = ["8", "64", "512"]
 quick_args = ["8"]
 timeout = 1
 [[program]]
+name = "job"
+ranks = [4]
+is_job = true
+[[program]]
 name = "q"
 source = "broken.c"
 ranks = [2]
@@ -151,6 +155,16 @@ for bytes in "$@"; do
 done
 "#;
 
+/// Says that the ranks were there after 1 ms and that the job has nothing to do from 2 ms on, then
+/// takes half a second to end.
+const JOB: &str = r#"
+[ "$1" = --launched ] && [ "$2" -gt 0 ] && [ $# = 2 ] || exit 1
+figure() { echo "{\"measure\": \"job $1\", \"ranks\": $RANKS, \"value\": $2, \"unit\": \"ms\"}"; }
+figure start 1
+figure end 2
+sleep 0.5
+"#;
+
 const FLOOR: &str = r#"#include <stdio.h>
 int main(void) { puts("{\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.5, \
     \"unit\": \"us\"}"); return 0; }
@@ -160,6 +174,7 @@ int main(void) { puts("{\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"val
 fn stage(folder: &Path, trouble: &str) -> Places {
     let suite = folder.join("suite");
     script(&suite.join("src/p.c"), PROGRAM);
+    script(&suite.join("src/job.c"), JOB);
     script(&suite.join("src/broken.c"), "# broken");
     fs::write(suite.join("src/floor.c"), FLOOR).unwrap();
     fs::write(suite.join("suite.toml"), SUITE).unwrap();
@@ -289,6 +304,31 @@ fn ends_and_names_a_hanging_contestant() {
         !Path::new("/proc").join(pid.trim()).exists(),
         "process {pid} is left"
     );
+}
+
+/// The end of a job is what its launcher still takes when the ranks are done.
+#[test]
+fn times_of_a_job_begin_with_its_launch_and_end_with_its_launcher() {
+    if !alone("bench::tests::times_of_a_job_begin_with_its_launch_and_end_with_its_launcher") {
+        return;
+    }
+    let folder = Folder::new("job");
+    let (code, raw, summary) = run_in(&folder.0, "", &["job", "--quick", "--no-plots"]);
+    assert_eq!(code, ExitCode::SUCCESS, "{summary}");
+    let runs = raw["runs"].as_array().unwrap();
+    let jobs: Vec<&Value> = runs.iter().filter(|run| run["program"] == "job").collect();
+    assert_eq!(jobs.len(), 2);
+    for run in jobs {
+        let figures = run["figures"].as_array().unwrap();
+        let of = |measure: &str| {
+            let mut found = figures.iter().filter(|f| f["measure"] == measure);
+            found.next().unwrap()["value"].as_f64().unwrap()
+        };
+        let total = run["seconds"].as_f64().unwrap() * 1e3;
+        assert_eq!(of("job start"), 1.0);
+        assert!(of("job end") >= 498.0, "{run}");
+        assert!((of("job end") - (total - 2.0)).abs() < 1e-6, "{run}");
+    }
 }
 
 #[test]

@@ -6,18 +6,18 @@
 //! means that the launcher died.
 //!
 //! If the keeper is killed, the job continues: a process that writes to it gets an error, not
-//! SIGPIPE, and ignores it. The keeper is missed only if the launcher is killed too.
+//! SIGPIPE, and ignores it. The keeper is missed only if the launcher is killed too; where a user
+//! may make a cgroup, not even then ([`cgroup`](super::cgroup)).
 //!
 //! The keeper is a clone that sends no signal when it exits: `waitid` for ordinary children ignores
 //! it, so that [`end_children`](super::end_children) need not know of it.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use super::cgroup::GuardedCgroup;
+use super::keeper_socket::{FAREWELL, hear, send_message, socket_pair};
 use super::{check, children};
-
-/// Message that ends the keeper without further action.
-const FAREWELL: i32 = 0;
 
 /// The launcher's handle of its keeper.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ impl Keeper {
             return Err(io::Error::other(reason));
         }
         let (ours, theirs) = socket_pair()?;
+        let launcher = std::process::id();
         // SAFETY: this is the only thread, so the child finds every lock free and may run any code.
         // Without flags and addresses clone is a fork on any architecture; without an exit signal,
         // `waitid` sees the child with __WCLONE only.
@@ -45,7 +46,7 @@ impl Keeper {
         check(pid)?;
         if pid == 0 {
             drop(ours);
-            keep(theirs.as_raw_fd());
+            keep(theirs.as_raw_fd(), launcher);
         }
         Ok(Keeper { pid, socket: ours })
     }
@@ -89,29 +90,6 @@ pub(super) fn announce(socket: i32) -> io::Result<()> {
     }
 }
 
-fn send_message(socket: i32, message: i32) -> io::Result<()> {
-    let message = message.to_ne_bytes();
-    loop {
-        let (start, length) = (message.as_ptr().cast(), message.len());
-        // SAFETY: the kernel reads the four bytes of `message`.
-        let sent = unsafe { libc::send(socket, start, length, libc::MSG_NOSIGNAL) };
-        match check(sent as i32) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
-        }
-    }
-}
-
-/// Two connected sockets that keep message boundaries (close-on-exec).
-fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: `fds` has room for two descriptors.
-    check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    // SAFETY: socketpair returned two new descriptors that have no other owner.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
-}
-
 /// A rank's process group, as the keeper knows it.
 struct KeptGroup {
     number: i32,
@@ -121,7 +99,7 @@ struct KeptGroup {
 }
 
 /// The main function of the keeper.
-fn keep(socket: i32) -> ! {
+fn keep(socket: i32, launcher: u32) -> ! {
     // Leave the launcher's session, so that Ctrl-C does not reach the keeper; and close its
     // descriptors, so that no process waits for the keeper to close them.
     // SAFETY: system calls with plain numbers and a string that outlives the call; this process
@@ -137,37 +115,44 @@ fn keep(socket: i32) -> ! {
     }
     // One descriptor for each rank.
     let _ = super::allow_many_descriptors();
+    let launcher = hold_launcher(launcher);
     let mut groups: Vec<KeptGroup> = Vec::new();
+    let mut launcher = Some(launcher);
+    let mut cgroup = None;
     while let Some(message) = hear(socket) {
         match message {
-            FAREWELL => exit(),
-            number if number > 0 => groups.push(KeptGroup {
-                number,
-                leader: children::hold(number as u32).ok(),
-            }),
+            FAREWELL => {
+                cgroup.iter().for_each(GuardedCgroup::dismiss);
+                exit()
+            }
+            number if number > 0 => {
+                groups.push(KeptGroup {
+                    number,
+                    leader: children::hold(number as u32).ok(),
+                });
+                // The first rank: a launcher that starts none needs no cgroup.
+                if let Some(launcher) = launcher.take() {
+                    cgroup = GuardedCgroup::start(launcher, socket);
+                }
+                if let Some(cgroup) = &cgroup {
+                    cgroup.take(number as u32);
+                }
+            }
             number => groups.retain(|known| known.number != -number),
         }
     }
     groups.iter().for_each(end_group);
+    cgroup.iter().for_each(GuardedCgroup::end);
     exit()
 }
 
-/// Receives the next message; `None` when the launcher is gone.
-fn hear(socket: i32) -> Option<i32> {
-    let mut message = [0; 4];
-    loop {
-        let (start, length) = (message.as_mut_ptr().cast(), message.len());
-        // SAFETY: `message` is valid for writes of its length.
-        let got = unsafe { libc::recv(socket, start, length, 0) };
-        if got == length as isize {
-            return Some(i32::from_ne_bytes(message));
-        }
-        let interrupted =
-            got < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-        if !interrupted {
-            return None;
-        }
-    }
+/// A pidfd of the launcher; `None` if it is gone already.
+fn hold_launcher(pid: u32) -> Option<OwnedFd> {
+    let held = children::hold(pid).ok()?;
+    // SAFETY: getppid has no preconditions.
+    let parent = unsafe { libc::getppid() };
+    // Else the number may be another process's.
+    (parent as u32 == pid).then_some(held)
 }
 
 fn end_group(group: &KeptGroup) {

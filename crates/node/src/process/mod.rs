@@ -9,10 +9,12 @@
 //!    the launcher kills them when the job is over;
 //! 3. if the launcher itself is killed, the [`Keeper`] ends the ranks' process groups.
 
+mod cgroup;
 mod children;
 mod events;
 mod interfaces;
 mod keeper;
+mod keeper_socket;
 mod limits;
 mod probe;
 mod start;

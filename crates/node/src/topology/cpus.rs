@@ -182,6 +182,24 @@ pub fn memory_limit() -> Option<u64> {
     memory_limit_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
+/// The directory of this process's cgroup of version 2; `None` if that is not mounted.
+pub(crate) fn unified_cgroup() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    unified_cgroup_from(&groups, &mounts)
+}
+
+/// [`unified_cgroup`] from the texts that it depends on.
+fn unified_cgroup_from(groups: &str, mounts: &str) -> Option<PathBuf> {
+    let mut found = controller_groups("", groups, mounts).into_iter();
+    let (mount, group, _) = found.find(|(.., version)| *version == 2)?;
+    // It lies outside of what this process sees of the cgroups.
+    if group.components().any(|part| part.as_os_str() == "..") {
+        return None;
+    }
+    Some(mount.join(group.strip_prefix("/").unwrap_or(&group)))
+}
+
 /// [`memory_limit`] from the texts that it depends on.
 fn memory_limit_from(
     groups: &str,
@@ -293,6 +311,20 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cgroup_of_version_2_is_found_beside_version_1() {
+        let groups = "5:memory:/other\n0::/user.slice/job\n";
+        let mounts = "30 20 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let found = |groups| unified_cgroup_from(groups, mounts);
+        let expected = PathBuf::from("/sys/fs/cgroup/unified/user.slice/job");
+        assert_eq!(found(groups), Some(expected));
+        assert_eq!(found("0::/\n"), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(found("5:memory:/other\n"), None);
+        assert_eq!(found("0::/../beside\n"), None, "outside of this namespace");
+        assert_eq!(unified_cgroup_from(groups, ""), None);
+    }
 
     #[test]
     fn sets_print_as_ranges() {

@@ -93,6 +93,19 @@ pub(super) const HOSTS: &[Spec] = &[
         },
     },
     Spec {
+        names: &["--fanout"],
+        values: &["N"],
+        scope: Scope::Job,
+        help: "A host starts agents on at most N others; if there are more, these start the rest \
+               (default 32 with ssh and fork). 0: this host starts all, 32 at a time, as it does \
+               with --launcher-exec; where hosts of the job cannot reach each other by ssh, use \
+               this.",
+        apply: |parser, option, values| {
+            parser.options.hosts.fanout = Some(number(option, &values[0], "a number of hosts")?);
+            Ok(())
+        },
+    },
+    Spec {
         names: &["--host-timeout"],
         values: &["SECONDS"],
         scope: Scope::Job,
@@ -109,6 +122,17 @@ pub(super) const HOSTS: &[Spec] = &[
                 ));
             }
             parser.options.hosts.timeout = time;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--head-timeout"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "The hosts end the job when this machine has not answered for this time (default: as \
+               --host-timeout; 12 hours if this machine has a battery, since it may be suspended).",
+        apply: |parser, option, values| {
+            parser.options.hosts.head_timeout = Some(seconds(option, &values[0])?);
             Ok(())
         },
     },
