@@ -138,13 +138,13 @@ counters! {
         Area: "area", "collectives, through a communicator's area";
     }
     access {
-        Memory: "memory", "by loads and stores (without short ones of programs that call from one thread)";
+        Memory: "memory", "by loads and stores";
         Kernel: "kernel", "by copies of the kernel";
         Rma: "rma", "by RMA of the network";
         Requests: "requests", "by messages that the target carries out";
     }
     WindowLocks: "window_locks", Count,
-        "Locks of windows that this rank has asked for, without `MPI_Win_lock` of programs that call from one thread within a node.";
+        "Locks of windows that this rank has asked for.";
     WindowLockWaits: "window_lock_waits", Count,
         "Times that this rank waited for a lock of a window.";
     UnexpectedMessages: "unexpected_messages", Count,

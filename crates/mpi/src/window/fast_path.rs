@@ -10,6 +10,7 @@
 //! with several threads, they are what the other path tries first.
 
 use mica_channel::memory::{AtomicWidth, RegionRef};
+use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{BriefUpdate, LockMode};
 
@@ -35,8 +36,10 @@ pub struct TargetBytes {
 #[inline(always)]
 pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
     let table = sole_table()?;
-    let (_, there) = table.get(win)?.open_place(to)?;
+    let window = table.get(win)?;
+    let (_, there) = window.open_place(to)?;
     origin.copy_to(there, to.bytes);
+    window.count(to);
     Some(())
 }
 
@@ -44,8 +47,10 @@ pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
 #[inline(always)]
 pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
     let table = sole_table()?;
-    let (_, there) = table.get(win)?.open_place(from)?;
+    let window = table.get(win)?;
+    let (_, there) = window.open_place(from)?;
     there.copy_to(origin, from.bytes);
+    window.count(from);
     Some(())
 }
 
@@ -132,6 +137,7 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> 
         window.open_lock_epoch(epochs);
         let ticket = window.join_queue(target, number, mode);
         epochs.locks.insert(target, HeldLock::Ticket(ticket));
+        window.0.traffic.count_lock();
         Some(())
     })?
 }
@@ -173,6 +179,12 @@ impl Window {
         self.0.flags.is_open(rank).then(|| (target, region.at(at)))
     }
 
+    /// Counts an operation by loads and stores.
+    #[inline(always)]
+    fn count(&self, range: TargetBytes) {
+        self.0.traffic.count(AccessClass::Memory, range.bytes);
+    }
+
     /// Begins a brief update of elements of `target`, which this rank reaches; `None` where
     /// accumulates go by messages.
     #[inline(always)]
@@ -206,6 +218,7 @@ impl Window {
         let previous = update.apply_atomically(element, width, input);
         drop(in_progress);
         call.result.store(width, previous);
+        self.count(call.target);
         Some(())
     }
 
@@ -226,6 +239,7 @@ impl Window {
         let previous = element.atomic_compare_swap(width, expected, new);
         drop(in_progress);
         call.result.store(width, previous);
+        self.count(call.target);
         Some(())
     }
 
@@ -248,6 +262,7 @@ impl Window {
             let input = update.input(origin.at(at), width);
             update.apply_atomically(first.at(at), width, input);
         }
+        self.count(to);
         Some(())
     }
 }
