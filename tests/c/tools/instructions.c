@@ -120,7 +120,7 @@ static void test(_Atomic uint64_t *turn, uint64_t batches, int rank)
 }
 
 /* Rank 0 alone is active; rank 1 checks what it has done. */
-static void access(const char *what, uint64_t batches, int rank)
+static void operate(const char *what, uint64_t batches, int rank)
 {
     double *part, value = 2;
     int64_t before;
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "test"))
         test(turn, batches, rank);
     else
-        access(what, batches, rank);
+        operate(what, batches, rank);
     printf("%d %ld\n", rank, (long)getpid());
     MPI_Finalize();
     return 0;
