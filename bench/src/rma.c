@@ -6,9 +6,9 @@
  *   rma lock put unlock         an exclusive lock, one put, unlock
  *   rma fence                   MPI_Win_fence, after a put of 8 bytes to every other rank
  *   rma pscw                    post, start, a put of 8 bytes to every other rank, complete, wait
- *   rma put pingpong            2 ranks: post-wait here, start-put-complete there, in turns; one
- * way rma counter                 all ranks increment one counter by fetch_and_op: an increment rma
- * contended lock          all ranks lock-put-unlock at one: an epoch
+ *   rma put pingpong            2 ranks: post-wait here, start-put-complete there, in turns: one way
+ *   rma counter                 all ranks increment one counter by fetch_and_op: an increment
+ *   rma contended lock          all ranks lock-put-unlock at one: an epoch
  *
  * in MB/s, 16 operations in an epoch of post-start-complete-wait between 2 ranks:
  *
@@ -16,8 +16,8 @@
  *
  * and as a ratio
  *
- *   rma busy target             2 ranks: time of lock-put-unlock while the target computes for 0.2
- * s without a call of MPI, over the time while it waits in MPI_Barrier
+ *   rma busy target             2 ranks: time of lock-put-unlock while the target computes for
+ *                               0.2 s without a call of MPI, over that while it is in MPI_Barrier
  *
  * With 2 ranks rank 0 is the origin of what stands first in this list (down to lock put unlock),
  * and rank 1 waits in a barrier. With more every rank goes to its right neighbour, and the figure

@@ -61,7 +61,7 @@ pub struct RmaTransfer {
     pub view: View,
 }
 
-/// A transfer that has been started; it must be [taken](EngineState::take_rma).
+/// A transfer that has been started; it must be [taken](crate::EngineState::take_rma).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RmaId(pub(crate) usize);
 

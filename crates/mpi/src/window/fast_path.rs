@@ -2,7 +2,7 @@
 //!
 //! A function here returns `None` where that does not hold; then it has changed nothing, and the
 //! caller takes the path of [`transfer`](super::transfer) or
-//! [`accumulate`](super::accumulate), which checks all arguments and reports what is wrong. So
+//! [`accumulate`](mod@super::accumulate), which checks all arguments and reports what is wrong. So
 //! nothing is reported here, and no call leaves more than a few instructions behind.
 //!
 //! The functions that take a handle find the window without thread-local memory
