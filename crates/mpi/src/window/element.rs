@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::op::kernel::Kernel;
 
-/// Most elements that are changed by processor atomics, 6 ns each. A bulk update begins with a look
+/// Most elements that are changed by processor atomics, 3 ns each. A bulk update begins with a look
 /// at the lines of all origins (50 ns for a line that another core has written).
-pub(super) const BRIEF_ELEMENTS: usize = 64;
+pub(super) const BRIEF_ELEMENTS: usize = 16;
 
 /// What an accumulate does to each element (MPI 5.0, 12.3.4).
 #[derive(Debug, Clone, Copy)]
