@@ -1,8 +1,9 @@
 //! What ranks are bound to on this machine, alone and beside other jobs. In a network namespace
 //! of their own, where no other job of this machine is seen.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod common;
+
+use common::empty_folder;
 use std::process::{Command, Stdio};
 
 /// Prints the processors that a rank may use.
@@ -12,7 +13,7 @@ const SHOW: &str = "grep Cpus_allowed_list /proc/self/status | cut -f2";
 /// folder as `$D`. `None`, with a printed reason, where there can be none, or where jobs are
 /// never bound.
 fn alone(name: &str, script: &str) -> Option<Vec<String>> {
-    let folder = folder(name);
+    let folder = empty_folder(name);
     let user = Command::new("unshare").args(["-n", "true"]).status();
     let own: &[&str] = match user.is_ok_and(|status| status.success()) {
         true => &["-n"],
@@ -42,13 +43,6 @@ fn alone(name: &str, script: &str) -> Option<Vec<String>> {
     };
     let text = String::from_utf8(output.stdout).unwrap();
     Some(text.lines().map(str::to_owned).collect())
-}
-
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 /// How many processors a list names: `0-3,8`.

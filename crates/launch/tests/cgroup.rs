@@ -1,11 +1,13 @@
 //! A job's cgroup, where this user may make one: what no process group reaches ends with the job,
-//! whoever was killed.
+//! whichever of its processes were killed.
 
+mod common;
+
+use common::*;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// The directory of this process's cgroup (version 2), if a cgroup can be made below it.
 fn delegated() -> Option<PathBuf> {
@@ -66,24 +68,14 @@ impl Job {
     fn expect_end(mut self) {
         self.launcher.wait().unwrap();
         for pid in [&self.rank, &self.escaped, &self.keeper] {
-            while !is_gone(pid) {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until_gone(pid);
         }
-        while self.cgroup.exists() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(|| !self.cgroup.exists());
     }
 }
 
-fn stat(pid: &str) -> Vec<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    after_name.split(' ').map(str::to_owned).collect()
-}
-
 fn parent_of(pid: &str) -> String {
-    stat(pid)[1].clone()
+    process_fields(pid).unwrap()[1].clone()
 }
 
 fn comm(pid: &str) -> String {
@@ -91,20 +83,11 @@ fn comm(pid: &str) -> String {
     name.trim().to_owned()
 }
 
-fn is_gone(pid: &str) -> bool {
-    matches!(stat(pid)[0].as_str(), "" | "Z")
-}
-
-fn kill(pids: &[&str]) {
-    let status = Command::new("kill").arg("-KILL").args(pids).status();
-    assert!(status.unwrap().success());
-}
-
 #[test]
 fn a_killed_launcher_takes_what_escaped_its_process_group() {
     let Some(parent) = delegated() else { return };
     let job = Job::start(&parent);
-    kill(&[&job.launcher.id().to_string()]);
+    send("-KILL", job.launcher.id());
     job.expect_end();
 }
 
@@ -113,7 +96,7 @@ fn nothing_survives_launcher_and_keeper() {
     let Some(parent) = delegated() else { return };
     let job = Job::start(&parent);
     // Together, and neither has time to act for the other.
-    kill(&[&job.keeper, &job.launcher.id().to_string()]);
+    send_to("-KILL", &[&job.keeper, &job.launcher.id().to_string()]);
     job.expect_end();
 }
 
@@ -121,33 +104,25 @@ fn nothing_survives_launcher_and_keeper() {
 fn a_job_without_keeper_goes_on_and_ends() {
     let Some(parent) = delegated() else { return };
     let job = Job::start(&parent);
-    kill(&[&job.keeper]);
-    while !is_gone(&job.keeper) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    send_to("-KILL", &[&job.keeper]);
+    wait_until_gone(&job.keeper);
     assert!(!is_gone(&job.rank) && !is_gone(&job.escaped));
-    let launcher = job.launcher.id().to_string();
-    let status = Command::new("kill").args(["-INT", &launcher]).status();
-    assert!(status.unwrap().success());
+    send("-INT", job.launcher.id());
     for pid in [&job.rank, &job.escaped] {
-        while !is_gone(pid) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until_gone(pid);
     }
     let mut launcher = job.launcher;
     assert_eq!(launcher.wait().unwrap().code(), Some(130));
     // The next job removes what the killed keeper could not.
     Job::start(&parent).launcher.kill().unwrap();
-    while job.cgroup.exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(|| !job.cgroup.exists());
 }
 
 #[test]
 fn a_job_that_ends_leaves_no_cgroup() {
     let Some(parent) = delegated() else { return };
     let mut job = Job::start(&parent);
-    kill(&[&job.rank]);
+    send_to("-KILL", &[&job.rank]);
     assert_eq!(job.launcher.wait().unwrap().code(), Some(128 + 9));
     assert!(!job.cgroup.exists(), "the launcher waits for its keeper");
     job.expect_end();

@@ -1,5 +1,8 @@
 //! `mpiexec` with programs that know nothing of MPI: starting, ending, and leaving nothing behind.
 
+mod common;
+
+use common::*;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -18,43 +21,9 @@ fn run(options: &[&str], script: &str) -> Output {
     mpiexec(&arguments).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn sorted_lines(bytes: &[u8]) -> Vec<String> {
-    let mut lines: Vec<String> = text(bytes).lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
-
-/// Waits until the process is gone (or a zombie that its new parent has not reaped yet).
-fn wait_until_gone(pid: &str) {
-    loop {
-        match fs::read_to_string(format!("/proc/{pid}/stat")) {
-            Err(_) => return,
-            Ok(stat) if stat.rsplit(") ").next().unwrap().starts_with('Z') => return,
-            Ok(_) => std::thread::sleep(Duration::from_millis(10)),
-        }
-    }
-}
-
 /// Starts `mpiexec` and reads as many lines of its output as asked.
 fn start(arguments: &[&str], lines: usize) -> (Child, Vec<String>) {
-    let mut command = mpiexec(arguments);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let reader = BufReader::new(child.stdout.as_mut().unwrap());
-    let lines = reader.lines().take(lines).map(Result::unwrap).collect();
-    (child, lines)
-}
-
-fn send(signal: &str, pid: u32) {
-    let status = Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
+    start_and_read(mpiexec(arguments), lines)
 }
 
 #[test]

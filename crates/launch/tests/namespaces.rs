@@ -5,6 +5,9 @@
 #[path = "../../../tests/src/netns.rs"]
 mod netns;
 
+mod common;
+
+use common::{send, wait_until_gone, wait_until_stopped};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -46,15 +49,6 @@ fn sleepers(hosts: &Namespaces) -> (Child, Vec<u32>) {
     (child, pids)
 }
 
-fn wait_until_gone(pid: u32) {
-    while let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) {
-        if stat.rsplit(") ").next().unwrap().starts_with('Z') {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-}
-
 fn parent(pid: u32) -> String {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit(") ").next().unwrap();
@@ -67,7 +61,8 @@ fn report(mut child: Child, pids: &[u32]) -> String {
     let mut stderr = child.stderr.take().unwrap();
     stderr.read_to_string(&mut report).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{report}");
-    pids.iter().for_each(|&pid| wait_until_gone(pid));
+    pids.iter()
+        .for_each(|&pid| wait_until_gone(&pid.to_string()));
     report
 }
 
@@ -172,23 +167,12 @@ fn a_suspended_head_costs_no_job() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let rank = lines.next().unwrap().unwrap();
-    let signal = |name: &str| {
-        let pid = child.id().to_string();
-        let status = Command::new("kill").args([name, &pid]).status();
-        assert!(status.unwrap().success());
-    };
-    signal("-STOP");
+    send("-STOP", child.id());
     hosts.cut();
-    let is_stopped = || {
-        let stat = fs::read_to_string(format!("/proc/{rank}/stat")).expect("the rank is there");
-        stat.rsplit(") ").next().unwrap().starts_with('T')
-    };
-    while !is_stopped() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_until_stopped(&rank.to_string());
     hosts.mend();
     // mpiexec passes SIGCONT on to the rank.
-    signal("-CONT");
+    send("-CONT", child.id());
     let mut report = String::new();
     child
         .stderr

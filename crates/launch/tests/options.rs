@@ -1,9 +1,11 @@
 //! Options and variables that users know from other launchers, with programs that know nothing of
 //! MPI.
 
+mod common;
+
+use common::*;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn mpiexec(arguments: &[&str]) -> Command {
@@ -16,24 +18,6 @@ fn mpiexec(arguments: &[&str]) -> Command {
 fn run(options: &[&str], script: &str) -> Output {
     let arguments = [options, &["sh", "-c", script]].concat();
     mpiexec(&arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn sorted_lines(bytes: &[u8]) -> Vec<String> {
-    let mut lines: Vec<String> = text(bytes).lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
-
-/// A folder that is empty at the beginning.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 /// Runs a command with this standard input.
@@ -131,7 +115,7 @@ fn nodes_get_as_much_of_the_environment_as_is_said() {
 
 #[test]
 fn programs_come_from_a_file() {
-    let file = folder("config").join("programs");
+    let file = empty_folder("config").join("programs");
     let lines = "# first\n-n 1 -env A 1 sh -c 'echo $MICA_RANK one $A'\n-n 2 sh -c \\\n 'echo $MICA_RANK two $A'\n";
     fs::write(&file, lines).unwrap();
     for option in ["-configfile", "--app"] {
@@ -153,7 +137,7 @@ fn programs_come_from_a_file() {
 
 #[test]
 fn each_rank_has_its_files() {
-    let folder = folder("files");
+    let folder = empty_folder("files");
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let script = "echo out $MICA_RANK; echo err $MICA_RANK >&2";
     let options = [
@@ -197,7 +181,7 @@ fn each_rank_has_its_files() {
 
 #[test]
 fn files_as_open_mpi_has_them() {
-    let folder = folder("open-mpi-files");
+    let folder = empty_folder("open-mpi-files");
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let script = "echo out $MICA_RANK; echo err $MICA_RANK >&2";
     let read = |name: &str| fs::read_to_string(file(name)).unwrap();
@@ -225,7 +209,7 @@ fn files_as_open_mpi_has_them() {
 
 #[test]
 fn files_are_written_on_each_node() {
-    let folder = folder("node-files");
+    let folder = empty_folder("node-files");
     let pattern = folder.join("%p.%r");
     let options = ["-n", "4", "-outfile-pattern", pattern.to_str().unwrap()];
     let arguments = [&options[..], &["sh", "-c", "echo $MICA_RANK"]].concat();
@@ -304,7 +288,7 @@ fn standard_input_goes_to_the_ranks_that_are_named() {
 /// A rank that does not read before another has read all: the other does not wait for it.
 #[test]
 fn a_rank_that_reads_late_keeps_no_other_from_reading() {
-    let mark = folder("late-reader").join("read");
+    let mark = empty_folder("late-reader").join("read");
     let script = format!(
         "if [ $MICA_RANK = 0 ]; then wc -c; : >{0}; else until [ -e {0} ]; do sleep 0.05; done; \
         wc -c; fi",
@@ -373,7 +357,7 @@ fn a_debugger_has_the_terminal() {
     assert!(script.status.success());
     let show = "set -- $(cat /proc/self/stat); test $5 = $8 && echo foreground";
     let launcher = env!("CARGO_BIN_EXE_mpiexec");
-    let file = folder("terminal").join("debugger");
+    let file = empty_folder("terminal").join("debugger");
     fs::write(&file, format!("{show}\n")).unwrap();
     let inner = format!(
         "MICA_DEBUGGER='sh {}' {launcher} -n 2 --debug 1 true; {show} again",
@@ -404,7 +388,7 @@ fn the_time_limit_of_the_environment_counts() {
 
 #[test]
 fn hosts_and_ports_of_the_environment_count() {
-    let file = folder("hydra-hosts").join("hosts");
+    let file = empty_folder("hydra-hosts").join("hosts");
     fs::write(&file, "localhost:3\n").unwrap();
     let mut command = mpiexec(&["sh", "-c", "echo $MICA_SIZE"]);
     let output = command.env("HYDRA_HOST_FILE", &file).output().unwrap();

@@ -1,6 +1,9 @@
 //! Output of ranks through `mpiexec`: whole lines, nothing lost, and no reader that holds the
 //! launcher up.
 
+mod common;
+
+use common::text;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,10 +26,6 @@ fn mpiexec(options: &[&str], script: &str) -> Command {
 
 fn run(options: &[&str], script: &str) -> Output {
     mpiexec(options, script).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn scratch(name: &str) -> PathBuf {

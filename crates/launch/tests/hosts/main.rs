@@ -2,10 +2,13 @@
 //! nodes on this machine (`--launcher fork`), or reached by a made-up remote shell; all traffic is
 //! on 127.0.0.1.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod failures;
 mod remote_shells;
 mod tree;
 
+use common::*;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -29,52 +32,10 @@ fn run(options: &[&str], script: &str) -> Output {
     mpiexec(&arguments).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn sorted_lines(bytes: &[u8]) -> Vec<String> {
-    let mut lines: Vec<String> = text(bytes).lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
-}
-
-fn is_gone(pid: &str) -> bool {
-    match fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Err(_) => true,
-        Ok(stat) => stat.rsplit(") ").next().unwrap().starts_with('Z'),
-    }
-}
-
-/// The letter of a process's state: `T` for one that is stopped. It must be there.
-fn state(pid: &str) -> char {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat.rsplit(") ").next().unwrap().chars().next().unwrap()
-}
-
-fn wait_until_gone(pid: &str) {
-    while !is_gone(pid) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// Starts `mpiexec` on two virtual nodes and reads as many lines of its output as asked.
 fn start(options: &[&str], script: &str, lines: usize) -> (Child, Vec<String>) {
     let arguments = [&FORK[..], options, &["sh", "-c", script]].concat();
-    let mut command = mpiexec(&arguments);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let reader = BufReader::new(child.stdout.as_mut().unwrap());
-    let lines = reader.lines().take(lines).map(Result::unwrap).collect();
-    (child, lines)
-}
-
-fn send(signal: &str, pid: u32) {
-    let status = Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
+    start_and_read(mpiexec(&arguments), lines)
 }
 
 /// The agents of this mpiexec: its children whose command line says so, with the node's number.
@@ -462,9 +423,7 @@ fn stopping_and_going_on() {
     let (mut child, pids) = start(&["-n", "2", "--host-timeout", "2"], script, 2);
     send("-TSTP", child.id());
     for pid in pids.iter().chain([&child.id().to_string()]) {
-        while state(pid) != 'T' {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until_stopped(pid);
     }
     // Longer than a host may be silent.
     std::thread::sleep(Duration::from_secs(4));
@@ -482,9 +441,7 @@ fn a_head_that_is_stopped_for_long_costs_no_job() {
     send("-STOP", child.id());
     // The ranks stop themselves when they have run three times as long as a host may be silent.
     for pid in &pids {
-        while state(pid) != 'T' {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until_stopped(pid);
     }
     send("-CONT", child.id());
     // mpiexec passes SIGCONT on to the ranks.

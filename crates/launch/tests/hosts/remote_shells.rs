@@ -95,9 +95,7 @@ fn remote_shells_are_started_a_few_at_a_time() {
     let arguments = ["-hosts", &hosts, "--launcher-exec", shell, "true"];
     let mut child = mpiexec(&arguments).stderr(Stdio::piped()).spawn().unwrap();
     let started = || fs::read_dir(&folder).unwrap().count();
-    while started() < 32 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(|| started() >= 32);
     send("-INT", child.id());
     let report = stderr_of(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(130), "{report}");

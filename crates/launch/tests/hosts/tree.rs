@@ -16,34 +16,28 @@ fn hosts(count: usize) -> String {
     names.join(",")
 }
 
-/// An empty folder.
-fn folder(name: &str) -> PathBuf {
-    let name = format!("tree-{name}-{}", std::process::id());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+/// An empty folder of this test.
+fn own_folder(name: &str) -> PathBuf {
+    empty_folder(&format!("tree-{name}-{}", std::process::id()))
 }
 
-/// The files of a folder once there are so many, with what is in them.
+/// The files of a folder that are whole, with what is in them, once there are `count`.
 fn files(folder: &Path, count: usize) -> Vec<(String, String)> {
-    loop {
+    let whole = || -> Vec<(String, String)> {
         let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
         let read = entries.map(|entry| {
             let name = entry.file_name().into_string().unwrap();
             (name, fs::read_to_string(entry.path()).unwrap())
         });
-        let files: Vec<(String, String)> = read.filter(|(_, text)| text.ends_with('\n')).collect();
-        if files.len() >= count {
-            return files;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        read.filter(|(_, text)| text.ends_with('\n')).collect()
+    };
+    wait_until(|| whole().len() >= count);
+    whole()
 }
 
 #[test]
 fn hosts_start_hosts() {
-    let folder = folder("whole");
+    let folder = own_folder("whole");
     // Says on which host it runs.
     let script = format!(
         "echo ${{ON:-head}} > {}/$1; export ON=$1; shift; exec \"$@\"",
@@ -68,7 +62,7 @@ fn hosts_start_hosts() {
     assert!(started.len() > 3, "{started:?}");
 }
 
-/// The host is three steps away: what its shell said comes all the way, and nobody else is named.
+/// The host is three steps away: what its shell said comes all the way, and no other host is named.
 #[test]
 fn a_host_far_down_that_refuses_is_named() {
     let script = "test $1 = h14 && echo $1 says no >&2 && exit 255; shift; exec \"$@\"";
@@ -89,7 +83,7 @@ fn a_host_far_down_that_refuses_is_named() {
 
 #[test]
 fn a_host_that_is_lost_while_it_starts_others_is_named_with_them() {
-    let folder = folder("lost");
+    let folder = own_folder("lost");
     // h4 and h5 are started by h3, and never come.
     let script = format!(
         "case $1 in h[45]) echo $$ > {}/$1; exec sleep 1000;; esac; shift; exec \"$@\"",
@@ -121,7 +115,7 @@ fn a_host_that_is_lost_while_it_starts_others_is_named_with_them() {
     }
 }
 
-/// Agents are connected to the controller and to nobody else: a host below one that is lost ends
+/// Agents are connected to the controller alone: a host below one that is lost ends
 /// with the job as every other does.
 #[test]
 fn a_host_that_started_others_is_lost() {
@@ -160,7 +154,7 @@ fn a_host_that_started_others_is_lost() {
 /// agent has not come. As with ssh, the starter is not a child of the shell that the kernel kills.
 #[test]
 fn starters_end_with_a_killed_controller() {
-    let folder = folder("killed");
+    let folder = own_folder("killed");
     let script = format!(
         "host=$1; shift; exec 3<&0; test $host = h5 && set -- sleep 1000\n\
          \"$@\" <&3 & echo $! > {}/$host; wait $!",
