@@ -63,26 +63,59 @@ unsafe fn origin(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -
     unsafe { message(buf, count, datatype) }.map_err(|error| error.renamed(&names))
 }
 
-/// The bytes on both sides of an operation on equal numbers of elements of one predefined datatype
-/// without gaps, for the fast path.
-///
-/// # Safety
-/// The obligations of [`View::user`] for `count` elements of the datatype at `buf`.
-#[inline(always)]
-unsafe fn same_bytes(
-    buf: *const c_void,
-    [count, target_count]: [MPI_Count; 2],
-    [datatype, target_datatype]: [MPI_Datatype; 2],
-    rank: c_int,
-    disp: MPI_Aint,
-) -> Option<(Region, TargetBytes)> {
-    if count != target_count || datatype.raw() != target_datatype.raw() {
-        return None;
+/// The origin's buffer and the target's memory of an operation, as the program names them.
+struct Sides {
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+}
+
+impl Sides {
+    /// The bytes on both sides, if these are equal numbers of elements of one predefined datatype
+    /// without gaps, for the fast path.
+    ///
+    /// # Safety
+    /// The obligations of [`View::user`] for the origin's elements.
+    #[inline(always)]
+    unsafe fn same_bytes(&self) -> Option<(Region, TargetBytes)> {
+        let datatype = self.origin_datatype.raw();
+        if self.origin_count != self.target_count || datatype != self.target_datatype.raw() {
+            return None;
+        }
+        let address = self.origin_addr.addr();
+        let bytes = datatype::dense_bytes(datatype, address, self.origin_count)?;
+        // SAFETY: passed on to the caller.
+        let region = unsafe { Region::user(self.origin_addr, 0..bytes as isize) };
+        let there = TargetBytes {
+            rank: self.target_rank,
+            disp: self.target_disp,
+            bytes,
+        };
+        Some((region, there))
     }
-    let bytes = datatype::dense_bytes(datatype.raw(), buf.addr(), count)?;
-    // SAFETY: passed on to the caller.
-    let region = unsafe { Region::user(buf, 0..bytes as isize) };
-    Some((region, TargetBytes { rank, disp, bytes }))
+
+    /// The target's memory.
+    fn target(&self) -> Result<TargetRange> {
+        target(
+            self.target_rank,
+            self.target_disp,
+            self.target_count,
+            self.target_datatype,
+        )
+    }
+
+    /// The bytes of the origin's buffer.
+    ///
+    /// # Safety
+    /// The obligations of [`View::user`] for the origin's elements.
+    unsafe fn origin(&self) -> Result<View> {
+        // SAFETY: passed on to the caller.
+        unsafe { origin(self.origin_addr, self.origin_count, self.origin_datatype) }
+    }
 }
 
 /// MPI_Put.
@@ -101,45 +134,36 @@ pub unsafe fn mpi_put(
     target_datatype: MPI_Datatype,
     win: MPI_Win,
 ) -> Result<()> {
-    let (counts, datatypes) = (
-        [origin_count, target_count],
-        [origin_datatype, target_datatype],
-    );
+    let sides = Sides {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+    };
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
-    if let Some((from, to)) = same
-        && fast_path::put(win.raw(), from.at(0), to).is_some()
+    if let Some((here, there)) = unsafe { sides.same_bytes() }
+        && fast_path::put(win.raw(), here.at(0), there).is_some()
     {
         return Ok(());
     }
-    // SAFETY: as above.
-    unsafe {
-        put(
-            origin_addr,
-            counts,
-            datatypes,
-            target_rank,
-            target_disp,
-            win,
-        )
-    }
+    // SAFETY: as the caller promises.
+    unsafe { put(&sides, win) }
 }
 
 /// As [`mpi_put`], for any memory and datatypes.
+///
+/// # Safety
+/// As for [`mpi_put`].
 #[inline(never)]
-unsafe fn put(
-    origin_addr: *const c_void,
-    [origin_count, target_count]: [MPI_Count; 2],
-    [origin_datatype, target_datatype]: [MPI_Datatype; 2],
-    target_rank: c_int,
-    target_disp: MPI_Aint,
-    win: MPI_Win,
-) -> Result<()> {
-    let to = target(target_rank, target_disp, target_count, target_datatype)?;
+unsafe fn put(sides: &Sides, win: MPI_Win) -> Result<()> {
+    let there = sides.target()?;
     // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
     // operation goes on (MPI 5.0, 12.3).
-    let from = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
-    window::put(win.raw(), &from, &to)
+    let here = unsafe { sides.origin()? };
+    window::put(win.raw(), &here, &there)
 }
 
 /// MPI_Get.
@@ -158,45 +182,36 @@ pub unsafe fn mpi_get(
     target_datatype: MPI_Datatype,
     win: MPI_Win,
 ) -> Result<()> {
-    let (counts, datatypes) = (
-        [origin_count, target_count],
-        [origin_datatype, target_datatype],
-    );
+    let sides = Sides {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+    };
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
-    if let Some((to, from)) = same
-        && fast_path::get(win.raw(), to.at(0), from).is_some()
+    if let Some((here, there)) = unsafe { sides.same_bytes() }
+        && fast_path::get(win.raw(), here.at(0), there).is_some()
     {
         return Ok(());
     }
-    // SAFETY: as above.
-    unsafe {
-        get(
-            origin_addr,
-            counts,
-            datatypes,
-            target_rank,
-            target_disp,
-            win,
-        )
-    }
+    // SAFETY: as the caller promises.
+    unsafe { get(&sides, win) }
 }
 
 /// As [`mpi_get`], for any memory and datatypes.
+///
+/// # Safety
+/// As for [`mpi_get`].
 #[inline(never)]
-unsafe fn get(
-    origin_addr: *mut c_void,
-    [origin_count, target_count]: [MPI_Count; 2],
-    [origin_datatype, target_datatype]: [MPI_Datatype; 2],
-    target_rank: c_int,
-    target_disp: MPI_Aint,
-    win: MPI_Win,
-) -> Result<()> {
-    let from = target(target_rank, target_disp, target_count, target_datatype)?;
+unsafe fn get(sides: &Sides, win: MPI_Win) -> Result<()> {
+    let there = sides.target()?;
     // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
     // operation goes on (MPI 5.0, 12.3).
-    let to = unsafe { origin(origin_addr, origin_count, origin_datatype)? };
-    window::get(win.raw(), &to, &from)
+    let here = unsafe { sides.origin()? };
+    window::get(win.raw(), &here, &there)
 }
 
 /// MPI_Rput.
@@ -214,15 +229,19 @@ pub unsafe fn mpi_rput(
     win: MPI_Win,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    let to = target(target_rank, target_disp, target_count, target_datatype)?;
-    // SAFETY: as the caller promises.
-    let (request, from) = unsafe {
-        (
-            Out::new(request, "request")?,
-            origin(origin_addr, origin_count, origin_datatype)?,
-        )
+    let sides = Sides {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
     };
-    let handle = window::rput(win.raw(), &from, &to)?;
+    let there = sides.target()?;
+    // SAFETY: as the caller promises.
+    let (request, here) = unsafe { (Out::new(request, "request")?, sides.origin()?) };
+    let handle = window::rput(win.raw(), &here, &there)?;
     request.set(MPI_Request::from_raw(handle));
     Ok(())
 }
@@ -242,15 +261,19 @@ pub unsafe fn mpi_rget(
     win: MPI_Win,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    let from = target(target_rank, target_disp, target_count, target_datatype)?;
-    // SAFETY: as the caller promises.
-    let (request, to) = unsafe {
-        (
-            Out::new(request, "request")?,
-            origin(origin_addr, origin_count, origin_datatype)?,
-        )
+    let sides = Sides {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
     };
-    let handle = window::rget(win.raw(), &to, &from)?;
+    let there = sides.target()?;
+    // SAFETY: as the caller promises.
+    let (request, here) = unsafe { (Out::new(request, "request")?, sides.origin()?) };
+    let handle = window::rget(win.raw(), &here, &there)?;
     request.set(MPI_Request::from_raw(handle));
     Ok(())
 }
@@ -271,58 +294,49 @@ pub unsafe fn mpi_accumulate(
     op: MPI_Op,
     win: MPI_Win,
 ) -> Result<()> {
-    let (counts, datatypes) = (
-        [origin_count, target_count],
-        [origin_datatype, target_datatype],
-    );
-    // SAFETY: as the caller promises; the operation is complete when this returns.
-    let same = unsafe { same_bytes(origin_addr, counts, datatypes, target_rank, target_disp) };
-    if let Some((from, to)) = same
-        && fast_path::accumulate(win.raw(), op.raw(), target_datatype.raw(), from.at(0), to)
-            .is_some()
-    {
-        return Ok(());
-    }
-    let arguments = AccumulateArguments {
+    let sides = Sides {
         origin_addr,
         origin_count,
         origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
         target_datatype,
-        op,
     };
-    // SAFETY: as above.
-    let handle = unsafe {
-        let to = target(target_rank, target_disp, target_count, target_datatype)?;
-        arguments.run(&to, win, Completion::OnReturn)
-    };
-    handle.map(|_| ())
-}
-
-/// The buffer of accumulate, whose forms differ in their completion alone.
-struct AccumulateArguments {
-    origin_addr: *const c_void,
-    origin_count: MPI_Count,
-    origin_datatype: MPI_Datatype,
-    target_datatype: MPI_Datatype,
-    op: MPI_Op,
-}
-
-impl AccumulateArguments {
-    /// # Safety
-    /// The origin's buffer is readable for its elements.
-    #[inline(never)]
-    unsafe fn run(self, to: &TargetRange, win: MPI_Win, completion: Completion) -> Result<u32> {
-        // SAFETY: as the caller promises.
-        let from = unsafe { origin(self.origin_addr, self.origin_count, self.origin_datatype)? };
-        let operands = AccumulateOperands {
-            origin: &from,
-            origin_datatype: self.origin_datatype.raw(),
-            result: None,
-            target_datatype: self.target_datatype.raw(),
-            op: self.op.raw(),
-        };
-        window::accumulate(win.raw(), &operands, to, completion)
+    let datatype = target_datatype.raw();
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    if let Some((here, there)) = unsafe { sides.same_bytes() }
+        && fast_path::accumulate(win.raw(), op.raw(), datatype, here.at(0), there).is_some()
+    {
+        return Ok(());
     }
+    // SAFETY: as the caller promises.
+    unsafe { accumulate(&sides, op, win, Completion::OnReturn).map(|_| ()) }
+}
+
+/// As [`mpi_accumulate`], for any memory and datatypes; returns the handle of a request, if it is
+/// complete by one.
+///
+/// # Safety
+/// As for [`mpi_accumulate`], until the request is complete.
+#[inline(never)]
+unsafe fn accumulate(
+    sides: &Sides,
+    op: MPI_Op,
+    win: MPI_Win,
+    completion: Completion,
+) -> Result<u32> {
+    let there = sides.target()?;
+    // SAFETY: as the caller promises.
+    let here = unsafe { sides.origin()? };
+    let operands = AccumulateOperands {
+        origin: &here,
+        origin_datatype: sides.origin_datatype.raw(),
+        result: None,
+        target_datatype: sides.target_datatype.raw(),
+        op: op.raw(),
+    };
+    window::accumulate(win.raw(), &operands, &there, completion)
 }
 
 /// MPI_Raccumulate.
@@ -341,18 +355,21 @@ pub unsafe fn mpi_raccumulate(
     win: MPI_Win,
     request: *mut MPI_Request,
 ) -> Result<()> {
-    let arguments = AccumulateArguments {
+    let sides = Sides {
         origin_addr,
         origin_count,
         origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
         target_datatype,
-        op,
     };
     // SAFETY: as the caller promises.
     let (request, handle) = unsafe {
-        let request = Out::new(request, "request")?;
-        let to = target(target_rank, target_disp, target_count, target_datatype)?;
-        (request, arguments.run(&to, win, Completion::ByRequest)?)
+        (
+            Out::new(request, "request")?,
+            accumulate(&sides, op, win, Completion::ByRequest)?,
+        )
     };
     request.set(MPI_Request::from_raw(handle));
     Ok(())

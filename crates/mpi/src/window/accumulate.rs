@@ -147,7 +147,7 @@ impl Window {
         }
         let update = operands.update()?;
         let target = &self.0.targets[rank];
-        if target.is_remote() || self.0.sends_accumulates {
+        if self.has_messages(rank) {
             return self.accumulate_by_messages(rank, &update, operands, range);
         }
         target.reach(range, |place| {
@@ -285,7 +285,7 @@ impl Window {
         let target = &self.0.targets[rank];
         let bytes = update.bytes(1);
         let range = element.range(bytes);
-        if target.is_remote() || self.0.sends_accumulates {
+        if self.has_messages(rank) {
             let call = RemoteAccumulate {
                 op,
                 update,
@@ -338,7 +338,7 @@ impl Window {
         let target = &self.0.targets[rank];
         let bytes = basic.size() as usize;
         let range = element.range(bytes);
-        if target.is_remote() || self.0.sends_accumulates {
+        if self.has_messages(rank) {
             let values = Block::allocate(2 * bytes)?;
             copy_bytes(origin, &values, bytes);
             copy_bytes(compare, &values.offset(bytes as isize), bytes);

@@ -19,11 +19,7 @@ pub(super) enum WindowAccess {
     Messages,
 }
 
-/// The access that new windows have.
-///
-/// # Errors
-/// When the variable has another value.
-pub(super) fn window_access() -> Result<WindowAccess> {
+fn window_access() -> Result<WindowAccess> {
     let choice = tunables::WINDOW_ACCESS.choice();
     match choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))? {
         "rma" => Ok(WindowAccess::Rma),
@@ -42,11 +38,33 @@ pub(super) struct LockService {
     pub by_thread: bool,
 }
 
-/// How the locks of new windows are taken.
-///
-/// # Errors
-/// When the variable has another value.
-pub(super) fn lock_service() -> Result<LockService> {
+/// What the user has chosen for a new window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WindowChoices {
+    pub access: WindowAccess,
+    pub locking: LockService,
+}
+
+impl WindowChoices {
+    /// Those in force.
+    ///
+    /// # Errors
+    /// When a variable has another value.
+    pub fn in_force() -> Result<WindowChoices> {
+        Ok(WindowChoices {
+            access: window_access()?,
+            locking: lock_service()?,
+        })
+    }
+
+    /// Whether accumulates go by messages, on targets whose memory is reached as well.
+    #[inline(always)]
+    pub fn sends_accumulates(&self) -> bool {
+        self.access == WindowAccess::AccumulateMessages
+    }
+}
+
+fn lock_service() -> Result<LockService> {
     let choice = tunables::WINDOW_LOCK.choice();
     let choice = choice.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))?;
     Ok(LockService {

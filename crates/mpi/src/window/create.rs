@@ -22,7 +22,7 @@ use mica_protocol::Engine;
 
 use super::access::AccessFlags;
 use super::attached::{OwnAttachments, PeerAttachments};
-use super::choice::{WindowAccess, lock_service, window_access};
+use super::choice::{WindowAccess, WindowChoices};
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::neighbours::Neighbours;
 use super::object::{
@@ -160,8 +160,7 @@ pub(super) struct Creation<'a> {
     spec: &'a WindowSpec,
     neighbours: Arc<Neighbours>,
     pub sizes: Sizes,
-    /// Accumulates go by messages, within the node too.
-    sends_accumulates: bool,
+    pub choices: WindowChoices,
     /// The segments of a shared window lie one after the other.
     is_contiguous: bool,
 }
@@ -191,7 +190,7 @@ impl Window {
 
     fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         let engine = process::engine()?;
-        let (service, access) = (lock_service()?, window_access()?);
+        let choices = WindowChoices::in_force()?;
         let neighbours = Arc::new(Neighbours::of(engine, comm, spec.is_shared()));
         let wanted = spec.sizes().and_then(|sizes| {
             spec.check_neighbours(&neighbours, comm)?;
@@ -203,7 +202,7 @@ impl Window {
             spec,
             neighbours: Arc::clone(&neighbours),
             sizes: Sizes::agree(comm, wanted)?,
-            sends_accumulates: access == WindowAccess::AccumulateMessages,
+            choices,
             is_contiguous: spec.is_shared() && !is_set(hints, "alloc_shared_noncontig"),
         };
         let own = creation.own_memory();
@@ -211,7 +210,7 @@ impl Window {
         let places = agree(comm, announced.map_err(Error::clone))?;
         let opened = creation.open_all(&places, own?);
         let needs = match &opened {
-            Ok((targets, _, own)) => creation.needs(targets, own),
+            Ok((targets, _, own)) => Ok(creation.needs(targets, own)),
             Err(error) => Err(error.clone()),
         };
         let all_needs = agree(comm, needs.as_ref().copied().map_err(Error::clone));
@@ -227,8 +226,8 @@ impl Window {
                     own: creation.own_target(&targets, &own),
                     locks: Arc::clone(&locks),
                     neighbours: Arc::clone(&neighbours),
-                    design: service.design,
-                    registered: creation.registered(&all_needs)?,
+                    design: choices.locking.design,
+                    registered: creation.registered(&all_needs),
                 };
                 Some(RemoteSide::open(comm, parts)?)
             }
@@ -261,10 +260,7 @@ impl Window {
                 targets,
                 epochs: EpochsLock::under(WINDOWS.mode(), epochs),
                 locks,
-                design: service.design,
-                by_thread: service.by_thread,
-                has_own_locks: has_locks && !service.by_thread,
-                sends_accumulates: creation.sends_accumulates,
+                choices,
                 has_locks,
                 neighbours,
                 traffic: engine.one_sided_traffic(),
@@ -508,10 +504,6 @@ impl Creation<'_> {
             bytes: self.sizes.bytes[rank],
             unit: self.sizes.units[rank],
             number: self.neighbours.number(rank),
-            gate: match self.sends_accumulates {
-                true => None,
-                false => self.neighbours.number(rank),
-            },
         }
     }
 
@@ -552,7 +544,7 @@ impl Creation<'_> {
         let by_messages = TargetMemory::Messages {
             is_dynamic: matches!(self.spec, WindowSpec::Dynamic),
         };
-        let is_compared = window_access()? == WindowAccess::Messages && !self.spec.is_shared();
+        let is_compared = self.choices.access == WindowAccess::Messages && !self.spec.is_shared();
         if self.neighbours.number(rank).is_none() || is_compared {
             return Ok(by_messages);
         }

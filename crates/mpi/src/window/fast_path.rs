@@ -17,6 +17,7 @@ use mica_node::window::{BriefUpdate, LockMode};
 use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::{AccessEpoch, HeldLock};
 use super::object::{Window, sole_table};
+use super::place::Direction;
 use super::target::{TargetMemory, WindowTarget};
 use crate::constants as c;
 use crate::datatype;
@@ -35,23 +36,17 @@ pub struct TargetBytes {
 /// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]
 pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
-    let table = sole_table()?;
-    let window = table.get(win)?;
-    let (_, there) = window.open_place(to)?;
-    origin.copy_to(there, to.bytes);
-    window.count(to);
-    Some(())
+    sole_table()?
+        .get(win)?
+        .copy_at_once(Direction::Put, origin, to)
 }
 
 /// `MPI_Get` into the bytes at `origin`.
 #[inline(always)]
 pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
-    let table = sole_table()?;
-    let window = table.get(win)?;
-    let (_, there) = window.open_place(from)?;
-    there.copy_to(origin, from.bytes);
-    window.count(from);
-    Some(())
+    sole_table()?
+        .get(win)?
+        .copy_at_once(Direction::Get, origin, from)
 }
 
 /// An element of a predefined type for fetch_and_op and compare_and_swap, and the caller's memory.
@@ -126,7 +121,8 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> 
     let target = usize::try_from(rank).ok()?;
     let number = window.0.targets.get(target)?.number?;
     // The lock of this rank's own memory is awaited.
-    let is_usual = assertions == 0 && window.0.has_own_locks && number != window.0.neighbours.me;
+    let takes_locks = window.0.has_locks && !window.0.choices.locking.by_thread;
+    let is_usual = assertions == 0 && takes_locks && number != window.0.neighbours.me;
     is_usual.then_some(())?;
     window.0.epochs.in_section(table.section()?, |epochs| {
         match epochs.access {
@@ -185,6 +181,23 @@ impl Window {
         self.0.traffic.count(AccessClass::Memory, range.bytes);
     }
 
+    /// Copies as many bytes as `range` has between `here` and the target.
+    #[inline(always)]
+    pub(super) fn copy_at_once(
+        &self,
+        direction: Direction,
+        here: RegionRef<'_>,
+        range: TargetBytes,
+    ) -> Option<()> {
+        let (_, there) = self.open_place(range)?;
+        match direction {
+            Direction::Put => here.copy_to(there, range.bytes),
+            Direction::Get => there.copy_to(here, range.bytes),
+        }
+        self.count(range);
+        Some(())
+    }
+
     /// Begins a brief update of elements of `target`, which this rank reaches; `None` where
     /// accumulates go by messages.
     #[inline(always)]
@@ -193,7 +206,10 @@ impl Window {
         target: &WindowTarget,
         alone: Option<&SoleThread<'_>>,
     ) -> Option<BriefUpdate<'_>> {
-        let gate = self.0.locks.accumulate_gate(target.gate?);
+        if self.0.choices.sends_accumulates() {
+            return None;
+        }
+        let gate = self.0.locks.accumulate_gate(target.number?);
         let me = self.0.neighbours.me;
         Some(match alone {
             Some(alone) => gate.brief_of_sole_thread(me, alone),

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
 use mica_node::lock::Guard;
-use mica_node::window::LockDesign;
 use mica_protocol::{OneSidedTraffic, OneThreadAtATime, ThreadLock, ThreadMode};
 
 use super::access::AccessFlags;
 use super::attached::OwnAttachments;
+use super::choice::WindowChoices;
 use super::epoch::{AccessEpoch, Epochs};
 use super::neighbours::Neighbours;
 use super::remote::RemoteSide;
@@ -38,13 +38,7 @@ pub(super) struct WindowInner {
     pub flags: AccessFlags,
     pub epochs: EpochsLock,
     pub locks: Arc<WindowLocks>,
-    pub design: LockDesign,
-    /// Locks of other ranks are asked for at the target's server, whose thread grants them.
-    pub by_thread: bool,
-    /// Locks are in use, and each rank of the node takes them itself.
-    pub has_own_locks: bool,
-    /// Accumulates on all targets go by messages.
-    pub sends_accumulates: bool,
+    pub choices: WindowChoices,
     /// False where the program has promised that nothing is locked (`no_locks`).
     pub has_locks: bool,
     pub neighbours: Arc<Neighbours>,
@@ -203,7 +197,7 @@ impl Window {
 
     /// Whether operations on `target` go by messages, all or some.
     pub(super) fn has_messages(&self, target: usize) -> bool {
-        self.0.sends_accumulates || self.0.targets[target].is_remote()
+        self.0.choices.sends_accumulates() || self.0.targets[target].is_remote()
     }
 
     /// The ranks that are accessed by messages.

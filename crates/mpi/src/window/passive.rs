@@ -285,7 +285,7 @@ impl Window {
 
     /// The number of a target whose lock this rank takes itself; `None`: by the target's server.
     fn lock_number(&self, target: usize) -> Option<u32> {
-        match self.0.by_thread && target != self.0.comm.rank() {
+        match self.0.choices.locking.by_thread && target != self.0.comm.rank() {
             true => None,
             false => self.0.targets[target].number,
         }
@@ -294,7 +294,7 @@ impl Window {
     /// The lock of a target with this number.
     #[inline(always)]
     fn window_lock(&self, number: u32) -> WindowLock<'_> {
-        self.0.locks.lock(self.0.design, number)
+        self.0.locks.lock(self.0.choices.locking.design, number)
     }
 
     /// Who holds the lock of `target`, for hang reports.
@@ -313,7 +313,9 @@ impl Window {
                 };
                 match ranks.get(number as usize) {
                     Some(rank) => format!("rank {rank} ({mode})"),
-                    None if self.0.by_thread => format!("ranks that the target serves ({mode})"),
+                    None if self.0.choices.locking.by_thread => {
+                        format!("ranks that the target serves ({mode})")
+                    }
                     None => format!("ranks of other nodes ({mode})"),
                 }
             })
@@ -371,7 +373,9 @@ fn release(window: &Window, target: usize, held: HeldLock) -> Result<()> {
     match (held, window.lock_number(target)) {
         (HeldLock::Ticket(ticket), Some(number)) => {
             window.give_back(number, ticket);
-            if window.0.design == LockDesign::TestAndSet && window.0.remote.is_some() {
+            if window.0.choices.locking.design == LockDesign::TestAndSet
+                && window.0.remote.is_some()
+            {
                 // The target may wait for the lock in the name of another node's rank, and
                 // Test&Set wakes no rank.
                 let engine = process::engine()?;
@@ -417,7 +421,7 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
             state => Some(state),
         }
     };
-    let state = match window.0.design {
+    let state = match window.0.choices.locking.design {
         LockDesign::Mcs => engine.watch(waiting, poll)?,
         LockDesign::TestAndSet => engine.watch_at_intervals(waiting, poll, TEST_AND_SET_SLEEP)?,
     };

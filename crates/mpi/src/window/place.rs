@@ -6,6 +6,15 @@ use mica_channel::direct::PeerBuffer;
 use mica_channel::memory::{Region, Shape};
 use mica_node::counters::AccessClass;
 
+/// Which way the bytes of a put or get go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// To the target.
+    Put,
+    /// From the target.
+    Get,
+}
+
 /// A stretch of a target's memory that an operation's bytes lie in, and where in it the operation's
 /// displacement is. That may lie outside the stretch, if no byte lies there.
 #[derive(Debug, Clone, Copy)]

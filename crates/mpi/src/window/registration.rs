@@ -7,11 +7,10 @@ use mica_channel::RemoteRegion;
 use mica_policy::RmaUse;
 use mica_protocol::EngineState;
 
-use super::choice::{WindowAccess, lock_service, window_access};
+use super::choice::WindowAccess;
 use super::create::{Announcement, Creation, OwnMemory};
 use super::remote::{OwnRegistrations, RegisteredMemory, TargetKey};
 use super::target::WindowTarget;
-use crate::error::Result;
 
 /// Bits of the first word of the last exchange: this rank reaches another by messages; it has
 /// registered its memory, by the key and address in the other words; peers may ask for the keys of
@@ -23,14 +22,14 @@ const NAMES_REGISTRATIONS: u64 = 4;
 impl Creation<'_> {
     /// What this rank announces in the last exchange: whether it reaches one of `targets` by
     /// messages, and the registration of its memory, if peers reach it over the network.
-    pub fn needs(&self, targets: &[WindowTarget], own: &OwnMemory) -> Result<Announcement> {
-        let access = window_access()?;
+    pub fn needs(&self, targets: &[WindowTarget], own: &OwnMemory) -> Announcement {
+        let choices = &self.choices;
         let is_remote = targets.iter().any(WindowTarget::is_remote);
-        let is_asked = access == WindowAccess::AccumulateMessages || lock_service()?.by_thread;
+        let is_asked = choices.sends_accumulates() || choices.locking.by_thread;
         let mut needs = Announcement::default();
         needs.words[0] = u64::from(is_remote || is_asked) * BY_MESSAGES;
-        if !is_remote || access == WindowAccess::Messages {
-            return Ok(needs);
+        if !is_remote || choices.access == WindowAccess::Messages {
+            return needs;
         }
         let (address, bytes) = (own.region.address(), self.sizes.bytes[self.comm.rank()]);
         self.engine.enter(|state| {
@@ -46,7 +45,7 @@ impl Creation<'_> {
                 needs.words = [needs.words[0] | REGISTERED, region.key, region.address];
             }
         });
-        Ok(needs)
+        needs
     }
 
     /// Revokes what [`needs`](Self::needs) has registered.
@@ -57,7 +56,7 @@ impl Creation<'_> {
     }
 
     /// The memory of all ranks as they have announced it, of those that RMA reaches.
-    pub fn registered(&self, needs: &[Announcement]) -> Result<RegisteredMemory> {
+    pub fn registered(&self, needs: &[Announcement]) -> RegisteredMemory {
         let key_of = |state: &mut EngineState, rank: usize| {
             let need = needs[rank];
             match need.region() {
@@ -71,16 +70,16 @@ impl Creation<'_> {
             let keys = (0..self.comm.size()).map(|rank| key_of(state, rank));
             keys.collect()
         };
-        Ok(RegisteredMemory {
+        RegisteredMemory {
             targets: self.engine.enter(keys),
-            rma: match window_access()? {
+            rma: match self.choices.access {
                 WindowAccess::Rma => RmaUse::Always,
                 _ => RmaUse::Auto,
             },
             own: Mutex::new(OwnRegistrations::of_window(
                 needs[self.comm.rank()].region(),
             )),
-        })
+        }
     }
 }
 

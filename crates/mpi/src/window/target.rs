@@ -19,8 +19,6 @@ pub(super) struct WindowTarget {
     /// Its number among the [neighbours](super::neighbours::Neighbours), if it is one: locks and
     /// counts are shared then, otherwise they go by messages.
     pub number: Option<u32>,
-    /// The same, if this rank accumulates on its memory itself.
-    pub gate: Option<u32>,
 }
 
 /// How a rank's memory is accessed.

@@ -9,22 +9,14 @@ use mica_channel::memory::{Shape, View};
 use mica_node::counters::AccessClass;
 
 use super::admission::NeededEpoch;
+use super::fast_path::TargetBytes;
 use super::object::{self, Window};
-use super::place::{TargetPlace, runs};
+use super::place::{Direction, TargetPlace, runs};
 use super::remote::RemoteOperation;
-use super::target::{TargetMemory, TargetRange, WindowTarget};
+use super::target::{TargetRange, WindowTarget};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::request::Request;
-
-/// Which way the bytes go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    /// To the target.
-    Put,
-    /// From the target.
-    Get,
-}
 
 /// `MPI_Put`. Blocks until the target may be accessed.
 ///
@@ -94,22 +86,20 @@ impl Window {
             return Ok(None);
         };
         self.admit(rank, needed)?;
-        let target = &self.0.targets[rank];
-        // The usual case, without references and views: contiguous on both sides.
-        if let TargetMemory::Mapped(region) = &target.memory
-            && let Shape::Contiguous { bytes } = range.shape
-            && let Shape::Contiguous { bytes: own } = *origin.shape()
-            && own == bytes
-            && let Some(at) = target.locate(range.disp, 0, bytes)
+        if let Shape::Contiguous { bytes } = range.shape
+            && matches!(*origin.shape(), Shape::Contiguous { bytes: own } if own == bytes)
         {
-            self.0.traffic.count(AccessClass::Memory, bytes);
-            let (here, there) = (origin.region(), region.at(at));
-            match direction {
-                Direction::Put => here.at(0).copy_to(there, bytes),
-                Direction::Get => there.copy_to(here.at(0), bytes),
+            let there = TargetBytes {
+                rank: range.rank,
+                disp: range.disp,
+                bytes,
+            };
+            let here = origin.region();
+            if self.copy_at_once(direction, here.at(0), there).is_some() {
+                return Ok(None);
             }
-            return Ok(None);
         }
+        let target = &self.0.targets[rank];
         if target.is_remote() {
             return self.transfer_by_messages(direction, rank, origin, range);
         }
