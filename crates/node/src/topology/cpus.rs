@@ -166,30 +166,36 @@ pub fn can_bind() -> io::Result<()> {
     bind_thread(&affinity()?)
 }
 
+/// What the kernel says of this process's cgroups, and of where they are mounted.
+fn cgroup_texts() -> Option<(String, String)> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    Some((groups, mounts))
+}
+
 /// The CPU quota of this process's cgroup or of any cgroup above it, in processors; `None` if there
 /// is none.
 pub fn cpu_quota() -> Option<f64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let (groups, mounts) = cgroup_texts()?;
     quota_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
 /// The memory limit of this process's cgroup or of any cgroup above it, in bytes; `None` if there
 /// is none.
 pub fn memory_limit() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let (groups, mounts) = cgroup_texts()?;
     memory_limit_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
 /// The directory of this process's cgroup of version 2; `None` if that is not mounted.
+#[cfg(feature = "launcher")]
 pub(crate) fn unified_cgroup() -> Option<PathBuf> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let (groups, mounts) = cgroup_texts()?;
     unified_cgroup_from(&groups, &mounts)
 }
 
 /// [`unified_cgroup`] from the texts that it depends on.
+#[cfg(any(test, feature = "launcher"))]
 fn unified_cgroup_from(groups: &str, mounts: &str) -> Option<PathBuf> {
     let mut found = controller_groups("", groups, mounts).into_iter();
     let (mount, group, _) = found.find(|(.., version)| *version == 2)?;

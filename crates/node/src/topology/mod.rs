@@ -14,6 +14,7 @@ mod mapping;
 mod reserve;
 mod sysfs;
 
+#[cfg(feature = "launcher")]
 pub(crate) use cpus::unified_cgroup;
 pub use cpus::{
     CpuSet, affinity, affinity_of, available_cores, bind_thread, can_bind, cpu_quota, memory_limit,

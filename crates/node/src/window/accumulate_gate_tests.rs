@@ -54,15 +54,28 @@ impl Shared {
     }
 }
 
+/// Each rank in a thread.
+fn in_threads(update: impl Fn(u32) + Sync) {
+    std::thread::scope(|scope| {
+        for me in 0..RANKS as u32 {
+            let update = &update;
+            scope.spawn(move || update(me));
+        }
+    });
+}
+
+/// Each rank in a process.
+fn in_processes(update: impl Fn(u32)) {
+    let ranks: Vec<_> = (0..RANKS as u32)
+        .map(|me| forked::fork(|| update(me)))
+        .collect();
+    forked::join(&ranks);
+}
+
 #[test]
 fn no_update_of_several_threads_is_lost() {
     let shared = Shared::new();
-    std::thread::scope(|scope| {
-        for me in 0..RANKS as u32 {
-            let shared = &shared;
-            scope.spawn(move || shared.update(me));
-        }
-    });
+    in_threads(|me| shared.update(me));
     shared.check();
 }
 
@@ -82,10 +95,7 @@ fn threads_of_one_rank_update_at_once() {
 fn no_update_of_several_processes_is_lost() {
     // SAFETY: all of it is valid when zeroed, as its documentation says.
     let shared: &'static Shared = unsafe { forked::shared() };
-    let ranks: Vec<_> = (0..RANKS as u32)
-        .map(|me| forked::fork(|| shared.update(me)))
-        .collect();
-    forked::join(&ranks);
+    in_processes(|me| shared.update(me));
     shared.check();
 }
 
@@ -134,12 +144,7 @@ fn the_first_bulk_update_excludes_brief_ones_without_fences() {
         (AccumulateLock::new(), origins, AtomicU64::new(0))
     });
     let shared = Box::new(ManyTargets(targets));
-    std::thread::scope(|scope| {
-        for me in 0..RANKS as u32 {
-            let shared = &shared;
-            scope.spawn(move || shared.update(me));
-        }
-    });
+    in_threads(|me| shared.update(me));
     shared.check();
 }
 
@@ -148,10 +153,7 @@ fn the_first_bulk_update_excludes_brief_ones_without_fences() {
 fn the_first_bulk_update_excludes_brief_ones_of_other_processes() {
     // SAFETY: all of it is valid when zeroed, as its documentation says.
     let shared: &'static ManyTargets = unsafe { forked::shared() };
-    let ranks: Vec<_> = (0..RANKS as u32)
-        .map(|me| forked::fork(|| shared.update(me)))
-        .collect();
-    forked::join(&ranks);
+    in_processes(|me| shared.update(me));
     shared.check();
 }
 

@@ -10,7 +10,7 @@
 //!   itself the tail of a queue, waits on its own line, and is handed the lock by the one before
 //!   it. First come, first served; each hand-over wakes the origins that get the lock and no other.
 //!   The tail lies in one word with the holders. So it changes by compare-and-swap, as in the
-//!   thesis, and not by the swap that processors have; but a lock that nobody else wants is taken
+//!   thesis, and not by the swap that processors have; but a lock that no other rank wants is taken
 //!   by one atomic operation and given back by another, where separate words need two each.
 //!
 //! In both, a shared origin never waits for an exclusive one that waits itself. It must not: a rank
@@ -386,7 +386,7 @@ impl WindowLock<'_> {
             self.let_readers_in(&mut wake);
             return;
         }
-        // Others are behind it, so nobody but the holder names a head.
+        // Others are behind it, so the holder alone names a head.
         owners.fetch_sub(own, order);
         self.let_readers_in(&mut wake);
         let next = self.next_in_queue(holder);
