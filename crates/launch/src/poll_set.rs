@@ -102,7 +102,7 @@ impl PollSet {
     }
 
     /// Adds a source that is ready when its other end is closed, and not before: an output that
-    /// nobody reads any more. Does nothing where that cannot be found out (a file).
+    /// no process reads any more. Does nothing where that cannot be found out (a file).
     pub fn add_end_of(&mut self, source: Source, fd: BorrowedFd<'_>) {
         let before = self.problem.is_none();
         self.add_for(source, fd, EventFlags::empty());

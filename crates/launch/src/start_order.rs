@@ -3,7 +3,7 @@
 //! A host starts agents on at most `fanout` others. If there are more, these are dealt into
 //! `fanout` groups, and the first host of each starts the agents of its group in the same way, by
 //! an `mpiexec --starter` ([`crate::starter`]) that reads a [`StartOrder`] on standard input. The
-//! tree serves the start only: agents connect to the controller and to nobody else, whoever started
+//! tree serves the start only: agents connect to the controller alone, whichever host started
 //! them. So a host of the tree that is lost takes none of the others' connections with it, and
 //! nothing that a job says passes through another host.
 //!

@@ -6,7 +6,7 @@
 //! named on standard output by a [`refused_line`]; a starter below inherits both.
 //! Whether a host that fails has been heard of before, the controller knows.
 //!
-//! It ends with the last of its shells. If nobody reads its standard output any more, the
+//! It ends with the last of its shells. If its standard output is read no more, the
 //! controller has gone or has given up, and it ends at once: the kernel then kills the remote shells
 //! and the agents that have not reached the controller (`PR_SET_PDEATHSIG`). Those that have look
 //! after themselves.
@@ -142,7 +142,7 @@ impl Starts<'_> {
         let named = named.filter(|node| nodes.contains(&(node.number as usize)));
         let hosts: Vec<&str> = named.map(|node| node.host.as_str()).collect();
         say(format_args!("mpiexec: {}:\n{text}", hosts.join(", ")));
-        // The controller looks when it reads this line. If nobody reads it, poll reports that.
+        // The controller looks when it reads this line. If it is not read, poll reports that.
         let _ = io::stdout().write_all(refused_line(nodes).as_bytes());
     }
 

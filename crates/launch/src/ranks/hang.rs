@@ -68,7 +68,7 @@ impl RankProcesses<'_> {
             for index in missing {
                 self.segment.wake_for_question(rank_of(index));
             }
-            // Answers are words in shared memory, which nobody reports to the launcher.
+            // Answers are words in shared memory, which are not reported to the launcher.
             std::thread::sleep(Duration::from_millis(1));
         }
         // Other threads of a rank, and its other polls, may add to the answer. How many is not
