@@ -13,20 +13,20 @@
 //!                                         <-    welcome with the descriptor, or a refusal in words
 //! ```
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use mica_node::handover::{HandoverConnection, own_uid};
 use mica_node::launcher_socket::LauncherSocket;
+use mica_node::sealed_file::SealedFile;
 use mica_node::segment::{
     JobSegment, SEGMENT_ID_VARIABLE, SEGMENT_SOCKET_VARIABLE, SegmentError, inherited_descriptor,
 };
 
 use crate::BootstrapError;
 use crate::environment::{PMI_FD, text};
+use crate::pmi1::value_table::ValueTable;
 
 /// Environment variable: identity of the socket of PMI_FD
 /// ([`mica_node::handover::identity`]).
@@ -166,16 +166,11 @@ fn inherited_manager() -> Result<LauncherSocket, i32> {
 }
 
 /// The table of what all ranks put before the last fence. `None` if it cannot be had.
-pub(crate) fn value_table(rank: u32) -> Option<String> {
+pub(crate) fn value_table(rank: u32) -> Option<ValueTable> {
     // The error's text is not shown: there is another way to the values.
     let unused = SegmentError::ClosedDescriptor { fd: -1 };
     let table = request_again(DescriptorKind::Values, rank, &unused).ok()?;
-    let file = File::from(table);
-    let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
-    let mut text = vec![0; length];
-    // The position belongs to all who have the file.
-    file.read_exact_at(&mut text, 0).ok()?;
-    String::from_utf8(text).ok()
+    SealedFile::map(table.as_fd()).ok().map(ValueTable::new)
 }
 
 /// Asks mpiexec for a descriptor that it did not inherit.

@@ -23,7 +23,8 @@ use crate::exchange::{ExchangeError, JoiningProcess, fetch, hand_out, name};
 use crate::inherited;
 use crate::nodes::NodeMap;
 use crate::pmi1::Pmi1;
-use crate::{BootstrapError, ProcessManager, exchange};
+use crate::published::exchange;
+use crate::{BootstrapError, ProcessManager};
 
 /// Environment variable: Mica's mpiexec sets it where ranks of one node shall exchange addresses
 /// all the same.

@@ -25,11 +25,13 @@ mod nodes;
 pub mod pmi1;
 pub mod pmi2;
 pub mod pmix;
+mod published;
 #[cfg(test)]
 mod tests;
 
 pub use announced::{Announced, announced};
 pub use error::BootstrapError;
 pub use join::{EXCHANGE_VARIABLE, Joined, join};
-pub use manager::{ProcessManager, exchange};
+pub use manager::ProcessManager;
 pub use nodes::{NodeMap, NodeTable};
+pub use published::{PublishedValue, PublishedValues, exchange, publish};

@@ -12,9 +12,18 @@ const KEY_MAX: usize = 24;
 /// Parts of a value at most; more than this in an answer is no value of ours.
 const PARTS_MAX: usize = 100_000;
 
+/// What a value that was not cut begins with.
+pub(crate) const ONE_PART: &str = "1:";
+
 /// `rank`'s `key` in a store with one name space for all ranks.
 pub(crate) fn of_rank(rank: u32, key: &str) -> String {
     format!("mica-{rank}-{key}")
+}
+
+/// Whose value a key in such a store is, and its key; `None` for a key that no rank has put.
+pub(crate) fn rank_and_key(name: &str) -> Option<(u32, &str)> {
+    let (rank, key) = name.strip_prefix("mica-")?.split_once('-')?;
+    Some((rank.parse().ok()?, key))
 }
 
 /// Whether the store can hold this value under this key, as [`crate::ProcessManager::put`] says.
@@ -84,6 +93,14 @@ mod tests {
             ("a", "ä"),
         ] {
             assert!(check(key, value).is_err(), "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn keys_of_ranks_are_told_from_others() {
+        assert_eq!(rank_and_key(&of_rank(12, "net-1")), Some((12, "net-1")));
+        for other in ["mica-nodes", "mica-all-net", "mica-", "k"] {
+            assert_eq!(rank_and_key(other), None);
         }
     }
 

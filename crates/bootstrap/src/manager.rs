@@ -1,8 +1,9 @@
-//! What every process manager can do, and the exchange of values among all ranks.
+//! What every process manager can do.
 
 use std::fmt::Debug;
 
 use crate::BootstrapError;
+use crate::pmi1::value_table::ValueTable;
 
 /// A launcher's service to the processes that it started: who they are, and a store of values to
 /// find each other.
@@ -50,14 +51,10 @@ pub trait ProcessManager: Send + Debug {
     /// When there is no such value, or the launcher is gone.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError>;
 
-    /// What every rank put under `key` before the last fence, in the order of ranks, where the
-    /// launcher hands that out as a whole. `None`: each value is to be read by
-    /// [`get`](ProcessManager::get).
-    ///
-    /// # Errors
-    /// When a value is missing.
-    fn get_all(&mut self, _key: &str) -> Result<Option<Vec<String>>, BootstrapError> {
-        Ok(None)
+    /// What all ranks put before the last fence, where the launcher hands that out as a whole.
+    /// `None`: each value is to be read by [`get`](ProcessManager::get).
+    fn table(&mut self) -> Option<ValueTable> {
+        None
     }
 
     /// Reads what the launcher itself stores for all ranks under `key`.
@@ -85,36 +82,6 @@ pub trait ProcessManager: Send + Debug {
     /// # Errors
     /// When the launcher is gone or refuses.
     fn finalize(&mut self) -> Result<(), BootstrapError>;
-}
-
-/// Every rank gives bytes and gets those of all ranks, in the order of ranks (its own included).
-/// Collective; contains one fence. `key` is used once in the life of a job.
-///
-/// # Errors
-/// When the launcher fails, or a rank's value is not what `exchange` writes.
-pub fn exchange(
-    manager: &mut dyn ProcessManager,
-    key: &str,
-    own: &[u8],
-) -> Result<Vec<Vec<u8>>, BootstrapError> {
-    manager.put(key, &hex(own))?;
-    manager.fence()?;
-    let all = manager.get_all(key)?;
-    (0..manager.size())
-        .map(|rank| {
-            if rank == manager.rank() {
-                return Ok(own.to_vec());
-            }
-            let value = match &all {
-                Some(values) => values[rank as usize].clone(),
-                None => manager.get(rank, key)?,
-            };
-            unhex(&value).ok_or_else(|| BootstrapError::BadRecord {
-                rank,
-                what: format!("published under {key} what is no bytes in hexadecimal: {value:.80}"),
-            })
-        })
-        .collect()
 }
 
 /// Bytes as hexadecimal digits.

@@ -73,7 +73,7 @@ fn main() {
     if me == 1 {
         addresses.reverse();
     }
-    net.connect(me, mica_channel::net::JobSecret::new([1; 16]), &addresses)
+    net.connect(me, mica_channel::net::JobSecret::new([1; 16]), addresses)
         .expect("connected");
     messages(&mut net, me);
     reads(&mut net, me);

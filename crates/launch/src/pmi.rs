@@ -10,7 +10,6 @@
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -18,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use mica_bootstrap::NodeTable;
 use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 use mica_bootstrap::pmi1::value_table;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use mica_node::sealed_file;
 
 use crate::messages::Puts;
 
@@ -303,7 +302,7 @@ impl PmiServer {
         if self.table.is_none() {
             let fresh = self.fresh.iter();
             let values = fresh.map(|key| (key.as_str(), self.values[key].as_str()));
-            self.table = Some(sealed_file(&value_table::write(values))?);
+            self.table = Some(sealed_file::create(&value_table::write(values, self.size))?);
         }
         match &self.table {
             Some(table) => table.try_clone(),
@@ -315,19 +314,6 @@ impl PmiServer {
     pub fn aborted(&self, index: usize) -> Option<i32> {
         self.clients.get(index)?.aborted
     }
-}
-
-/// An anonymous file with this text, which cannot be changed any more.
-fn sealed_file(text: &str) -> io::Result<OwnedFd> {
-    let file = memfd_create(
-        c"mica-values",
-        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
-    )?;
-    let mut file = File::from(file);
-    file.write_all(text.as_bytes())?;
-    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-    fcntl_add_seals(&file, seals)?;
-    Ok(file.into())
 }
 
 /// The answer to a message that lacks a key.
@@ -407,6 +393,8 @@ fn put_refusal(key: &str, value: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_bootstrap::pmi1::value_table::ValueTable;
+    use mica_node::sealed_file::SealedFile;
 
     struct PmiRank(UnixStream);
 
@@ -516,22 +504,26 @@ mod tests {
 
     #[test]
     fn the_table_has_what_all_put_before_the_last_barrier() {
-        use std::os::unix::fs::FileExt;
         let mut server = PmiServer::new(2, "kvs_1", 1);
         let _rank = server.add(0).unwrap();
-        let text = |table: OwnedFd| {
-            let file = File::from(table);
-            let mut text = vec![0; file.metadata().unwrap().len() as usize];
-            file.read_exact_at(&mut text, 0).unwrap();
-            assert!(file.write_at(b"x", 0).is_err(), "it is sealed");
-            String::from_utf8(text).unwrap()
+        let table = |server: &mut PmiServer| {
+            let file = server.table().unwrap();
+            ValueTable::new(SealedFile::map(file.as_fd()).expect("sealed"))
         };
-        server.complete(vec![("a".into(), "1".into()), ("b".into(), "x=y".into())]);
+        server.complete(vec![
+            ("mica-0-k".into(), "1:a/0".into()),
+            ("mica-1-k".into(), "1:a/1".into()),
+            ("b".into(), "x=y".into()),
+        ]);
         for _ in 0..2 {
-            assert_eq!(text(server.table().unwrap()), "a=1\nb=x=y\n");
+            let table = table(&mut server);
+            assert_eq!(table.get("mica-1-k"), Some("1:a/1"));
+            assert_eq!(table.get("b"), Some("x=y"));
+            assert_eq!(table.get("mica-all-k"), Some("a"));
         }
         server.complete(vec![("c".into(), "2".into())]);
-        assert_eq!(text(server.table().unwrap()), "c=2\n");
+        let table = table(&mut server);
+        assert_eq!((table.get("c"), table.get("b")), (Some("2"), None));
     }
 
     #[test]

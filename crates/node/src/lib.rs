@@ -29,6 +29,7 @@ pub mod process;
 pub mod procmap;
 pub mod ranges;
 pub mod ring;
+pub mod sealed_file;
 pub mod segment;
 pub mod sync;
 pub mod ticks;

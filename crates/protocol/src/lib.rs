@@ -23,6 +23,7 @@ mod fault;
 mod flow_control;
 mod hang;
 pub mod matching;
+mod network_record;
 mod offloading;
 mod operation;
 #[doc(hidden)]

@@ -3,6 +3,7 @@
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
 use crate::engine::{CollectiveMeans, Engine};
+use crate::network_record::{NetworkAddresses, NetworkRecord};
 use crate::pending::HangReporter;
 use crate::polling::{PacketChannel, Polling};
 use crate::progress_wakeup::{IdleThread, ProgressWakeup};
@@ -260,16 +261,13 @@ impl Engine {
     }
 }
 
-/// Key of the network addresses in the exchange of the process manager.
+/// Key under which ranks publish their network addresses.
 const ADDRESS_KEY: &str = "mica-net";
-
-/// Bytes of the job's secret, at the start of an entry.
-const SECRET: usize = net::JobSecret::BYTES;
 
 /// The network, if the job spans nodes or requests it; connected to all ranks that it must reach.
 /// Also compares the settings of all ranks of the job.
 fn open_net(
-    segment: &JobSegment,
+    segment: &Arc<JobSegment>,
     rank: u32,
     nodes: &NodeMap,
     settings: &Settings,
@@ -282,34 +280,29 @@ fn open_net(
     }
     let manager = manager.ok_or(StartError::NoExchange)?;
     let mut net = Net::open(&net::NetOptions::in_force(nodes.all_on_one_machine)?)?;
-    let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
-    let mut entry = nonce.to_vec();
-    let settings_bytes = settings.to_bytes();
-    entry.push(settings_bytes.len() as u8);
-    entry.extend_from_slice(&settings_bytes);
-    entry.extend_from_slice(net.address());
-    let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &entry)?;
-    // The first rank's bytes are the job's secret. An entry without them is that of another
-    // release, whose address is refused below.
-    let secret = all[0].first_chunk().copied().unwrap_or(nonce);
-    let mut addresses = Vec::with_capacity(all.len());
-    for (peer, peer_entry) in (0..).zip(&all) {
-        let peer_entry = peer_entry.get(SECRET..).unwrap_or_default();
-        let (settings_bytes, address) = match peer_entry.split_first() {
-            Some((&bytes, rest)) if rest.len() >= usize::from(bytes) => {
-                rest.split_at(usize::from(bytes))
-            }
-            _ => Default::default(),
-        };
-        if let Some(peer_settings) = Settings::from_bytes(settings_bytes)
-            && let Some(difference) = settings.difference(rank, &peer_settings, peer)
-        {
-            return Err(Box::new(difference).into());
-        }
-        let is_remote = peer != rank && (loopback || !segment.is_member(peer));
-        addresses.push(is_remote.then(|| address.to_vec()));
+    let record = NetworkRecord {
+        settings: settings.to_bytes(),
+        kind: net.kind(),
+        nonce: mica_node::handover::nonce().map_err(StartError::Random)?,
+        address: net.address().to_vec(),
+    };
+    let values = mica_bootstrap::publish(manager, ADDRESS_KEY, &record.to_value())?;
+    let addresses = NetworkAddresses {
+        is_uniform: values.common().as_ref() == Some(&record.to_value().common),
+        values,
+        segment: Arc::clone(segment),
+        rank,
+        loopback,
+    };
+    if !addresses.is_uniform
+        && let Some(difference) = addresses.difference(settings)?
+    {
+        return Err(Box::new(difference).into());
     }
-    net.connect(rank, net::JobSecret::new(secret), &addresses)?;
+    // The first rank's random bytes are the job's secret.
+    let secret = addresses.values.of(0)?;
+    let secret = NetworkRecord::nonce_of(&secret).unwrap_or(record.nonce);
+    net.connect(rank, net::JobSecret::new(secret), addresses)?;
     Ok(Some(Box::new(net)))
 }
 

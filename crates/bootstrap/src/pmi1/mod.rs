@@ -154,33 +154,12 @@ impl ProcessManager for Pmi1 {
         value.map(str::to_owned)
     }
 
-    fn get_all(&mut self, key: &str) -> Result<Option<Vec<String>>, BootstrapError> {
-        if !self.has_tables {
-            return Ok(None);
-        }
+    fn table(&mut self) -> Option<ValueTable> {
         // Where mpiexec's socket cannot be reached, every value is still there to be read.
-        let Some(table) = inherited::value_table(self.rank) else {
-            return Ok(None);
-        };
-        let table = ValueTable::parse(&table);
-        let value = |rank| {
-            let name = long_value::of_rank(rank, key);
-            let joined = long_value::join(&name, |part| {
-                let missing = || BootstrapError::BadRecord {
-                    rank,
-                    what: format!("published nothing under {part}"),
-                };
-                table.get(part).map(str::to_owned).ok_or_else(missing)
-            })?;
-            joined.ok_or_else(|| BootstrapError::BadRecord {
-                rank,
-                what: format!("published something else than Mica does under {name}"),
-            })
-        };
-        (0..self.size)
-            .map(value)
-            .collect::<Result<_, _>>()
-            .map(Some)
+        match self.has_tables {
+            true => inherited::value_table(self.rank),
+            false => None,
+        }
     }
 
     fn abort(&mut self, code: i32, _message: &str) -> Result<(), BootstrapError> {

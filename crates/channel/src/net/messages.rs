@@ -266,7 +266,11 @@ impl Net {
                 return self.unposted.push(buffer);
             }
         };
-        self.peers.meet(message.source);
+        // Its token proves that a rank of the job sent it.
+        if self.peers.meet(message.source).is_err() {
+            self.counters.count(Counter::MalformedArrivals);
+            return self.unposted.push(buffer);
+        }
         let arrival = ArrivedPacket {
             source: message.source,
             packet: message.packet,

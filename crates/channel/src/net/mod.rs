@@ -69,7 +69,8 @@ use mica_node::counters::Counters;
 use offers::ProviderSurvey;
 use operations::RmaOperations;
 use order::Order;
-use peers::{AddressBook, NetPeer, NetPeers, not_reached};
+pub use peers::AddressSource;
+use peers::{AddressBook, NetPeer, NetPeers};
 use registration::RegistrationCache;
 
 /// Receives posted at a time.
@@ -90,8 +91,7 @@ pub struct Net {
     address: Vec<u8>,
     payload_max: usize,
     me: u32,
-    /// Published with the address: what the tokens of messages to this rank are made with.
-    challenge: u64,
+    kind: wire::NetworkKind,
     peers: NetPeers,
     receives: RegisteredBuffers,
     /// Receive buffers to be posted again.
@@ -180,20 +180,24 @@ impl Net {
             RegisteredBuffers::new(&endpoint, RECEIVES, bytes, OperationPurpose::Receive)?;
         let sends = SendPools::new(&endpoint, SENDS, bytes)?;
         let remote = RmaOperations::new(&endpoint)?;
-        let contact = wire::WireAddress {
-            provider: endpoint.provider.clone(),
-            payload_max: payload_max as u32,
+        let own_address = endpoint.name()?;
+        let address = wire::WireAddress {
+            kind: wire::NetworkKind {
+                provider: endpoint.provider.clone(),
+                payload_max: payload_max as u32,
+                address_len: own_address.len() as u16,
+            },
             challenge: endpoint.random()?,
-            address: endpoint.name()?,
+            address: own_address,
         };
         let pins = endpoint.info.mr_mode() & fi::FI_MR_ALLOCATED != 0;
         let mut net = Net {
             capabilities: operations::capabilities(&endpoint),
-            address: contact.to_bytes(),
+            address: address.to_bytes(),
+            kind: address.kind,
             offer,
             payload_max,
             me: u32::MAX,
-            challenge: contact.challenge,
             peers: NetPeers::none(),
             unposted: (0..RECEIVES).rev().collect(),
             receives,
@@ -219,49 +223,32 @@ impl Net {
         &self.address
     }
 
-    /// Sets this rank's number `me` and the addresses of the job's ranks (`None`: not reached by
-    /// the network). Messages that do not prove by the job's `secret` that they come from one of
-    /// them are dropped. Must be called once; addresses are resolved and connections made on first
-    /// use.
+    /// What this rank's address must have in common with the others', as bytes.
+    pub fn kind(&self) -> Vec<u8> {
+        self.kind.to_bytes()
+    }
+
+    /// Sets this rank's number `me` and where to find the addresses of the job's ranks. Messages
+    /// that do not prove by the job's `secret` that they come from one of them are dropped. Must be
+    /// called once; addresses are read and resolved and connections made on first use.
     ///
     /// # Errors
-    /// If an address cannot be reached by this rank's provider; the error names the rank.
+    /// If addresses are not known to be alike, and one cannot be reached by this rank's provider;
+    /// the error names the rank.
     pub fn connect(
         &mut self,
         me: u32,
         secret: JobSecret,
-        addresses: &[Option<Vec<u8>>],
+        addresses: impl AddressSource + 'static,
     ) -> Result<(), NetError> {
+        let ranks = addresses.ranks() as usize;
         let own = wire::WireAddress::from_bytes(&self.address).expect("we wrote it");
-        let mut book = AddressBook::new(me, secret, self.challenge, own.address.len());
-        for (peer, address) in (0u32..).zip(addresses) {
-            let Some(address) = address else {
-                book.push(None);
-                continue;
-            };
-            let unreachable = |why| NetError::Unreachable { peer, why };
-            let contact = wire::WireAddress::from_bytes(address).map_err(unreachable)?;
-            if contact.provider != own.provider {
-                return Err(unreachable(format!(
-                    "it uses the provider {}, this rank {}; name one for both in MICA_NET_PROVIDER",
-                    contact.provider, own.provider
-                )));
-            }
-            if contact.address.len() != own.address.len() {
-                return Err(unreachable(format!(
-                    "its address has {} bytes, this rank's {}: another kind of network; name one for both in \
-                     MICA_NET_INTERFACE",
-                    contact.address.len(),
-                    own.address.len()
-                )));
-            }
-            // Every receiver's buffers must be large enough.
-            self.payload_max = self.payload_max.min(contact.payload_max as usize);
-            book.push(Some((&contact.address, contact.challenge)));
-        }
+        let book = AddressBook::new(me, secret, own, Box::new(addresses));
+        // Every receiver's buffers must be large enough.
+        self.payload_max = self.payload_max.min(book.payload_max()? as usize);
         self.me = me;
-        self.order = Order::new(addresses.len());
-        self.watch = PeerInspection::new(addresses.len());
+        self.order = Order::new(ranks);
+        self.watch = PeerInspection::new(ranks);
         self.peers = NetPeers::new(book);
         Ok(())
     }
@@ -278,9 +265,8 @@ impl Net {
 
     #[cold]
     fn resolve(&mut self, peer: u32) -> Result<(), NetError> {
-        let address = self.peers.address(peer);
-        let address = address.ok_or_else(|| not_reached(peer))?;
-        let number = self.endpoint.insert(address)?;
+        let address = self.peers.address(peer)?;
+        let number = self.endpoint.insert(&address)?;
         self.peers.resolve(peer, number);
         Ok(())
     }

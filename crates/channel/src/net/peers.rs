@@ -1,14 +1,16 @@
 //! The state that a rank keeps for each rank that it reaches, from the first contact on.
 //!
-//! A rank of a large job talks with few of the others. Until it does, a peer is its address and its
-//! challenge in the [`AddressBook`]. A peer gets a [`NetPeer`] when the first message for it or of
-//! it comes, and a number of the provider (`fi_av_insert`) when something is first sent to it or
-//! read from it: what only arrives needs none.
+//! A rank of a large job talks with few of the others. The [`AddressBook`] reads what a peer has
+//! published at the first contact. The peer gets a [`NetPeer`] when the first message for it or of it
+//! comes, and a number of the provider (`fi_av_insert`) when something is first sent to it or read
+//! from it: what only arrives needs none.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 
 use super::bindings as fi;
 use super::token::JobSecret;
+use super::wire::{NetworkKind, WireAddress};
 use crate::transport::{LostPeer, NetError};
 
 /// One peer.
@@ -40,6 +42,45 @@ impl NetPeer {
     }
 }
 
+/// Where a rank finds the addresses that the ranks of its job have published.
+pub trait AddressSource: Debug + Send {
+    /// Number of ranks of the job.
+    fn ranks(&self) -> u32;
+
+    /// Whether `peer` is reached over the network.
+    fn reaches(&self, peer: u32) -> bool;
+
+    /// What [`Net::address`](super::Net::address) is at `peer`, which is reached. May be asked again.
+    ///
+    /// # Errors
+    /// Why it is not known, as text.
+    fn address(&self, peer: u32) -> Result<Vec<u8>, String>;
+
+    /// Whether it is known that [`Net::kind`](super::Net::kind) is the same at all ranks. Otherwise
+    /// every address is read at once, to compare them.
+    fn is_uniform(&self) -> bool;
+}
+
+/// Addresses by rank; `None`: not reached.
+impl AddressSource for Vec<Option<Vec<u8>>> {
+    fn ranks(&self) -> u32 {
+        self.len() as u32
+    }
+
+    fn reaches(&self, peer: u32) -> bool {
+        matches!(self.get(peer as usize), Some(Some(_)))
+    }
+
+    fn address(&self, peer: u32) -> Result<Vec<u8>, String> {
+        let known = self.get(peer as usize).and_then(Option::clone);
+        known.ok_or_else(|| NOT_REACHED.to_owned())
+    }
+
+    fn is_uniform(&self) -> bool {
+        false
+    }
+}
+
 /// What is known of the ranks before the first contact.
 #[derive(Debug)]
 pub(super) struct AddressBook {
@@ -47,46 +88,64 @@ pub(super) struct AddressBook {
     secret: JobSecret,
     /// This rank's challenge.
     challenge: u64,
-    /// Bytes of each address.
-    address_len: usize,
-    /// The provider's addresses, one behind the other; zeros for a rank that is not reached.
-    addresses: Vec<u8>,
-    /// By rank: its challenge; `None` if it is not reached.
-    challenges: Vec<Option<u64>>,
+    /// The kind of network of this rank, which the others must have.
+    kind: NetworkKind,
+    addresses: Box<dyn AddressSource>,
 }
 
 impl AddressBook {
-    /// An empty book of rank `me`, whose messages must prove that they know `challenge`.
-    pub fn new(me: u32, secret: JobSecret, challenge: u64, address_len: usize) -> AddressBook {
+    /// The book of rank `me`, whose messages must prove that they know its challenge.
+    pub fn new(
+        me: u32,
+        secret: JobSecret,
+        own: WireAddress,
+        addresses: Box<dyn AddressSource>,
+    ) -> AddressBook {
         AddressBook {
             me,
             secret,
-            challenge,
-            address_len,
-            addresses: Vec::new(),
-            challenges: Vec::new(),
+            challenge: own.challenge,
+            kind: own.kind,
+            addresses,
         }
     }
 
-    /// Adds the next rank: its address, of the book's length, and its challenge; `None` if it is
-    /// not reached.
-    pub fn push(&mut self, contact: Option<(&[u8], u64)>) {
-        self.challenges
-            .push(contact.map(|(_, challenge)| challenge));
-        let end = self.challenges.len() * self.address_len;
-        self.addresses
-            .extend_from_slice(contact.map_or(&[], |(address, _)| address));
-        self.addresses.resize(end, 0);
+    /// The largest payload in bytes that all ranks accept.
+    ///
+    /// # Errors
+    /// If an address cannot be reached by this rank's provider; the error names the rank.
+    pub fn payload_max(&self) -> Result<u32, NetError> {
+        if self.addresses.is_uniform() {
+            return Ok(self.kind.payload_max);
+        }
+        let peers = (0..self.addresses.ranks()).filter(|&peer| self.addresses.reaches(peer));
+        let mut payload_max = self.kind.payload_max;
+        for peer in peers {
+            payload_max = payload_max.min(self.contact(peer)?.kind.payload_max);
+        }
+        Ok(payload_max)
     }
 
     fn reaches(&self, peer: u32) -> bool {
-        matches!(self.challenges.get(peer as usize), Some(Some(_)))
+        self.addresses.reaches(peer)
     }
 
-    fn address(&self, peer: u32) -> Option<&[u8]> {
-        let start = peer as usize * self.address_len;
-        self.reaches(peer)
-            .then(|| &self.addresses[start..start + self.address_len])
+    /// The address that `peer` has published.
+    ///
+    /// # Errors
+    /// If this rank cannot reach it.
+    #[cold]
+    fn contact(&self, peer: u32) -> Result<WireAddress, NetError> {
+        if !self.reaches(peer) {
+            return Err(not_reached(peer));
+        }
+        let unreachable = |why| NetError::Unreachable { peer, why };
+        let bytes = self.addresses.address(peer).map_err(unreachable)?;
+        let contact = WireAddress::from_bytes(&bytes).map_err(unreachable)?;
+        match self.kind.difference(&contact.kind) {
+            None => Ok(contact),
+            Some(why) => Err(unreachable(why)),
+        }
     }
 
     /// The token of messages from `peer`.
@@ -96,12 +155,15 @@ impl AddressBook {
     }
 
     /// A peer as it is before anything was sent to it.
-    fn meet(&self, peer: u32) -> Option<Box<NetPeer>> {
-        let challenge = (*self.challenges.get(peer as usize)?)?;
-        Some(Box::new(NetPeer {
+    ///
+    /// # Errors
+    /// As [`contact`](Self::contact).
+    fn meet(&self, peer: u32) -> Result<Box<NetPeer>, NetError> {
+        let challenge = self.contact(peer)?.challenge;
+        Ok(Box::new(NetPeer {
             number: fi::FI_ADDR_NOTAVAIL,
             token: self.secret.token(self.me, peer, challenge),
-            expected_token: self.expected_token(peer)?,
+            expected_token: self.secret.token(peer, self.me, self.challenge),
             sent: 0,
             uncovered: false,
             in_flight: 0,
@@ -115,7 +177,8 @@ impl AddressBook {
 /// All peers, by job rank.
 #[derive(Debug)]
 pub(super) struct NetPeers {
-    book: AddressBook,
+    /// `None` until the addresses are known.
+    book: Option<AddressBook>,
     /// Those that there was contact with.
     list: Vec<Option<Box<NetPeer>>>,
     stuck: usize,
@@ -127,27 +190,35 @@ pub(super) struct NetPeers {
 
 impl NetPeers {
     pub fn none() -> NetPeers {
-        NetPeers::new(AddressBook::new(0, JobSecret::new([0; 16]), 0, 0))
-    }
-
-    /// Creates the table of the ranks in the book.
-    pub fn new(book: AddressBook) -> NetPeers {
         NetPeers {
-            list: book.challenges.iter().map(|_| None).collect(),
-            book,
+            list: Vec::new(),
+            book: None,
             stuck: 0,
             in_flight: 0,
             losses: VecDeque::new(),
         }
     }
 
-    pub fn reaches(&self, peer: u32) -> bool {
-        self.book.reaches(peer)
+    /// Creates the table of the ranks in the book.
+    pub fn new(book: AddressBook) -> NetPeers {
+        NetPeers {
+            list: (0..book.addresses.ranks()).map(|_| None).collect(),
+            book: Some(book),
+            ..NetPeers::none()
+        }
     }
 
-    /// The provider's address of a peer, if it is reached.
-    pub fn address(&self, peer: u32) -> Option<&[u8]> {
-        self.book.address(peer)
+    pub fn reaches(&self, peer: u32) -> bool {
+        self.book.as_ref().is_some_and(|book| book.reaches(peer))
+    }
+
+    /// The provider's address of a peer.
+    ///
+    /// # Errors
+    /// If the peer cannot be reached.
+    pub fn address(&self, peer: u32) -> Result<Vec<u8>, NetError> {
+        let book = self.book.as_ref().ok_or_else(|| not_reached(peer))?;
+        Ok(book.contact(peer)?.address)
     }
 
     /// Whether the peer has the provider's number, so that something can be sent to it.
@@ -159,7 +230,7 @@ impl NetPeers {
 
     /// The provider's number of a peer is known now.
     pub fn resolve(&mut self, peer: u32, number: u64) {
-        if let Some(found) = self.meet(peer) {
+        if let Ok(found) = self.meet(peer) {
             found.number = number;
         }
     }
@@ -170,15 +241,19 @@ impl NetPeers {
         all.filter(|&peer| self.is_resolved(peer)).count()
     }
 
-    /// The peer, whose state begins now if there was no contact with it before; `None` if it is not
-    /// reached.
+    /// The peer, whose state begins now if there was no contact with it before.
+    ///
+    /// # Errors
+    /// If the peer cannot be reached.
     #[inline]
-    pub fn meet(&mut self, peer: u32) -> Option<&mut NetPeer> {
-        let slot = self.list.get_mut(peer as usize)?;
+    pub fn meet(&mut self, peer: u32) -> Result<&mut NetPeer, NetError> {
+        let (Some(slot), Some(book)) = (self.list.get_mut(peer as usize), &self.book) else {
+            return Err(not_reached(peer));
+        };
         if slot.is_none() {
-            *slot = self.book.meet(peer);
+            *slot = Some(book.meet(peer)?);
         }
-        slot.as_deref_mut()
+        slot.as_deref_mut().ok_or_else(|| not_reached(peer))
     }
 
     /// The token of messages from `peer`; `None` if it is not reached.
@@ -186,7 +261,7 @@ impl NetPeers {
     pub fn expected_token(&self, peer: u32) -> Option<u64> {
         match self.get(peer) {
             Some(known) => Some(known.expected_token),
-            None => self.book.expected_token(peer),
+            None => self.book.as_ref()?.expected_token(peer),
         }
     }
 
@@ -201,12 +276,10 @@ impl NetPeers {
     /// The reason why it is not usable.
     #[inline]
     pub fn usable(&mut self, peer: u32) -> Result<&mut NetPeer, NetError> {
-        match self.meet(peer) {
-            Some(found) => match &found.lost {
-                None => Ok(found),
-                Some(lost) => Err(NetError::Lost(lost.clone())),
-            },
-            None => Err(not_reached(peer)),
+        let found = self.meet(peer)?;
+        match &found.lost {
+            None => Ok(found),
+            Some(lost) => Err(NetError::Lost(lost.clone())),
         }
     }
 
@@ -291,7 +364,7 @@ impl NetPeers {
         self.clear_stuck(peer);
         let lost = LostPeer { peer, detail };
         // Of a peer that there was no contact with, the loss is kept all the same.
-        self.meet(peer);
+        let _ = self.meet(peer);
         if let Some(Some(found)) = self.list.get_mut(peer as usize)
             && found.lost.is_none()
         {
@@ -312,11 +385,13 @@ impl NetPeers {
     }
 }
 
+const NOT_REACHED: &str = "its address is unknown";
+
 #[cold]
 pub(super) fn not_reached(peer: u32) -> NetError {
     NetError::Unreachable {
         peer,
-        why: "its address is unknown".to_owned(),
+        why: NOT_REACHED.to_owned(),
     }
 }
 
@@ -327,19 +402,72 @@ mod tests {
     const SECRET: JobSecret = JobSecret::new([3; 16]);
 
     fn three() -> NetPeers {
-        let mut book = AddressBook::new(1, SECRET, 9, 2);
-        book.push(Some((&[7, 7], 70)));
-        book.push(None);
-        book.push(Some((&[8, 8], 80)));
-        NetPeers::new(book)
+        let addresses = vec![
+            Some(address(70, [7, 7]).to_bytes()),
+            None,
+            Some(address(80, [8, 8]).to_bytes()),
+        ];
+        let own = address(9, [6, 6]);
+        NetPeers::new(AddressBook::new(1, SECRET, own, Box::new(addresses)))
+    }
+
+    fn address(challenge: u64, address: [u8; 2]) -> WireAddress {
+        WireAddress {
+            kind: NetworkKind {
+                provider: "tcp".to_owned(),
+                payload_max: 1000,
+                address_len: 2,
+            },
+            challenge,
+            address: address.to_vec(),
+        }
+    }
+
+    /// Addresses of which it is known that they are alike; counts how many are read.
+    #[derive(Debug)]
+    struct Uniform(std::sync::Arc<std::sync::atomic::AtomicU32>);
+
+    impl AddressSource for Uniform {
+        fn ranks(&self) -> u32 {
+            10_000
+        }
+
+        fn reaches(&self, peer: u32) -> bool {
+            peer < 10_000
+        }
+
+        fn address(&self, peer: u32) -> Result<Vec<u8>, String> {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Ok(address(u64::from(peer), [7, 7]).to_bytes())
+        }
+
+        fn is_uniform(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_alike_are_read_at_first_contact() {
+        let reads = std::sync::Arc::default();
+        let source = Box::new(Uniform(std::sync::Arc::clone(&reads)));
+        let book = AddressBook::new(1, SECRET, address(9, [6, 6]), source);
+        assert_eq!(book.payload_max().unwrap(), 1000);
+        let mut peers = NetPeers::new(book);
+        assert_eq!(peers.expected_token(9_999), Some(SECRET.token(9_999, 1, 9)));
+        let read = || reads.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(read(), 0);
+        for _ in 0..2 {
+            assert_eq!(peers.usable(77).unwrap().token, SECRET.token(1, 77, 77));
+        }
+        assert_eq!(read(), 1);
     }
 
     #[test]
     fn a_peer_is_resolved_when_something_goes_to_it() {
         let mut peers = three();
-        assert_eq!(peers.address(0), Some(&[7, 7][..]));
-        assert_eq!(peers.address(2), Some(&[8, 8][..]));
-        assert_eq!((peers.address(1), peers.address(3)), (None, None));
+        assert_eq!(peers.address(0).unwrap(), [7, 7]);
+        assert_eq!(peers.address(2).unwrap(), [8, 8]);
+        assert!(peers.address(1).is_err() && peers.address(3).is_err());
         // A message of it is no reason to know its address.
         assert_eq!(peers.meet(2).unwrap().token, SECRET.token(1, 2, 80));
         assert_eq!(peers.resolved(), 0);
@@ -374,7 +502,7 @@ mod tests {
         for _ in 0..2 {
             let tokens = [0, 1, 2, 3].map(|peer| peers.expected_token(peer));
             assert_eq!(tokens, [token(0), None, token(2), None]);
-            let met = [0, 1, 2, 3].map(|peer| peers.meet(peer).is_some());
+            let met = [0, 1, 2, 3].map(|peer| peers.meet(peer).is_ok());
             assert_eq!(met, [true, false, true, false]);
         }
     }
@@ -382,8 +510,8 @@ mod tests {
     #[test]
     fn what_is_in_flight_to_a_lost_peer_does_not_count() {
         let mut peers = three();
-        peers.meet(0);
-        peers.meet(2);
+        peers.meet(0).unwrap();
+        peers.meet(2).unwrap();
         peers.takes_off(0);
         peers.takes_off(2);
         peers.lose(2, "reset".to_owned());
@@ -397,7 +525,7 @@ mod tests {
     #[test]
     fn each_poll_retries_a_stuck_peer() {
         let mut peers = three();
-        peers.meet(0);
+        peers.meet(0).unwrap();
         peers.set_stuck(0, 5);
         assert!(peers.is_stuck(0, 5) && !peers.is_stuck(0, 6) && !peers.is_stuck(2, 5));
         assert!(peers.is_any_stuck(), "until something goes through");

@@ -75,13 +75,13 @@ impl Net {
     /// Starts to probe a peer by connecting to it.
     fn probe_by_connecting(&mut self, peer: u32) {
         let known = self.watch.probes.iter().any(|k| k.peer == peer);
-        let Some(address) = self.peers.address(peer) else {
-            return;
-        };
         if known || !self.offer.is_sockets() {
             return;
         }
-        match connect(address) {
+        let Ok(address) = self.peers.address(peer) else {
+            return;
+        };
+        match connect(&address) {
             Ok(socket) => self.watch.probes.push(Probe { peer, socket }),
             Err(code) => self.answered(peer, code),
         }

@@ -130,23 +130,32 @@ pub fn read(from: &[u8], token: impl FnOnce(u32) -> Option<u64>) -> Result<WireM
 }
 
 /// Version of the address format.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
-/// A rank's address, as ranks exchange it.
+/// What the addresses of a job's ranks must have in common, so that each reaches each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WireAddress {
+pub struct NetworkKind {
     /// The provider's name.
     pub provider: String,
-    /// Largest payload that it accepts, in bytes.
+    /// Largest payload that the rank accepts, in bytes.
     pub payload_max: u32,
+    /// Bytes of the provider's addresses.
+    pub address_len: u16,
+}
+
+/// A rank's address, as ranks publish it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireAddress {
+    /// What it has in common with those of other ranks.
+    pub kind: NetworkKind,
     /// What the tokens of messages to this rank are made with.
     pub challenge: u64,
     /// The provider's address.
     pub address: Vec<u8>,
 }
 
-impl WireAddress {
-    /// Encodes it: version, payload, challenge, length of the name, name, address.
+impl NetworkKind {
+    /// Encodes it: version, payload, length of addresses, length of the name, name.
     ///
     /// # Panics
     /// If the provider's name is longer than 255 bytes.
@@ -154,9 +163,63 @@ impl WireAddress {
         let name = u8::try_from(self.provider.len()).expect("libfabric's names are short");
         let mut bytes = vec![VERSION];
         bytes.extend(self.payload_max.to_le_bytes());
-        bytes.extend(self.challenge.to_le_bytes());
+        bytes.extend(self.address_len.to_le_bytes());
         bytes.push(name);
         bytes.extend(self.provider.as_bytes());
+        bytes
+    }
+
+    /// Decodes what [`to_bytes`](Self::to_bytes) wrote; returns the bytes that follow, too.
+    fn split_from(bytes: &[u8]) -> Result<(NetworkKind, &[u8]), String> {
+        let short = || format!("its address has only {} bytes", bytes.len());
+        let (version, rest) = bytes.split_first().ok_or_else(short)?;
+        if *version != VERSION {
+            return Err(format!(
+                "its address is of version {version} and this rank's of {VERSION}: another release \
+                 of Mica?"
+            ));
+        }
+        let (payload_max, rest) = rest.split_first_chunk().ok_or_else(short)?;
+        let (address_len, rest) = rest.split_first_chunk().ok_or_else(short)?;
+        let (name, rest) = rest.split_first().ok_or_else(short)?;
+        let (name, rest) = rest
+            .split_at_checked(usize::from(*name))
+            .ok_or("its address is cut off")?;
+        let provider = std::str::from_utf8(name).map_err(|_| "its provider's name is no text")?;
+        let kind = NetworkKind {
+            provider: provider.to_owned(),
+            payload_max: u32::from_le_bytes(*payload_max),
+            address_len: u16::from_le_bytes(*address_len),
+        };
+        Ok((kind, rest))
+    }
+
+    /// Why ranks with these kinds of network cannot reach each other, if they cannot.
+    pub fn difference(&self, peer: &NetworkKind) -> Option<String> {
+        if peer.provider != self.provider {
+            return Some(format!(
+                "it uses the provider {}, this rank {}; name one for both in MICA_NET_PROVIDER",
+                peer.provider, self.provider
+            ));
+        }
+        (peer.address_len != self.address_len).then(|| {
+            format!(
+                "its address has {} bytes, this rank's {}: another kind of network; name one for \
+                 both in MICA_NET_INTERFACE",
+                peer.address_len, self.address_len
+            )
+        })
+    }
+}
+
+impl WireAddress {
+    /// Encodes it: the kind, challenge, address.
+    ///
+    /// # Panics
+    /// If the provider's name is longer than 255 bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.kind.to_bytes();
+        bytes.extend(self.challenge.to_le_bytes());
         bytes.extend(&self.address);
         bytes
     }
@@ -166,25 +229,19 @@ impl WireAddress {
     /// # Errors
     /// Why the bytes are not a valid address, as text.
     pub fn from_bytes(bytes: &[u8]) -> Result<WireAddress, String> {
-        let short = || format!("its address has only {} bytes", bytes.len());
-        let (version, rest) = bytes.split_first().ok_or_else(short)?;
-        if *version != VERSION {
-            return Err(format!(
-                "its address is of version {version} and this rank's of {VERSION}: another release of Mica?"
-            ));
+        let (kind, rest) = NetworkKind::split_from(bytes)?;
+        let cut = || {
+            let (has, wanted) = (rest.len().saturating_sub(8), kind.address_len);
+            format!("its address is cut off: it has {has} bytes of {wanted}")
+        };
+        let (challenge, address) = rest.split_first_chunk().ok_or_else(cut)?;
+        if address.len() != usize::from(kind.address_len) {
+            return Err(cut());
         }
-        let (payload_max, rest) = rest.split_first_chunk().ok_or_else(short)?;
-        let (challenge, rest) = rest.split_first_chunk().ok_or_else(short)?;
-        let (name, rest) = rest.split_first().ok_or_else(short)?;
-        let (name, address) = rest
-            .split_at_checked(usize::from(*name))
-            .ok_or("its address is cut off")?;
-        let provider = std::str::from_utf8(name).map_err(|_| "its provider's name is no text")?;
         Ok(WireAddress {
-            provider: provider.to_owned(),
-            payload_max: u32::from_le_bytes(*payload_max),
             challenge: u64::from_le_bytes(*challenge),
             address: address.to_owned(),
+            kind,
         })
     }
 }
@@ -296,8 +353,11 @@ mod tests {
     #[test]
     fn contacts_decode_as_encoded() {
         let contact = WireAddress {
-            provider: "tcp;ofi_rxm".to_owned(),
-            payload_max: 65536,
+            kind: NetworkKind {
+                provider: "tcp;ofi_rxm".to_owned(),
+                payload_max: 65536,
+                address_len: 8,
+            },
             challenge: 0x0123_4567_89ab_cdef,
             address: vec![2, 0, 1, 2, 127, 0, 0, 1],
         };
@@ -308,7 +368,7 @@ mod tests {
                 .contains("version 1")
         );
         assert!(
-            WireAddress::from_bytes(&[2])
+            WireAddress::from_bytes(&[VERSION])
                 .unwrap_err()
                 .contains("1 bytes")
         );

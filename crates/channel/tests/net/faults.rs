@@ -46,7 +46,7 @@ impl Other {
         let theirs = from_hex(&line(&mut out, "address "));
         let ours = net.address().to_vec();
         writeln!(child.stdin.as_mut().expect("piped"), "{}", to_hex(&ours)).expect("written");
-        net.connect(0, SECRET, &[Some(ours), Some(theirs)])
+        net.connect(0, SECRET, vec![Some(ours), Some(theirs)])
             .expect("an address");
         Other { child, out }
     }
@@ -106,7 +106,8 @@ fn the_other_rank() {
         .read_line(&mut theirs)
         .expect("the parent's address");
     let addresses = [Some(from_hex(theirs.trim())), Some(net.address().to_vec())];
-    net.connect(1, SECRET, &addresses).expect("an address");
+    net.connect(1, SECRET, addresses.to_vec())
+        .expect("an address");
     let memory = filled(64 << 20, 1);
     let (address, len) = memory.as_contiguous().expect("in one piece");
     let exposed = net.expose(address, len).expect("exposed");
@@ -368,7 +369,7 @@ fn stranger(nets: &mut Vec<Net>, secret: JobSecret, me: u32) {
         Some(nets[0].address().to_vec()),
         Some(other.address().to_vec()),
     ];
-    other.connect(me, secret, &addresses).unwrap();
+    other.connect(me, secret, addresses.to_vec()).unwrap();
     nets.push(other);
 }
 
@@ -408,10 +409,12 @@ fn a_token_to_one_rank_opens_no_other() {
     // Rank 0's port, under the challenge of rank 1.
     let (address, challenge) = (nets[0].address(), nets[1].address());
     let mut forged = address.to_vec();
-    forged[5..13].copy_from_slice(&challenge[5..13]);
+    // It follows the kind of network.
+    let at = nets[0].kind().len();
+    forged[at..at + 8].copy_from_slice(&challenge[at..at + 8]);
     assert_ne!(forged, address, "each rank has its own challenge");
     let addresses = [Some(forged), Some(other.address().to_vec())];
-    other.connect(1, SECRET, &addresses).unwrap();
+    other.connect(1, SECRET, addresses.to_vec()).unwrap();
     nets.push(other);
     send(&mut nets, 2, 0, &packet(0, 0), None);
     until(&mut nets, "the stranger's packet", |nets| {
@@ -430,7 +433,7 @@ fn packets_that_are_longer_than_any_are_dropped() {
     let mut nets = vec![net];
     let ours = nets[0].address().to_vec();
     nets[0]
-        .connect(0, SECRET, &[Some(ours.clone()), Some(ours.clone())])
+        .connect(0, SECRET, vec![Some(ours.clone()), Some(ours.clone())])
         .unwrap();
     // It believes that rank 0 takes what it takes itself.
     let mut other = open(&options("tcp")).expect("opened before");
@@ -439,7 +442,7 @@ fn packets_that_are_longer_than_any_are_dropped() {
     forged.truncate(forged.len() - 16);
     forged.extend(&ours[address..]);
     let addresses = [Some(forged), Some(other.address().to_vec())];
-    other.connect(1, SECRET, &addresses).unwrap();
+    other.connect(1, SECRET, addresses.to_vec()).unwrap();
     nets.push(other);
     let payload = filled(60_000, 1);
     for number in 0..100 {
@@ -475,11 +478,11 @@ fn addresses_of_another_network_are_refused_with_the_rank() {
     for (address, words) in [
         (Some(sockets.address().to_vec()), "provider sockets"),
         (cut, "15 bytes"),
-        (Some(vec![2, 2]), "2 bytes"),
+        (Some(vec![3, 2]), "2 bytes"),
         (Some(vec![9; 30]), "version 9"),
     ] {
         let error = tcp
-            .connect(0, SECRET, &[own.clone(), None, address])
+            .connect(0, SECRET, vec![own.clone(), None, address])
             .unwrap_err();
         let text = error.to_string();
         assert!(

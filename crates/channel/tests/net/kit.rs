@@ -58,7 +58,8 @@ pub fn open(options: &NetOptions) -> Option<Net> {
 pub fn connect(nets: &mut [Net]) {
     let addresses: Vec<_> = nets.iter().map(|n| Some(n.address().to_vec())).collect();
     for (me, net) in (0..).zip(nets) {
-        net.connect(me, SECRET, &addresses).expect("addresses");
+        net.connect(me, SECRET, addresses.to_vec())
+            .expect("addresses");
     }
 }
 

@@ -181,7 +181,7 @@ fn a_rank_may_be_left_out_or_be_the_sender() {
         Some(other.address().to_vec()),
     ];
     for (me, net) in [(1, &mut nets[0]), (2, &mut other)] {
-        net.connect(me, SECRET, &addresses).unwrap();
+        net.connect(me, SECRET, addresses.to_vec()).unwrap();
     }
     assert_eq!(
         [0, 1, 2, 3].map(|peer| nets[0].reaches(peer)),
@@ -229,14 +229,14 @@ fn packets_before_the_connection_are_not_lost() {
         };
         let mut nets = [one, two];
         let addresses = [0, 1].map(|i: usize| Some(nets[i].address().to_vec()));
-        nets[0].connect(0, SECRET, &addresses).unwrap();
+        nets[0].connect(0, SECRET, addresses.to_vec()).unwrap();
         let mut sent = 0;
         for _ in 0..20_000 {
             sent += u64::from(sent < 10 && nets[0].send(1, &packet(sent, 0), None, 0).unwrap());
             nets.iter_mut().for_each(Net::poll);
             assert_eq!(nets[1].peek(), None);
         }
-        nets[1].connect(1, SECRET, &addresses).unwrap();
+        nets[1].connect(1, SECRET, addresses.to_vec()).unwrap();
         while sent < 10 {
             send(&mut nets, 0, 1, &packet(sent, 0), None);
             sent += 1;
