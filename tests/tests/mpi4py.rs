@@ -1,5 +1,7 @@
-//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: one job
-//! for each module that `tests/python/mpi4py-modules.txt` lists as `run`.
+//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: every module
+//! that `tests/python/mpi4py-modules.txt` lists as `run`, [`BATCH`] of them in one job, since
+//! starting Python takes longer than most modules. Modules of a batch that fails run again, each in
+//! its own job, to name the one at fault; the failure of the batch counts as one all the same.
 //!
 //! `MICA_PYTHON` names a Python with mpi4py built against this library (default
 //! `target/venv/bin/python`), `MICA_MPI4PY_SRC` its unpacked source (default `target/mpi4py-src`),
@@ -77,14 +79,68 @@ fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
     Some((numbers.next()??, numbers.next()??, numbers.next()??))
 }
 
+/// Modules in one job.
+const BATCH: usize = 8;
+
+/// The suite's tests on some ranks, as they went so far.
+#[derive(Default)]
+struct SuiteRun {
+    run: u32,
+    skipped: u32,
+    /// The skipped tests with their reasons, a line each.
+    reasons: String,
+    failures: Vec<String>,
+}
+
+/// How a job of the suite is started.
+struct SuiteJob<'a> {
+    ranks: u32,
+    /// Arrays of numpy are tested as well.
+    numpy: bool,
+    mpiexec: &'a dyn Fn(&Install) -> Job,
+}
+
+impl SuiteJob<'_> {
+    /// Runs these modules in one job. Adds up what they did, or returns the report of the failure.
+    fn run(&self, modules: &[&str], sum: &mut SuiteRun) -> Result<(), String> {
+        let install = Install::find();
+        let python = path("MICA_PYTHON", "venv/bin/python");
+        let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
+        let folder = workspace().join("tests/python");
+        let _turn = one_at_a_time();
+        let job = (self.mpiexec)(&install)
+            .args(["-n", &self.ranks.to_string()])
+            .args([&python, &folder.join("run_mpi4py.py")])
+            .args(["--limit", "300"])
+            .args(["--src".as_ref(), source.as_os_str()])
+            .args([
+                "--list".as_ref(),
+                folder.join("mpi4py-modules.txt").as_os_str(),
+            ])
+            .args((!self.numpy).then_some("--no-numpy"))
+            .args(modules);
+        let outcome = job.limit(Duration::from_secs(340)).run();
+        let ended_well = outcome.code() == 0 && !outcome.hung && outcome.survivors.is_empty();
+        let lines = outcome.stdout.lines();
+        for line in lines.filter(|line| line.starts_with("skipped: ")) {
+            sum.reasons.push_str(line);
+            sum.reasons.push('\n');
+        }
+        match counts(&outcome.stdout) {
+            Some((done, left_out, 0)) if ended_well && done > 0 => {
+                sum.run += done - left_out;
+                sum.skipped += left_out;
+                Ok(())
+            }
+            _ => Err(outcome.report()),
+        }
+    }
+}
+
 fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
-    let install = Install::find();
-    let python = path("MICA_PYTHON", "venv/bin/python");
-    let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
-    let folder = workspace().join("tests/python");
     let only = env::var("MICA_MPI4PY_ONLY").unwrap_or_default();
-    let (mut run, mut skipped, mut failures) = (0, 0, Vec::new());
-    let mut reasons = String::new();
+    let mut sum = SuiteRun::default();
+    let mut batches: [Vec<String>; 2] = Default::default();
     for module in listed() {
         let name_of = &module.name;
         let wanted = only.is_empty() || only.split(',').any(|name| name == name_of);
@@ -95,46 +151,39 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
             println!("mpi4py on {name} ranks: {name_of} left out, which runs on {right} rank");
             continue;
         }
-        let _turn = one_at_a_time();
-        let job = mpiexec(&install)
-            .args(["-n", &ranks.to_string()])
-            .args([&python]);
-        let job = job
-            .args([&folder.join("run_mpi4py.py")])
-            .args(["--limit", "200"]);
-        let job = job.args(["--src".as_ref(), source.as_os_str()]);
-        let job = job.args([
-            "--list".as_ref(),
-            folder.join("mpi4py-modules.txt").as_os_str(),
-        ]);
         // numpy arrays on one number of ranks only: each kind of array repeats all tests.
-        let without = (!module.numpy && name != "2").then_some("--no-numpy");
-        let job = job.args(without).args([name_of]);
-        let outcome = job.limit(Duration::from_secs(240)).run();
-        let ended_well = outcome.code() == 0 && !outcome.hung && outcome.survivors.is_empty();
-        for line in outcome
-            .stdout
-            .lines()
-            .filter(|l| l.starts_with("skipped: "))
-        {
-            reasons.push_str(line);
-            reasons.push('\n');
-        }
-        match counts(&outcome.stdout) {
-            Some((done, left_out, 0)) if ended_well && done > 0 => {
-                run += done - left_out;
-                skipped += left_out;
+        batches[usize::from(module.numpy || name == "2")].push(module.name);
+    }
+    for (numpy, modules) in [false, true].into_iter().zip(&batches) {
+        let job = SuiteJob {
+            ranks,
+            numpy,
+            mpiexec,
+        };
+        for batch in modules.chunks(BATCH) {
+            let batch: Vec<&str> = batch.iter().map(String::as_str).collect();
+            if let Err(report) = job.run(&batch, &mut sum) {
+                sum.failures.push(report);
+                for module in batch {
+                    let again = job.run(&[module], &mut sum);
+                    sum.failures.extend(again.err());
+                }
             }
-            _ => failures.push(outcome.report()),
         }
     }
+    let SuiteRun {
+        run,
+        skipped,
+        reasons,
+        failures,
+    } = sum;
     // The skipped tests with their reasons, for people: `docs/mpi4py.md` summarizes them.
     let list = workspace().join(format!("target/mpi4py-skipped-{name}.txt"));
     fs::write(&list, reasons).unwrap_or_else(|e| panic!("{}: {e}", list.display()));
     println!("mpi4py on {name} ranks: {run} tests passed, {skipped} skipped");
     assert!(
         failures.is_empty(),
-        "mpi4py on {name} ranks: {} modules failed ({run} tests passed in the others)\n\n{}",
+        "mpi4py on {name} ranks: {} jobs failed ({run} tests passed in the others)\n\n{}",
         failures.len(),
         failures.join("\n")
     );
