@@ -9,7 +9,7 @@ use crate::progress_wakeup::ProgressWakeup;
 use crate::select::SendCompletion;
 use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
 use crate::wait_policy::{WaitPolicy, yield_core};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mica_bootstrap::{NodeMap, ProcessManager};
@@ -46,6 +46,8 @@ pub struct Engine {
     pub(crate) is_watchful: bool,
     /// How a thread polls, yields and parks while it waits.
     pub(crate) wait: WaitPolicy,
+    /// Polls of one peer's ring before a receive is posted; 0: it is always posted.
+    pub(crate) receive_polls: AtomicU32,
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
@@ -269,7 +271,7 @@ impl Engine {
         if let Some(source) = pattern.source
             && source != self.rank
         {
-            for _ in 0..self.wait.direct_polls {
+            for _ in 0..self.receive_polls.load(Ordering::Relaxed) {
                 match self
                     .enter(|state| state.try_receive(&pattern, source, view, Overlong::Truncate))
                 {
@@ -302,7 +304,7 @@ impl Engine {
         self.enter(|state| {
             if let Some(source) = pattern.source
                 && source != self.rank
-                && self.wait.direct_polls > 0
+                && self.receive_polls.load(Ordering::Relaxed) > 0
             {
                 state.handle_packets_for_posted(source)?;
                 if let FastReceive::Received(done) =
@@ -353,6 +355,20 @@ impl Engine {
     /// Sets a counter whose sum is kept above this layer.
     pub fn set_counter(&self, counter: Counter, value: u64) {
         self.counters.set(counter, value);
+    }
+
+    /// Whether every arrival is to be seen by the engine's handlers, which report it
+    /// ([`want_events`](crate::want_events)): receives then do not take the fast path.
+    pub fn observe_arrivals(&self, observe: bool) {
+        let polls = if observe { 0 } else { self.wait.direct_polls };
+        // Relaxed, here and where it is read: a receive at the same time may do either.
+        self.receive_polls.store(polls, Ordering::Relaxed);
+    }
+
+    /// What this rank waits for, according to its record in the segment: a thread that is parked.
+    pub fn parked_in(&self) -> Option<WaitKind> {
+        let waiting = self.segment.block(self.rank).waiting();
+        waiting.map(|(waiting, _)| waiting.kind)
     }
 
     /// The words in the job segment that this rank counts in, for operations that need no message:

@@ -19,6 +19,7 @@ mod added_segments;
 mod channels;
 mod cooperative;
 mod engine;
+mod events;
 mod fault;
 mod flow_control;
 mod hang;
@@ -54,6 +55,7 @@ mod windows;
 
 pub use add_segment::RemoveError;
 pub use engine::Engine;
+pub use events::{EngineEvent, EngineEventKind, EventSink, want_events};
 pub use fault::Fault;
 pub use matching::{MatchEnvelope, MatchPattern};
 pub use mica_node::counters::CounterRef;

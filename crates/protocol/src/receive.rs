@@ -1,5 +1,6 @@
 //! Receives and probes: the receiver's half of every protocol.
 
+use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::{
@@ -164,7 +165,7 @@ impl EngineState {
         self.matching.unexpected.len()
     }
 
-    fn length(&self, message: &UnexpectedMessage) -> usize {
+    pub(crate) fn length(&self, message: &UnexpectedMessage) -> usize {
         match message {
             UnexpectedMessage::Buffered { copy, .. } => copy.len(),
             UnexpectedMessage::Announced(rts) => rts.len as usize,
@@ -283,6 +284,7 @@ impl EngineState {
             packet.payload as usize
         };
         if let Some(id) = self.matching.posted.take(&envelope) {
+            self.report(EngineEventKind::Arrived, &envelope, sent, 1);
             let op = &mut self.operations.recvs[id.0 as usize];
             if in_slot {
                 op.view.unpack(0, &packet.inline[..sent]);
@@ -329,6 +331,7 @@ impl EngineState {
         let total = packet.word(0) as usize;
         let target = match self.matching.posted.take(&envelope) {
             Some(id) => {
+                self.report(EngineEventKind::Arrived, &envelope, total, 1);
                 self.operations.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
                     envelope,
                     total,
@@ -462,7 +465,10 @@ impl EngineState {
         };
         let rts = packet::read_rts(packet);
         match self.matching.posted.take(&envelope) {
-            Some(id) => self.fetch(id, envelope, rts)?,
+            Some(id) => {
+                self.report(EngineEventKind::Arrived, &envelope, rts.len as usize, 1);
+                self.fetch(id, envelope, rts)?
+            }
             None => {
                 let message = UnexpectedMessage::Announced(rts);
                 self.insert_unexpected(envelope, 0, message);

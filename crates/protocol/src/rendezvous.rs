@@ -20,6 +20,7 @@
 //! sender that fails reports it, remains pending, and ignores a `FIN`.
 
 use crate::cooperative::{PeerRange, await_answer};
+use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
 use crate::operation::{ReceiveStage, RecvId, SendPhase};
@@ -163,6 +164,7 @@ impl EngineState {
             offload: self.may_offload(len),
         };
         let path = self.selection.choose(peer, &buffers);
+        self.report(EngineEventKind::PathChosen, &envelope, total, path as u64);
         match (path, peer_range, rts.remote) {
             (policy::MessagePath::Mapped, Some(peer_range), _) if buffers.sender_mapped => {
                 self.pull(id, &rts, &peer_range, &view, len)

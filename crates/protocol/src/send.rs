@@ -1,5 +1,6 @@
 //! Sends: the sender's half of every protocol.
 
+use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
 use crate::operation::{RtsState, SendId, SendOp, SendPhase};
@@ -168,6 +169,7 @@ impl EngineState {
             tag,
         };
         if let Some(recv) = self.matching.posted.take(&envelope) {
+            self.report(EngineEventKind::Arrived, &envelope, view.len(), 1);
             self.deliver_own(recv, &envelope, view);
             return Ok(None);
         }

@@ -247,6 +247,7 @@ impl Engine {
             manager: Mutex::new(manager),
             wake_socket,
             has_network,
+            receive_polls: AtomicU32::new(wait.direct_polls),
             wait,
             waiters: AtomicU32::new(0),
             reporter: HangReporter::default(),

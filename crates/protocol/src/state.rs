@@ -3,6 +3,7 @@
 use crate::added_segments::AddedSegments;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
+use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
@@ -317,12 +318,15 @@ impl EngineState {
         message: UnexpectedMessage,
     ) -> u32 {
         let before = self.matching.unexpected.len() as u64;
+        let len = self.length(&message);
         let ticket = self.matching.unexpected.insert(envelope, bytes, message);
         self.counters.count(Counter::UnexpectedMessages);
         self.counters.add(Counter::UnexpectedDepth, before);
         self.counters.set(Counter::UnexpectedQueue, before + 1);
         self.counters
             .raise(Counter::UnexpectedQueueLongest, before + 1);
+        self.report(EngineEventKind::Arrived, &envelope, len, 0);
+        self.report(EngineEventKind::Unexpected, &envelope, len, before + 1);
         ticket
     }
 

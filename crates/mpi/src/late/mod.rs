@@ -44,6 +44,7 @@ use mica_node::tunables::LATE;
 use mica_protocol::Engine;
 
 use crate::sync::lock;
+use crate::tool;
 use table::{CallOutcome, LateKey, LateTable};
 
 pub use table::Caller;
@@ -204,6 +205,9 @@ impl Drop for ArrivalCount {
     fn drop(&mut self) {
         let outcome = self.outcome(monotonic_ns());
         lock(&TABLE).count(self.key, &outcome);
+        if let Some((late, wait_ns)) = outcome.waited {
+            tool::report_late(late, self.key.ranks, wait_ns, outcome.inside_ns);
+        }
     }
 }
 
