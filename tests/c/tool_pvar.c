@@ -117,6 +117,31 @@ static void check_errors(MPI_T_pvar_handle handle)
               "handle_alloc");
 }
 
+/* Collectives are counted by algorithm: ten barriers, by whichever. */
+static void check_collectives(void)
+{
+    static const char *const names[] = {"dissemination", "binomial", "scatter_ring", "linear",
+                                        "bruck",         "ring",     "exchange",     "doubling",
+                                        "halving",       "pairwise", "shared",       "direct",
+                                        "by_size",       "two_level"};
+    enum { ALGORITHMS = sizeof names / sizeof *names };
+    MPI_T_pvar_handle handles[ALGORITHMS];
+    unsigned long long sum = 0;
+    for (int i = 0; i < ALGORITHMS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "mica_collective_%s_calls", names[i]);
+        handles[i] = open_pvar(name, MPI_T_PVAR_CLASS_COUNTER, 1);
+        CHECK_INT(MPI_T_pvar_start(session, handles[i]), MPI_SUCCESS, name);
+    }
+    for (int i = 0; i < 10; i++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < ALGORITHMS; i++) {
+        sum += value_of(handles[i]);
+        CHECK_INT(MPI_T_pvar_handle_free(session, &handles[i]), MPI_SUCCESS, names[i]);
+    }
+    CHECK_INT(sum, 10, "collectives by any algorithm");
+}
+
 int main(int argc, char **argv)
 {
     MPI_T_init_thread(MPI_THREAD_SINGLE, NULL);
@@ -196,6 +221,8 @@ int main(int argc, char **argv)
               value_of(queue));
     }
     MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    if (argc > 1 && test_size > 1) /* one step each, where all are on one node */
+        check_collectives();
     CHECK_INT(MPI_T_pvar_session_free(&session), MPI_SUCCESS, "session_free");
     CHECK_INT(MPI_T_finalize(), MPI_SUCCESS, "finalize");
     return test_finish();
