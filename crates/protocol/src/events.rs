@@ -8,7 +8,6 @@
 //! the engine. That is why tools may register only callbacks that need nothing of MPI but the tools
 //! interface.
 
-use crate::state::EngineState;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,24 +59,16 @@ const fn bit(kind: EngineEventKind) -> u32 {
     1 << kind as u32
 }
 
-impl EngineState {
-    /// Reports an event, if it is wanted.
-    #[inline(always)]
-    pub(crate) fn report(
-        &self,
-        kind: EngineEventKind,
-        envelope: &MatchEnvelope,
-        bytes: usize,
-        detail: u64,
-    ) {
-        if WANTED.load(Ordering::Relaxed) & bit(kind) != 0 {
-            emit(EngineEvent {
-                kind,
-                envelope: *envelope,
-                bytes,
-                detail,
-            });
-        }
+/// Reports an event, if it is wanted.
+#[inline(always)]
+pub(crate) fn report(kind: EngineEventKind, envelope: &MatchEnvelope, bytes: usize, detail: u64) {
+    if WANTED.load(Ordering::Relaxed) & bit(kind) != 0 {
+        emit(EngineEvent {
+            kind,
+            envelope: *envelope,
+            bytes,
+            detail,
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::added_segments::AddedSegments;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
-use crate::events::EngineEventKind;
+use crate::events::{self, EngineEventKind};
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
@@ -328,6 +328,18 @@ impl EngineState {
         self.report(EngineEventKind::Arrived, &envelope, len, 0);
         self.report(EngineEventKind::Unexpected, &envelope, len, before + 1);
         ticket
+    }
+
+    /// Reports an event, if a tool wants it.
+    #[inline(always)]
+    pub(crate) fn report(
+        &self,
+        kind: EngineEventKind,
+        envelope: &MatchEnvelope,
+        bytes: usize,
+        detail: u64,
+    ) {
+        events::report(kind, envelope, bytes, detail);
     }
 
     /// Takes a message out of the queue.

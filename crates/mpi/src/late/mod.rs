@@ -44,7 +44,6 @@ use mica_node::tunables::LATE;
 use mica_protocol::Engine;
 
 use crate::sync::lock;
-use crate::tool;
 use table::{CallOutcome, LateKey, LateTable};
 
 pub use table::Caller;
@@ -71,6 +70,18 @@ pub struct Finder {
 pub fn find_by(finder: Finder) {
     // A second call passes the same finder.
     let _ = FINDER.set(finder);
+}
+
+/// Called at the end of a collective in which another rank came last: that rank, the number of
+/// ranks, and the nanoseconds waited and inside.
+type Observer = fn(u32, u32, u64, u64);
+
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
+
+/// Sets what is called for late arrivals, if they are counted.
+pub(crate) fn observe_by(observer: Observer) {
+    // A second call passes the same observer.
+    let _ = OBSERVER.set(observer);
 }
 
 /// Whether late arrivals are counted.
@@ -206,7 +217,9 @@ impl Drop for ArrivalCount {
         let outcome = self.outcome(monotonic_ns());
         lock(&TABLE).count(self.key, &outcome);
         if let Some((late, wait_ns)) = outcome.waited {
-            tool::report_late(late, self.key.ranks, wait_ns, outcome.inside_ns);
+            if let Some(observe) = OBSERVER.get() {
+                observe(late, self.key.ranks, wait_ns, outcome.inside_ns);
+            }
         }
     }
 }

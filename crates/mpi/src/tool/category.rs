@@ -1,9 +1,10 @@
 //! Categories: `mica` with one subcategory for each subject, which has the control variables, the
 //! performance variables and the events of that subject. They never change.
 
-use super::event::EVENTS;
-use super::pvar::pvars;
-use super::{ToolError, ToolResult, pvar_info, require};
+use super::declaration::EVENTS;
+use super::error::{ToolError, ToolResult};
+use super::pvar::{pvar_info, pvars};
+use super::table::require;
 use mica_node::counters::CounterGroup;
 use mica_node::tunables;
 

@@ -7,7 +7,9 @@
 //! `MPI_Init` or the first session, and tells so afterwards (`MPI_T_ERR_CVAR_SET_NOT_NOW`). Values
 //! of the launcher cannot be written by ranks (`MPI_T_ERR_CVAR_SET_NEVER`).
 
-use super::{Tool, ToolError, ToolResult, enumeration, with};
+use super::enumeration;
+use super::error::{ToolError, ToolResult};
+use super::table::{Tool, require, with};
 use crate::constants as c;
 use crate::process;
 use mica_node::tunables::{self, Agreement, Tunable, TunableKind};
@@ -70,11 +72,6 @@ pub fn cvars() -> usize {
     tunables::all().len()
 }
 
-/// The name of a tunable's variable.
-pub(super) fn name_of(tunable: &Tunable) -> String {
-    format!("mica_{}", tunable.name)
-}
-
 fn tunable(index: i32) -> ToolResult<(usize, &'static Tunable)> {
     let index = usize::try_from(index).map_err(|_| ToolError::InvalidIndex)?;
     let tunable = tunables::all().get(index).ok_or(ToolError::InvalidIndex)?;
@@ -94,9 +91,9 @@ const fn value_type(kind: TunableKind) -> ValueType {
 /// # Errors
 /// When there is none of this index.
 pub fn cvar_info(index: i32) -> ToolResult<CvarInfo> {
-    super::require()?;
+    require()?;
     let (_, tunable) = tunable(index)?;
-    let name = name_of(tunable);
+    let name = enumeration::name_of(tunable);
     Ok(CvarInfo {
         verbosity: c::T_VERBOSITY_TUNER_BASIC,
         value_type: value_type(tunable.kind),
@@ -117,8 +114,10 @@ impl Tool {
     /// # Errors
     /// When there is none, or the interface is not initialized.
     pub fn cvar_index(name: &str) -> ToolResult<i32> {
-        super::require()?;
-        let at = tunables::all().iter().position(|t| name_of(t) == name);
+        require()?;
+        let at = tunables::all()
+            .iter()
+            .position(|t| enumeration::name_of(t) == name);
         at.map(|at| at as i32).ok_or(ToolError::InvalidName)
     }
 

@@ -1,9 +1,10 @@
 //! Enumerations: the words of tunables that take one of several, the states of a rank, the paths of
 //! messages, and the names of the elements of each event.
 
-use super::event::EVENTS;
-use super::{ToolError, ToolResult, require};
-use mica_node::tunables::{self, TunableKind};
+use super::declaration::EVENTS;
+use super::error::{ToolError, ToolResult};
+use super::table::require;
+use mica_node::tunables::{self, Tunable, TunableKind};
 use mica_policy::MessagePath;
 use std::sync::OnceLock;
 
@@ -38,7 +39,7 @@ fn all() -> &'static [Enumeration] {
     ALL.get_or_init(|| {
         let words = tunables::all().iter().filter_map(|t| match t.kind {
             TunableKind::Choice(words) => Some(Enumeration {
-                name: super::cvar::name_of(t),
+                name: name_of(t),
                 items: words.to_vec(),
             }),
             _ => None,
@@ -59,6 +60,11 @@ fn all() -> &'static [Enumeration] {
         });
         words.chain(fixed).chain(elements).collect()
     })
+}
+
+/// The name of a tunable's variable.
+pub(super) fn name_of(tunable: &Tunable) -> String {
+    format!("mica_{}", tunable.name)
 }
 
 /// The handle of the enumeration of this name.

@@ -14,135 +14,35 @@
 
 mod category;
 mod cvar;
+mod declaration;
 mod enumeration;
+mod error;
 mod event;
 mod pvar;
 mod registration;
+mod table;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use category::{
     Category, CategoryMembers, categories, category, category_index, category_members,
 };
 pub use cvar::{CvarInfo, CvarValue, TEXT_BYTES, ValueType, cvar_info, cvars};
-pub use enumeration::{Enumeration, enumeration};
-pub(crate) use event::report_late;
-pub use event::{
+pub use declaration::{
     ELEMENTS, EVENT_BYTES, Element, ElementType, EventDeclaration, EventSource, Instance, OFFSETS,
-    current_instance, element_names, event_declaration, event_index, events, source, source_now,
-    sources,
+    event_declaration, event_index, events, source, source_now, sources,
 };
+pub use enumeration::{Enumeration, enumeration};
+pub use error::{ToolError, ToolResult};
+pub use event::{current_instance, element_names};
 pub use pvar::{PvarInfo, pvar_info, pvars};
-pub(crate) use registration::update_wanted;
-pub use registration::{CallbackFunction, DroppedFunction};
+pub use table::{CallbackFunction, DroppedFunction, Tool, require};
+pub(crate) use wanted::update_wanted;
 
 use crate::constants as c;
 use crate::info::Info;
-use pvar::PvarHandle;
-use registration::Registration;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// What a function of the tools interface can end with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ToolError {
-    /// `MPI_T_init_thread` has not been called, or `MPI_T_finalize` as often.
-    #[error("the tools interface is not initialized")]
-    NotInitialized,
-    /// A parameter is not valid.
-    #[error("invalid use of the interface or bad parameter")]
-    Invalid,
-    /// There is no variable, category, event, source or item of this index.
-    #[error("the index is not valid")]
-    InvalidIndex,
-    /// No variable, category or event has this name.
-    #[error("the name is not known")]
-    InvalidName,
-    /// There is no such handle, or not in this session.
-    #[error("the handle is not valid")]
-    InvalidHandle,
-    /// There is no such session.
-    #[error("the session is not valid")]
-    InvalidSession,
-    /// No number is left for another handle.
-    #[error("no more handles are available")]
-    OutOfHandles,
-    /// The variable cannot be set any more in this process.
-    #[error("the variable cannot be set at this moment")]
-    SetNotNow,
-    /// The variable can never be set.
-    #[error("the variable cannot be set")]
-    SetNever,
-    /// The variable can be neither written nor reset.
-    #[error("the variable cannot be written or reset")]
-    NoWrite,
-    /// The variable can be neither started nor stopped.
-    #[error("the variable cannot be started or stopped")]
-    NoStartStop,
-}
-
-impl ToolError {
-    /// The code that the function returns.
-    pub const fn code(self) -> i32 {
-        match self {
-            ToolError::NotInitialized => c::T_ERR_NOT_INITIALIZED,
-            ToolError::Invalid => c::T_ERR_INVALID,
-            ToolError::InvalidIndex => c::T_ERR_INVALID_INDEX,
-            ToolError::InvalidName => c::T_ERR_INVALID_NAME,
-            ToolError::InvalidHandle => c::T_ERR_INVALID_HANDLE,
-            ToolError::InvalidSession => c::T_ERR_INVALID_SESSION,
-            ToolError::OutOfHandles => c::T_ERR_OUT_OF_HANDLES,
-            ToolError::SetNotNow => c::T_ERR_CVAR_SET_NOT_NOW,
-            ToolError::SetNever => c::T_ERR_CVAR_SET_NEVER,
-            ToolError::NoWrite => c::T_ERR_PVAR_NO_WRITE,
-            ToolError::NoStartStop => c::T_ERR_PVAR_NO_STARTSTOP,
-        }
-    }
-}
-
-/// The result of a function of the tools interface.
-pub type ToolResult<T> = std::result::Result<T, ToolError>;
-
-/// What a tool has allocated. All of it goes when the interface is finalized.
-#[derive(Debug, Default)]
-pub struct Tool {
-    /// Calls of `MPI_T_init_thread` without their `MPI_T_finalize`.
-    users: u32,
-    /// The last number given to a session, handle or registration; none is given twice.
-    last: u32,
-    /// Index of the variable of each control variable handle.
-    cvar_handles: HashMap<u32, usize>,
-    /// The numbers of the sessions.
-    sessions: Vec<u32>,
-    pvar_handles: HashMap<u32, PvarHandle>,
-    registrations: HashMap<u32, Arc<Registration>>,
-}
-
-/// The numbers up to this one stand for null and for all handles.
-const RESERVED: u32 = 15;
-
-static TOOL: Mutex<Option<Tool>> = Mutex::new(None);
-
-fn lock() -> MutexGuard<'static, Option<Tool>> {
-    // A poisoned table is usable: each change is one statement.
-    TOOL.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs `f` on the table, if the interface is initialized. `f` must not call the engine.
-fn with<R>(f: impl FnOnce(&mut Tool) -> ToolResult<R>) -> ToolResult<R> {
-    match &mut *lock() {
-        Some(tool) => f(tool),
-        None => Err(ToolError::NotInitialized),
-    }
-}
-
-/// Checks that the interface is initialized.
-///
-/// # Errors
-/// If it is not.
-pub fn require() -> ToolResult<()> {
-    with(|_| Ok(()))
-}
+use table::lock;
 
 /// `MPI_T_init_thread`: returns the thread level, which is the one required.
 ///
@@ -172,17 +72,6 @@ pub fn finalize() -> ToolResult<()> {
         update_wanted();
     }
     Ok(())
-}
-
-impl Tool {
-    fn number(&mut self) -> ToolResult<u32> {
-        self.last = self.last.max(RESERVED);
-        if self.last == u32::MAX {
-            return Err(ToolError::OutOfHandles);
-        }
-        self.last += 1;
-        Ok(self.last)
-    }
 }
 
 /// An info object without hints, since the library knows none for events and sources.

@@ -6,8 +6,10 @@
 //! What has a value at this moment (level, high watermark, state) is continuous and read-only.
 //! Values are those of the job segment. Before the library has started, everything reads as 0.
 
+use super::cvar::ValueType;
 use super::enumeration::{RANK_STATE, handle as enumeration_handle};
-use super::{Tool, ToolError, ToolResult, ValueType, with};
+use super::error::{ToolError, ToolResult};
+use super::table::{PvarHandle, Tool, require, with};
 use crate::constants as c;
 use crate::process;
 use mica_node::counters::{ALL, CounterClass, CounterDeclaration, CounterGroup};
@@ -33,17 +35,6 @@ pub struct PvarInfo {
     pub continuous: bool,
 }
 
-/// A handle of a performance variable.
-#[derive(Debug)]
-pub(super) struct PvarHandle {
-    session: u32,
-    index: usize,
-    /// The values that stand for what was counted while it was started, until `since`.
-    counted: Vec<u64>,
-    /// The rank's values when it was started; `None` while it is stopped.
-    since: Option<Vec<u64>>,
-}
-
 /// Number of performance variables.
 pub const fn pvars() -> usize {
     ALL.len() + 1
@@ -59,7 +50,7 @@ fn name_of(counter: &CounterDeclaration) -> String {
 /// # Errors
 /// When there is none of this index.
 pub fn pvar_info(index: i32) -> ToolResult<PvarInfo> {
-    super::require()?;
+    require()?;
     info_of(checked(index)?)
 }
 
@@ -187,7 +178,7 @@ impl Tool {
     /// # Errors
     /// When there is none.
     pub fn pvar_index(name: &str, class: i32) -> ToolResult<i32> {
-        super::require()?;
+        require()?;
         for index in 0..pvars() {
             let info = info_of(index)?;
             if info.name == name && info.class == class {

@@ -1,21 +1,11 @@
 //! Registrations for events, and their callbacks.
 
-use super::event::{
-    ARRIVED, COMM_UNEXPECTED, EVENTS, Instance, PATH_CHOSEN, UNEXPECTED, on_engine_event,
-};
-use super::{Tool, ToolError, ToolResult, with};
-use crate::comm::Comm;
+use super::declaration::{EVENTS, Instance};
+use super::error::{ToolError, ToolResult};
+use super::table::{CallbackFunction, Callbacks, DroppedFunction, Registration, Tool, with};
 use crate::constants as c;
-use crate::process;
-use mica_protocol::{EngineEventKind, want_events};
-use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Called for an event: its number, the registration, and the safety level required.
-pub type CallbackFunction = Arc<dyn Fn(u32, u32, i32) + Send + Sync>;
-/// Called for dropped events: how many, the registration, the source, and the level required.
-pub type DroppedFunction = Arc<dyn Fn(i64, u32, i32, i32) + Send + Sync>;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// The safety levels, in rising order.
 const LEVELS: [i32; 4] = [
@@ -24,33 +14,6 @@ const LEVELS: [i32; 4] = [
     c::T_CB_REQUIRE_THREAD_SAFE,
     c::T_CB_REQUIRE_ASYNC_SIGNAL_SAFE,
 ];
-
-/// A registration for a type of events.
-pub(super) struct Registration {
-    number: u32,
-    event: usize,
-    /// Context of its communicator, if the type is bound to one.
-    context: Option<u64>,
-    callbacks: Mutex<Callbacks>,
-    /// Events that were dropped and not reported yet.
-    dropped: AtomicI64,
-}
-
-#[derive(Default, Clone)]
-struct Callbacks {
-    /// By the place of their safety level in [`LEVELS`].
-    by_level: [Option<CallbackFunction>; LEVELS.len()],
-    on_dropped: Option<DroppedFunction>,
-}
-
-impl fmt::Debug for Registration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registration")
-            .field("number", &self.number)
-            .field("event", &self.event)
-            .finish_non_exhaustive()
-    }
-}
 
 impl Registration {
     fn lock(&self) -> MutexGuard<'_, Callbacks> {
@@ -88,6 +51,11 @@ impl Registration {
 /// The types of events with registrations, a bit each.
 static WANTED: AtomicU32 = AtomicU32::new(0);
 
+/// Sets the types of events with registrations, a bit each.
+pub(super) fn set_wanted(mask: u32) {
+    WANTED.store(mask, Ordering::Relaxed);
+}
+
 /// Whether anyone has registered for a type of events.
 pub(super) fn is_wanted(event: usize) -> bool {
     // Relaxed: a registration at the same time may miss an event.
@@ -109,37 +77,12 @@ pub(super) fn of_event(event: usize, context: Option<u64>) -> Vec<Arc<Registrati
     found
 }
 
-/// Requests from the engine what is registered for now. To be called after each change, and when
-/// the engine has started.
-pub(crate) fn update_wanted() {
-    let wanted = with(|tool| {
-        let all = tool.registrations.values();
-        Ok(all.fold(0, |mask, registration| mask | 1 << registration.event))
-    });
-    let wanted: u32 = wanted.unwrap_or(0);
-    WANTED.store(wanted, Ordering::Relaxed);
-    let has = |event: usize| wanted & 1 << event != 0;
-    let kinds = [
-        (EngineEventKind::Arrived, has(ARRIVED)),
-        (
-            EngineEventKind::Unexpected,
-            has(UNEXPECTED) || has(COMM_UNEXPECTED),
-        ),
-        (EngineEventKind::PathChosen, has(PATH_CHOSEN)),
-    ];
-    let kinds = kinds.into_iter().filter(|(_, wanted)| *wanted);
-    want_events(kinds.map(|(kind, _)| kind), on_engine_event);
-    if let Some(engine) = process::ENGINE.get() {
-        engine.observe_arrivals(has(ARRIVED));
-    }
-}
-
 fn level(safety: i32) -> ToolResult<usize> {
     let at = LEVELS.iter().position(|&level| level == safety);
     at.ok_or(ToolError::Invalid)
 }
 
-fn find(registration: u32) -> ToolResult<Arc<Registration>> {
+pub(super) fn find(registration: u32) -> ToolResult<Arc<Registration>> {
     with(|tool| {
         let found = tool.registrations.get(&registration);
         found.cloned().ok_or(ToolError::InvalidHandle)
@@ -147,49 +90,6 @@ fn find(registration: u32) -> ToolResult<Arc<Registration>> {
 }
 
 impl Tool {
-    /// Registers for a type of events; `comm` names the communicator of a bound type.
-    ///
-    /// # Errors
-    /// When there is no such type or communicator, or no number is left.
-    pub fn register(event: i32, comm: impl FnOnce() -> ToolResult<u32>) -> ToolResult<u32> {
-        let declaration = super::event_declaration(event)?;
-        let context = match declaration.of_comm {
-            false => None,
-            true => {
-                let comm = Comm::resolve(comm()?).map_err(|_| ToolError::InvalidHandle)?;
-                Some(comm.context())
-            }
-        };
-        let number = with(|tool| {
-            let number = tool.number()?;
-            let registration = Registration {
-                number,
-                event: event as usize,
-                context,
-                callbacks: Mutex::default(),
-                dropped: AtomicI64::new(0),
-            };
-            tool.registrations.insert(number, Arc::new(registration));
-            Ok(number)
-        })?;
-        update_wanted();
-        Ok(number)
-    }
-
-    /// Ends a registration.
-    ///
-    /// # Errors
-    /// When there is no such registration.
-    pub fn deregister(registration: u32) -> ToolResult<()> {
-        find(registration)?;
-        with(|tool| {
-            tool.registrations.remove(&registration);
-            Ok(())
-        })?;
-        update_wanted();
-        Ok(())
-    }
-
     /// Checks that there is such a registration.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
+use super::event::report_late;
 use super::*;
-use std::sync::Mutex as StdMutex;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 /// The table is the process's: tests that need its state take turns.
 static TURN: StdMutex<()> = StdMutex::new(());
