@@ -216,10 +216,10 @@ impl Drop for ArrivalCount {
     fn drop(&mut self) {
         let outcome = self.outcome(monotonic_ns());
         lock(&TABLE).count(self.key, &outcome);
-        if let Some((late, wait_ns)) = outcome.waited {
-            if let Some(observe) = OBSERVER.get() {
-                observe(late, self.key.ranks, wait_ns, outcome.inside_ns);
-            }
+        if let Some((late, wait_ns)) = outcome.waited
+            && let Some(observe) = OBSERVER.get()
+        {
+            observe(late, self.key.ranks, wait_ns, outcome.inside_ns);
         }
     }
 }
