@@ -19,9 +19,9 @@ fn list() -> Vec<Entry> {
 }
 
 /// The families: a program's name begins with one of these words.
-const FAMILIES: [&str; 18] = [
+const FAMILIES: [&str; 19] = [
     "pt2pt", "type", "coll", "comm", "err", "thr", "init", "info", "pmpi", "inter", "nbc", "pers",
-    "req", "rma", "session", "topo", "abi", "mem",
+    "req", "rma", "session", "tool", "topo", "abi", "mem",
 ];
 
 fn family(entry: &Entry) -> &str {
@@ -156,6 +156,7 @@ families! {
     nonblocking_collectives nonblocking_collectives_without_cma "nbc";
     persistent_collectives persistent_collectives_without_cma "pers";
     sessions sessions_without_cma "session";
+    tools_interface tools_interface_without_cma "tool";
     topologies topologies_without_cma "topo";
     migrated_memory migrated_memory_without_cma "mem";
     one_sided one_sided_without_cma "rma";
@@ -201,6 +202,7 @@ on_two_nodes! {
     nonblocking_collectives_on_two_nodes "nbc";
     persistent_collectives_on_two_nodes "pers";
     sessions_on_two_nodes "session";
+    tools_interface_on_two_nodes "tool";
     topologies_on_two_nodes "topo";
     one_sided_on_two_nodes "rma";
 }

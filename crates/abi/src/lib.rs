@@ -18,5 +18,6 @@ pub mod poly;
 pub mod raise;
 pub mod shims;
 pub mod status;
+pub mod tool;
 pub mod types;
 pub mod unsupported;

@@ -22,6 +22,7 @@ use crate::late;
 use crate::process::{self, BEFORE, ENGINE, FINALIZED, IN_USE, PHASE, RUNNING, STARTING};
 use crate::request;
 use crate::sync::lock;
+use crate::tool;
 use crate::window;
 use crate::world::{self, World};
 
@@ -73,6 +74,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             engine.start_progress_thread();
             engine.describe_by(hang::describe);
             late::begin();
+            tool::update_wanted();
             engine
         }
     };

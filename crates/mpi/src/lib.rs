@@ -32,6 +32,7 @@ pub mod request;
 pub mod session;
 pub mod status;
 mod sync;
+pub mod tool;
 pub mod topology;
 pub mod window;
 pub mod world;

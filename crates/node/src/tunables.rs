@@ -1,7 +1,8 @@
 //! Tunables, each declared once. This table feeds the environment variables, `mica info`, the
 //! documentation and, later, MPI_T control variables.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The kind of values that a tunable takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +40,10 @@ pub struct Tunable {
 /// wrappers can set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// Each rank uses its own value, or the launcher's applies to the job, or ranks agree on what
-    /// all can do.
+    /// Each rank uses its own value, or ranks agree on what all can do.
     Own,
+    /// The value of who starts the job applies to all ranks.
+    Launcher,
     /// All ranks must have the same value: ranks that differ fail in `MPI_Init`
     /// ([`Settings`](crate::segment::Settings)).
     Alike,
@@ -100,20 +102,20 @@ tunables! {
     SHM: "shm", "MICA_SHM", "advanced", TunableKind::Choice(&["advanced", "basic", "mixed"]),
         "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for \
          each pair; mixed has FIFOs between ranks of the same parity only, as a second channel; \
-         the launcher's value holds for the job.";
+         the launcher's value holds for the job.", Launcher;
     BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", TunableKind::Bytes,
         "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated \
-         for all pairs that have one at MPI_Init; the launcher's value holds for the job.";
+         for all pairs that have one at MPI_Init; the launcher's value holds for the job.", Launcher;
     RING_MAX: "ring_max", "MICA_RING_MAX", "auto", TunableKind::Threshold,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
     EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "auto", TunableKind::Threshold,
         "Largest message that is sent before its receive is known; longer ones ask first \
          (rendezvous).";
     CELLS: "cells", "MICA_CELLS", "128", TunableKind::Count,
-        "Cells in each rank's send buffer pool.";
+        "Cells in each rank's send buffer pool.", Launcher;
     CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", TunableKind::Bytes,
         "Size of a cell (a multiple of 64); under the basic design, of the chunks of a long \
-         message.";
+         message.", Launcher;
     DIRECT: "direct", "MICA_DIRECT", "auto",
         TunableKind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
         "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to \
@@ -194,9 +196,10 @@ tunables! {
         "How often it then yields its core before it parks, when ranks outnumber cores.";
     FENCING: "fencing", "MICA_FENCING", "auto", TunableKind::Choice(&["auto", "sender", "parker"]),
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by \
-         membarrier.";
+         membarrier.", Launcher;
     STATS: "stats", "MICA_STATS", "off", TunableKind::Choice(&["off", "table"]),
-        "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+        "table: mpiexec prints what moved over which channel, how far, and why ranks waited, when the \
+         job has ended.", Launcher;
     LATE: "late", "MICA_LATE", "off", TunableKind::Choice(&["off", "on"]),
         "on: ranks count at each call of a collective who came last and how long they waited, and \
          mpiexec prints it when the job has ended.";
@@ -212,10 +215,10 @@ tunables! {
     FOREIGN_MPI: "foreign_mpi", "MICA_FOREIGN_MPI", "refuse",
         TunableKind::Choice(&["refuse", "start"]),
         "What mpiexec does with several ranks of a program that is linked to Open MPI, whose \
-         library would make each a job of one: refuse them, or start them.";
+         library would make each a job of one: refuse them, or start them.", Launcher;
     VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", TunableKind::Count,
         "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for \
-         tests).";
+         tests).", Launcher;
     NET: "net", "MICA_NET", "auto", TunableKind::Choice(&["auto", "loopback"]),
         "auto: the network carries messages between nodes; loopback: between the ranks of one node \
          as well, in place of shared memory; the same for all ranks.", Alike;
@@ -281,9 +284,15 @@ tunables! {
          at once; the same for all ranks.", Alike;
     COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", TunableKind::Bytes,
         "Memory of one communicator's shared area at most, for collectives; 0: none; the \
-         launcher's value holds for the job.";
+         launcher's value holds for the job.", Launcher;
     COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", TunableKind::Bytes,
-        "Memory of all shared areas of a node at most; the launcher's value holds for the job.";
+        "Memory of all shared areas of a node at most; the launcher's value holds for the job.", Launcher;
+}
+
+/// The values that were replaced in this process, by the tunables' names.
+fn replaced() -> MutexGuard<'static, BTreeMap<&'static str, String>> {
+    static REPLACED: Mutex<BTreeMap<&str, String>> = Mutex::new(BTreeMap::new());
+    REPLACED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The tunables for which all ranks must have the same value, in the order of the table.
@@ -298,14 +307,35 @@ pub fn all() -> &'static [&'static Tunable] {
 }
 
 impl Tunable {
-    /// The value in force as text: the environment's, or the default.
+    /// The value in force as text: the [replaced](Self::replace) one, the environment's, or the
+    /// default.
     pub fn text(&self) -> String {
-        std::env::var(self.env).unwrap_or_else(|_| self.default.to_owned())
+        let replaced = replaced().get(self.name).cloned();
+        replaced
+            .or_else(|| std::env::var(self.env).ok())
+            .unwrap_or_else(|| self.default.to_owned())
     }
 
-    /// True when the environment sets it.
+    /// True when the environment sets it, or it was replaced.
     pub fn is_set(&self) -> bool {
-        std::env::var_os(self.env).is_some()
+        std::env::var_os(self.env).is_some() || replaced().contains_key(self.name)
+    }
+
+    /// Replaces the value in this process, whatever the environment says, for all who read it from
+    /// now on.
+    ///
+    /// # Errors
+    /// When the value does not fit the kind; the earlier one then stays in force.
+    pub fn replace(&self, value: &str) -> Result<(), BadValue> {
+        let before = replaced().insert(self.name, value.to_owned());
+        let checked = self.check();
+        if checked.is_err() {
+            match before {
+                Some(before) => replaced().insert(self.name, before),
+                None => replaced().remove(self.name),
+            };
+        }
+        checked
     }
 
     /// The value in force of a `Bytes` or `Count` tunable.

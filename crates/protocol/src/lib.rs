@@ -19,6 +19,7 @@ mod added_segments;
 mod channels;
 mod cooperative;
 mod engine;
+mod events;
 mod fault;
 mod flow_control;
 mod hang;
@@ -48,15 +49,17 @@ mod start;
 mod state;
 #[cfg(test)]
 mod tests;
-mod traffic;
 mod wait;
+mod wait_account;
 mod wait_policy;
 mod windows;
 
 pub use add_segment::RemoveError;
 pub use engine::Engine;
+pub use events::{EngineEvent, EngineEventKind, EventSink, want_events};
 pub use fault::Fault;
 pub use matching::{MatchEnvelope, MatchPattern};
+pub use mica_node::counters::CounterRef;
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
 pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};
@@ -70,5 +73,4 @@ pub use schedule::{
 pub use select::SendCompletion;
 pub use start::StartError;
 pub use state::{EngineState, Reaction};
-pub use traffic::{CollectiveTraffic, OneSidedTraffic};
 pub use wait::MIN_POLLS_BEFORE_PARKING;

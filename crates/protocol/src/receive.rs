@@ -1,5 +1,6 @@
 //! Receives and probes: the receiver's half of every protocol.
 
+use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::{
@@ -32,7 +33,7 @@ impl EngineState {
                 op.long = long;
             }
             Some(ticket) => {
-                let (envelope, message) = self.matching.unexpected.remove(ticket);
+                let (envelope, message) = self.remove_unexpected(ticket);
                 self.accept(id, envelope, message, InboundTarget::Unexpected(ticket))?;
                 self.received_unexpected(envelope.source)?;
             }
@@ -145,7 +146,7 @@ impl EngineState {
     /// [`EngineState::receive_probed`] receives it.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
         let ticket = self.matching.unexpected.find(pattern)?;
-        let (envelope, message) = self.matching.unexpected.remove(ticket);
+        let (envelope, message) = self.remove_unexpected(ticket);
         let arrival = ProbedMessage {
             envelope,
             bytes: self.length(&message),
@@ -164,7 +165,7 @@ impl EngineState {
         self.matching.unexpected.len()
     }
 
-    fn length(&self, message: &UnexpectedMessage) -> usize {
+    pub(crate) fn length(&self, message: &UnexpectedMessage) -> usize {
         match message {
             UnexpectedMessage::Buffered { copy, .. } => copy.len(),
             UnexpectedMessage::Announced(rts) => rts.len as usize,
@@ -283,6 +284,7 @@ impl EngineState {
             packet.payload as usize
         };
         if let Some(id) = self.matching.posted.take(&envelope) {
+            self.report(EngineEventKind::Arrived, &envelope, sent, 1);
             let op = &mut self.operations.recvs[id.0 as usize];
             if in_slot {
                 op.view.unpack(0, &packet.inline[..sent]);
@@ -315,7 +317,7 @@ impl EngineState {
             arrived: sent,
             acknowledge,
         };
-        self.matching.unexpected.insert(envelope, sent, message);
+        self.insert_unexpected(envelope, sent, message);
         self.check_backlog_of(source)
     }
 
@@ -329,6 +331,7 @@ impl EngineState {
         let total = packet.word(0) as usize;
         let target = match self.matching.posted.take(&envelope) {
             Some(id) => {
+                self.report(EngineEventKind::Arrived, &envelope, total, 1);
                 self.operations.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
                     envelope,
                     total,
@@ -343,7 +346,7 @@ impl EngineState {
                     arrived: 0,
                     acknowledge: None,
                 };
-                let ticket = self.matching.unexpected.insert(envelope, total, message);
+                let ticket = self.insert_unexpected(envelope, total, message);
                 self.check_backlog_of(source)?;
                 InboundTarget::Unexpected(ticket)
             }
@@ -462,10 +465,13 @@ impl EngineState {
         };
         let rts = packet::read_rts(packet);
         match self.matching.posted.take(&envelope) {
-            Some(id) => self.fetch(id, envelope, rts)?,
+            Some(id) => {
+                self.report(EngineEventKind::Arrived, &envelope, rts.len as usize, 1);
+                self.fetch(id, envelope, rts)?
+            }
             None => {
                 let message = UnexpectedMessage::Announced(rts);
-                self.matching.unexpected.insert(envelope, 0, message);
+                self.insert_unexpected(envelope, 0, message);
                 self.check_backlog_of(source)?;
             }
         }

@@ -22,6 +22,7 @@ use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_channel::transport::NetError;
 use mica_channel::transport::Transport;
+use mica_node::counters::LiveCounters;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing, WakeSocket};
 use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
@@ -220,6 +221,7 @@ impl Engine {
         let access = direct.reach();
         let abilities = access.abilities(collective_costs.fingerprint());
         segment.publish_abilities(rank, &abilities, wake_fencing);
+        let counters = LiveCounters::of(&segment, rank);
         let mut state = EngineState::new(
             rank,
             channels,
@@ -227,6 +229,7 @@ impl Engine {
             CooperativeCopies::new(&segment, rank),
             selection,
             Holds::new(policies.hold),
+            counters.clone(),
         );
         state.skew = policies.skew;
         state.polling = polling;
@@ -245,16 +248,16 @@ impl Engine {
             manager: Mutex::new(manager),
             wake_socket,
             has_network,
+            receive_polls: AtomicU32::new(wait.direct_polls),
             wait,
             waiters: AtomicU32::new(0),
             reporter: HangReporter::default(),
             offloads,
             progress_thread: progress_thread.map(ProgressWakeup::new),
-            one_sided: Arc::default(),
+            counters,
             collectives: CollectiveMeans {
                 access,
                 costs: collective_costs,
-                traffic: Arc::default(),
             },
             is_loopback: loopback,
         })

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::pending::{WaitList, WaitSpell};
 use crate::state::EngineState;
+use crate::wait_account::WaitAccount;
 use crate::wait_policy::{LIVENESS_INTERVAL, WaitLimits, yield_core};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -78,15 +79,18 @@ impl Engine {
     ) -> Result<R, Fault> {
         let mut idle = Idle::default();
         let mut spell = WaitSpell::default();
+        let mut account = WaitAccount::new(self);
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
+            let mut arrived = false;
             let result = self.enter(|state| {
                 if let Some(r) = f(state) {
                     return Ok::<_, Fault>(Some(r));
                 }
                 if state.progress()? {
                     idle = Idle::default();
+                    arrived = true;
                     return Ok(f(state));
                 }
                 Ok(None)
@@ -94,14 +98,20 @@ impl Engine {
             if let Some(r) = result {
                 return Ok(r);
             }
+            if arrived {
+                account.note_progress();
+            }
             if self.pause(&mut idle) {
+                account.tick();
                 if let Some(r) = self.park(&waiting, &mut spell, None, &mut f) {
                     return Ok(r);
                 }
+                account.tick();
                 self.check_loss()?;
                 self.answer_open_question(&mut spell, &waiting);
             } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
                 spell.since();
+                account.tick();
                 self.answer_open_question(&mut spell, &waiting);
             }
         }
@@ -140,6 +150,7 @@ impl Engine {
         }
         let mut idle = Idle::default();
         let mut spell = WaitSpell::default();
+        let mut account = WaitAccount::new(self);
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
@@ -148,15 +159,19 @@ impl Engine {
             }
             if self.enter(EngineState::progress)? {
                 idle = Idle::default();
+                account.note_progress();
             } else if self.pause(&mut idle) {
+                account.tick();
                 let mut ready = |_: &mut EngineState| poll();
                 if let Some(r) = self.park(&waiting, &mut spell, limit, &mut ready) {
                     return Ok(r);
                 }
+                account.tick();
                 self.check_loss()?;
                 self.answer_open_question(&mut spell, &waiting);
             } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
                 spell.since();
+                account.tick();
                 self.answer_open_question(&mut spell, &waiting);
             }
         }
@@ -216,6 +231,7 @@ impl Engine {
         self.sleep_unless(limit, |state| {
             result = f(state);
             let stays_awake = result.is_some() || state.has_work();
+            state.publish_transports_if_any();
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
             stays_awake
         });

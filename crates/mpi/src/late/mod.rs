@@ -72,6 +72,18 @@ pub fn find_by(finder: Finder) {
     let _ = FINDER.set(finder);
 }
 
+/// Called at the end of a collective in which another rank came last: that rank, the number of
+/// ranks, and the nanoseconds waited and inside.
+type Observer = fn(u32, u32, u64, u64);
+
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
+
+/// Sets what is called for late arrivals, if they are counted.
+pub(crate) fn observe_by(observer: Observer) {
+    // A second call passes the same observer.
+    let _ = OBSERVER.set(observer);
+}
+
 /// Whether late arrivals are counted.
 #[inline(always)]
 pub fn is_on() -> bool {
@@ -204,6 +216,11 @@ impl Drop for ArrivalCount {
     fn drop(&mut self) {
         let outcome = self.outcome(monotonic_ns());
         lock(&TABLE).count(self.key, &outcome);
+        if let Some((late, wait_ns)) = outcome.waited
+            && let Some(observe) = OBSERVER.get()
+        {
+            observe(late, self.key.ranks, wait_ns, outcome.inside_ns);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::{call, tool};
-use mica_abi::shims::profiling;
+use mica_abi::shims::{profiling, tool, tool_category, tool_event, tool_pvar};
 use mica_abi::types::{
     MPI_Aint, MPI_Count, MPI_Datatype, MPI_Info, MPI_T_cb_safety, MPI_T_cvar_handle, MPI_T_enum,
     MPI_T_event_instance, MPI_T_event_registration, MPI_T_pvar_handle, MPI_T_pvar_session,
@@ -14,55 +14,62 @@ use mica_abi::types::{
 
 call! { MPI_Pcontrol PMPI_Pcontrol(level: c_int) on Default => profiling::mpi_pcontrol(level) }
 
-tool! { MPI_T_category_changed PMPI_T_category_changed(update_number: *mut c_int) => unsupported }
+tool! {
+    MPI_T_category_changed PMPI_T_category_changed(update_number: *mut c_int)
+    => tool_category::mpi_t_category_changed(update_number)
+}
 
 tool! {
     MPI_T_category_get_categories PMPI_T_category_get_categories(cat_index: c_int, len: c_int,
         indices: *mut c_int)
-    => unsupported
+    => tool_category::mpi_t_category_get_categories(cat_index, len, indices)
 }
 
 tool! {
     MPI_T_category_get_cvars PMPI_T_category_get_cvars(cat_index: c_int, len: c_int,
         indices: *mut c_int)
-    => unsupported
+    => tool_category::mpi_t_category_get_cvars(cat_index, len, indices)
 }
 
 tool! {
     MPI_T_category_get_events PMPI_T_category_get_events(cat_index: c_int, len: c_int,
         indices: *mut c_int)
-    => unsupported
+    => tool_category::mpi_t_category_get_events(cat_index, len, indices)
 }
 
 tool! {
     MPI_T_category_get_index PMPI_T_category_get_index(name: *const c_char, cat_index: *mut c_int)
-    => unsupported
+    => tool_category::mpi_t_category_get_index(name, cat_index)
 }
 
 tool! {
     MPI_T_category_get_info PMPI_T_category_get_info(cat_index: c_int, name: *mut c_char,
         name_len: *mut c_int, desc: *mut c_char, desc_len: *mut c_int, num_cvars: *mut c_int,
         num_pvars: *mut c_int, num_categories: *mut c_int)
-    => unsupported
+    => tool_category::mpi_t_category_get_info(cat_index, name, name_len, desc, desc_len, num_cvars,
+        num_pvars, num_categories)
 }
 
-tool! { MPI_T_category_get_num PMPI_T_category_get_num(num_cat: *mut c_int) => unsupported }
+tool! {
+    MPI_T_category_get_num PMPI_T_category_get_num(num_cat: *mut c_int)
+    => tool_category::mpi_t_category_get_num(num_cat)
+}
 
 tool! {
     MPI_T_category_get_num_events PMPI_T_category_get_num_events(cat_index: c_int,
         num_events: *mut c_int)
-    => unsupported
+    => tool_category::mpi_t_category_get_num_events(cat_index, num_events)
 }
 
 tool! {
     MPI_T_category_get_pvars PMPI_T_category_get_pvars(cat_index: c_int, len: c_int,
         indices: *mut c_int)
-    => unsupported
+    => tool_category::mpi_t_category_get_pvars(cat_index, len, indices)
 }
 
 tool! {
     MPI_T_cvar_get_index PMPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int)
-    => unsupported
+    => tool::mpi_t_cvar_get_index(name, cvar_index)
 }
 
 tool! {
@@ -70,66 +77,70 @@ tool! {
         name_len: *mut c_int, verbosity: *mut c_int, datatype: *mut MPI_Datatype,
         enumtype: *mut MPI_T_enum, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int,
         scope: *mut c_int)
-    => unsupported
+    => tool::mpi_t_cvar_get_info(cvar_index, name, name_len, verbosity, datatype, enumtype, desc,
+        desc_len, bind, scope)
 }
 
-tool! { MPI_T_cvar_get_num PMPI_T_cvar_get_num(num_cvar: *mut c_int) => unsupported }
+tool! {
+    MPI_T_cvar_get_num PMPI_T_cvar_get_num(num_cvar: *mut c_int)
+    => tool::mpi_t_cvar_get_num(num_cvar)
+}
 
 tool! {
     MPI_T_cvar_handle_alloc PMPI_T_cvar_handle_alloc(cvar_index: c_int, obj_handle: *mut c_void,
         handle: *mut MPI_T_cvar_handle, count: *mut c_int)
-    => unsupported
+    => tool::mpi_t_cvar_handle_alloc(cvar_index, obj_handle, handle, count)
 }
 
 tool! {
     MPI_T_cvar_handle_free PMPI_T_cvar_handle_free(handle: *mut MPI_T_cvar_handle)
-    => unsupported
+    => tool::mpi_t_cvar_handle_free(handle)
 }
 
 tool! {
     MPI_T_cvar_read PMPI_T_cvar_read(handle: MPI_T_cvar_handle, buf: *mut c_void)
-    => unsupported
+    => tool::mpi_t_cvar_read(handle, buf)
 }
 
 tool! {
     MPI_T_cvar_write PMPI_T_cvar_write(handle: MPI_T_cvar_handle, buf: *const c_void)
-    => unsupported
+    => tool::mpi_t_cvar_write(handle, buf)
 }
 
 tool! {
     MPI_T_enum_get_info PMPI_T_enum_get_info(enumtype: MPI_T_enum, num: *mut c_int,
         name: *mut c_char, name_len: *mut c_int)
-    => unsupported
+    => tool::mpi_t_enum_get_info(enumtype, num, name, name_len)
 }
 
 tool! {
     MPI_T_enum_get_item PMPI_T_enum_get_item(enumtype: MPI_T_enum, index: c_int, value: *mut c_int,
         name: *mut c_char, name_len: *mut c_int)
-    => unsupported
+    => tool::mpi_t_enum_get_item(enumtype, index, value, name, name_len)
 }
 
 tool! {
     MPI_T_event_callback_get_info
         PMPI_T_event_callback_get_info(event_registration: MPI_T_event_registration,
         cb_safety: MPI_T_cb_safety, info_used: *mut MPI_Info)
-    => unsupported
+    => tool_event::mpi_t_event_callback_get_info(event_registration, cb_safety, info_used)
 }
 
 tool! {
     MPI_T_event_callback_set_info
         PMPI_T_event_callback_set_info(event_registration: MPI_T_event_registration,
         cb_safety: MPI_T_cb_safety, info: MPI_Info)
-    => unsupported
+    => tool_event::mpi_t_event_callback_set_info(event_registration, cb_safety, info)
 }
 
 tool! {
     MPI_T_event_copy PMPI_T_event_copy(event_instance: MPI_T_event_instance, buffer: *mut c_void)
-    => unsupported
+    => tool_event::mpi_t_event_copy(event_instance, buffer)
 }
 
 tool! {
     MPI_T_event_get_index PMPI_T_event_get_index(name: *const c_char, event_index: *mut c_int)
-    => unsupported
+    => tool_event::mpi_t_event_get_index(name, event_index)
 }
 
 tool! {
@@ -137,52 +148,56 @@ tool! {
         name_len: *mut c_int, verbosity: *mut c_int, array_of_datatypes: *mut MPI_Datatype,
         array_of_displacements: *mut MPI_Aint, num_elements: *mut c_int, enumtype: *mut MPI_T_enum,
         info: *mut MPI_Info, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int)
-    => unsupported
+    => tool_event::mpi_t_event_get_info(event_index, name, name_len, verbosity, array_of_datatypes,
+        array_of_displacements, num_elements, enumtype, info, desc, desc_len, bind)
 }
 
-tool! { MPI_T_event_get_num PMPI_T_event_get_num(num_events: *mut c_int) => unsupported }
+tool! {
+    MPI_T_event_get_num PMPI_T_event_get_num(num_events: *mut c_int)
+    => tool_event::mpi_t_event_get_num(num_events)
+}
 
 tool! {
     MPI_T_event_get_source PMPI_T_event_get_source(event_instance: MPI_T_event_instance,
         source_index: *mut c_int)
-    => unsupported
+    => tool_event::mpi_t_event_get_source(event_instance, source_index)
 }
 
 tool! {
     MPI_T_event_get_timestamp PMPI_T_event_get_timestamp(event_instance: MPI_T_event_instance,
         event_timestamp: *mut MPI_Count)
-    => unsupported
+    => tool_event::mpi_t_event_get_timestamp(event_instance, event_timestamp)
 }
 
 tool! {
     MPI_T_event_handle_alloc PMPI_T_event_handle_alloc(event_index: c_int, obj_handle: *mut c_void,
         info: MPI_Info, event_registration: *mut MPI_T_event_registration)
-    => unsupported
+    => tool_event::mpi_t_event_handle_alloc(event_index, obj_handle, info, event_registration)
 }
 
 tool! {
     MPI_T_event_handle_free PMPI_T_event_handle_free(event_registration: MPI_T_event_registration,
         user_data: *mut c_void, free_cb_function: usize)
-    => unsupported
+    => tool_event::mpi_t_event_handle_free(event_registration, user_data, free_cb_function)
 }
 
 tool! {
     MPI_T_event_handle_get_info
         PMPI_T_event_handle_get_info(event_registration: MPI_T_event_registration,
         info_used: *mut MPI_Info)
-    => unsupported
+    => tool_event::mpi_t_event_handle_get_info(event_registration, info_used)
 }
 
 tool! {
     MPI_T_event_handle_set_info
         PMPI_T_event_handle_set_info(event_registration: MPI_T_event_registration, info: MPI_Info)
-    => unsupported
+    => tool_event::mpi_t_event_handle_set_info(event_registration, info)
 }
 
 tool! {
     MPI_T_event_read PMPI_T_event_read(event_instance: MPI_T_event_instance, element_index: c_int,
         buffer: *mut c_void)
-    => unsupported
+    => tool_event::mpi_t_event_read(event_instance, element_index, buffer)
 }
 
 tool! {
@@ -190,24 +205,28 @@ tool! {
         PMPI_T_event_register_callback(event_registration: MPI_T_event_registration,
         cb_safety: MPI_T_cb_safety, info: MPI_Info, user_data: *mut c_void,
         event_cb_function: usize)
-    => unsupported
+    => tool_event::mpi_t_event_register_callback(event_registration, cb_safety, info, user_data,
+        event_cb_function)
 }
 
 tool! {
     MPI_T_event_set_dropped_handler
         PMPI_T_event_set_dropped_handler(event_registration: MPI_T_event_registration,
         dropped_cb_function: usize)
-    => unsupported
+    => tool_event::mpi_t_event_set_dropped_handler(event_registration, dropped_cb_function)
 }
 
-tool! { MPI_T_finalize PMPI_T_finalize() => unsupported }
+tool! { MPI_T_finalize PMPI_T_finalize() => tool::mpi_t_finalize() }
 
-tool! { MPI_T_init_thread PMPI_T_init_thread(required: c_int, provided: *mut c_int) => unsupported }
+tool! {
+    MPI_T_init_thread PMPI_T_init_thread(required: c_int, provided: *mut c_int)
+    => tool::mpi_t_init_thread(required, provided)
+}
 
 tool! {
     MPI_T_pvar_get_index PMPI_T_pvar_get_index(name: *const c_char, var_class: c_int,
         pvar_index: *mut c_int)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_get_index(name, var_class, pvar_index)
 }
 
 tool! {
@@ -216,65 +235,69 @@ tool! {
         datatype: *mut MPI_Datatype, enumtype: *mut MPI_T_enum, desc: *mut c_char,
         desc_len: *mut c_int, bind: *mut c_int, readonly: *mut c_int, continuous: *mut c_int,
         atomic: *mut c_int)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_get_info(pvar_index, name, name_len, verbosity, var_class, datatype,
+        enumtype, desc, desc_len, bind, readonly, continuous, atomic)
 }
 
-tool! { MPI_T_pvar_get_num PMPI_T_pvar_get_num(num_pvar: *mut c_int) => unsupported }
+tool! {
+    MPI_T_pvar_get_num PMPI_T_pvar_get_num(num_pvar: *mut c_int)
+    => tool_pvar::mpi_t_pvar_get_num(num_pvar)
+}
 
 tool! {
     MPI_T_pvar_handle_alloc PMPI_T_pvar_handle_alloc(pe_session: MPI_T_pvar_session,
         pvar_index: c_int, obj_handle: *mut c_void, handle: *mut MPI_T_pvar_handle,
         count: *mut c_int)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_handle_alloc(pe_session, pvar_index, obj_handle, handle, count)
 }
 
 tool! {
     MPI_T_pvar_handle_free PMPI_T_pvar_handle_free(pe_session: MPI_T_pvar_session,
         handle: *mut MPI_T_pvar_handle)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_handle_free(pe_session, handle)
 }
 
 tool! {
     MPI_T_pvar_read PMPI_T_pvar_read(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle,
         buf: *mut c_void)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_read(pe_session, handle, buf)
 }
 
 tool! {
     MPI_T_pvar_readreset PMPI_T_pvar_readreset(pe_session: MPI_T_pvar_session,
         handle: MPI_T_pvar_handle, buf: *mut c_void)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_readreset(pe_session, handle, buf)
 }
 
 tool! {
     MPI_T_pvar_reset PMPI_T_pvar_reset(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_reset(pe_session, handle)
 }
 
 tool! {
     MPI_T_pvar_session_create PMPI_T_pvar_session_create(pe_session: *mut MPI_T_pvar_session)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_session_create(pe_session)
 }
 
 tool! {
     MPI_T_pvar_session_free PMPI_T_pvar_session_free(pe_session: *mut MPI_T_pvar_session)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_session_free(pe_session)
 }
 
 tool! {
     MPI_T_pvar_start PMPI_T_pvar_start(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_start(pe_session, handle)
 }
 
 tool! {
     MPI_T_pvar_stop PMPI_T_pvar_stop(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_stop(pe_session, handle)
 }
 
 tool! {
     MPI_T_pvar_write PMPI_T_pvar_write(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle,
         buf: *const c_void)
-    => unsupported
+    => tool_pvar::mpi_t_pvar_write(pe_session, handle, buf)
 }
 
 tool! {
@@ -282,13 +305,17 @@ tool! {
         name_len: *mut c_int, desc: *mut c_char, desc_len: *mut c_int,
         ordering: *mut MPI_T_source_order, ticks_per_second: *mut MPI_Count,
         max_ticks: *mut MPI_Count, info: *mut MPI_Info)
-    => unsupported
+    => tool_event::mpi_t_source_get_info(source_index, name, name_len, desc, desc_len, ordering,
+        ticks_per_second, max_ticks, info)
 }
 
-tool! { MPI_T_source_get_num PMPI_T_source_get_num(num_sources: *mut c_int) => unsupported }
+tool! {
+    MPI_T_source_get_num PMPI_T_source_get_num(num_sources: *mut c_int)
+    => tool_event::mpi_t_source_get_num(num_sources)
+}
 
 tool! {
     MPI_T_source_get_timestamp PMPI_T_source_get_timestamp(source_index: c_int,
         timestamp: *mut MPI_Count)
-    => unsupported
+    => tool_event::mpi_t_source_get_timestamp(source_index, timestamp)
 }

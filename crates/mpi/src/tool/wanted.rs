@@ -1,0 +1,84 @@
+//! Registering for events, and what the engine and the late arrivals report because of it.
+
+use super::declaration::{ARRIVED, COMM_UNEXPECTED, PATH_CHOSEN, UNEXPECTED, event_declaration};
+use super::error::{ToolError, ToolResult};
+use super::event::{on_engine_event, report_late};
+use super::registration;
+use super::table::{Callbacks, Registration, Tool, with};
+use crate::comm::Comm;
+use crate::late;
+use crate::process;
+use mica_protocol::{EngineEventKind, want_events};
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex};
+
+/// Requests from the engine what is registered for now. To be called after each change, and when
+/// the engine has started.
+pub(crate) fn update_wanted() {
+    let wanted = with(|tool| {
+        let all = tool.registrations.values();
+        Ok(all.fold(0, |mask, registration| mask | 1 << registration.event))
+    });
+    let wanted: u32 = wanted.unwrap_or(0);
+    registration::set_wanted(wanted);
+    late::observe_by(report_late);
+    let has = |event: usize| wanted & 1 << event != 0;
+    let kinds = [
+        (EngineEventKind::Arrived, has(ARRIVED)),
+        (
+            EngineEventKind::Unexpected,
+            has(UNEXPECTED) || has(COMM_UNEXPECTED),
+        ),
+        (EngineEventKind::PathChosen, has(PATH_CHOSEN)),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, wanted)| *wanted);
+    want_events(kinds.map(|(kind, _)| kind), on_engine_event);
+    if let Some(engine) = process::ENGINE.get() {
+        engine.observe_arrivals(has(ARRIVED));
+    }
+}
+
+impl Tool {
+    /// Registers for a type of events; `comm` names the communicator of a bound type.
+    ///
+    /// # Errors
+    /// When there is no such type or communicator, or no number is left.
+    pub fn register(event: i32, comm: impl FnOnce() -> ToolResult<u32>) -> ToolResult<u32> {
+        let declaration = event_declaration(event)?;
+        let context = match declaration.of_comm {
+            false => None,
+            true => {
+                let comm = Comm::resolve(comm()?).map_err(|_| ToolError::InvalidHandle)?;
+                Some(comm.context())
+            }
+        };
+        let number = with(|tool| {
+            let number = tool.number()?;
+            let registration = Registration {
+                number,
+                event: event as usize,
+                context,
+                callbacks: Mutex::new(Callbacks::default()),
+                dropped: AtomicI64::new(0),
+            };
+            tool.registrations.insert(number, Arc::new(registration));
+            Ok(number)
+        })?;
+        update_wanted();
+        Ok(number)
+    }
+
+    /// Ends a registration.
+    ///
+    /// # Errors
+    /// When there is no such registration.
+    pub fn deregister(number: u32) -> ToolResult<()> {
+        registration::find(number)?;
+        with(|tool| {
+            tool.registrations.remove(&number);
+            Ok(())
+        })?;
+        update_wanted();
+        Ok(())
+    }
+}
