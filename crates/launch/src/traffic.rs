@@ -1,8 +1,12 @@
-//! The table of bytes and messages per path, and of one-sided operations, from the counters that ranks leave in the job segment
+//! The tables of messages by path and level, one-sided operations, and waits, from the counters that ranks leave in the job segment
 //! (`MICA_STATS=table`).
 
-use mica_node::counters::{AccessClass, COUNTERS, Counter, Counters, TrafficClass};
+use mica_node::counters::{
+    AccessClass, COUNTERS, Counter, Counters, SIZE_CLASSES, TrafficClass, WaitReason,
+    size_class_max,
+};
 use mica_node::segment::AreaBudget;
+use mica_node::topology::Level;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -61,7 +65,74 @@ pub fn table(ranks: &[CounterValues]) -> String {
         )
         .expect("a string takes all");
     }
-    text + &one_sided(&sum)
+    text + &by_level(&sum) + &one_sided(&sum) + &waits(&sum, ranks.len())
+}
+
+/// The rows of messages by level; none if no rank sent any to another.
+fn by_level(sum: &Counters) -> String {
+    let all: u64 = Level::ALL.iter().map(|&level| sum.by_level(level).0).sum();
+    if all == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "mpiexec: messages by distance\nmpiexec:   {:<14}{:>10}{:>16}  sizes (share of messages)\n",
+        "level", "messages", "bytes"
+    );
+    for level in Level::ALL {
+        let (messages, bytes) = sum.by_level(level);
+        if messages > 0 {
+            let (name, sizes) = (level.name(), sizes(sum, level, messages));
+            writeln!(
+                text,
+                "mpiexec:   {name:<14}{messages:>10}{bytes:>16}  {sizes}"
+            )
+            .expect("a string takes all");
+        }
+    }
+    text
+}
+
+/// The size classes of a level's messages, as `<=64: 90 %, <=4K: 10 %`.
+fn sizes(sum: &Counters, level: Level, messages: u64) -> String {
+    let share = |class: usize| 100.0 * sum.by_size(level, class).0 as f64 / messages as f64;
+    let name = |class: usize| match size_class_max(class) {
+        None => ">4M".to_owned(),
+        Some(max) if max >= 1 << 20 => format!("<={}M", max >> 20),
+        Some(max) if max >= 1 << 10 => format!("<={}K", max >> 10),
+        Some(max) => format!("<={max}"),
+    };
+    let classes = (0..SIZE_CLASSES).filter(|&class| share(class) > 0.0);
+    let shares: Vec<String> = classes
+        .map(|class| format!("{}: {:.0} %", name(class), share(class)))
+        .collect();
+    shares.join(", ")
+}
+
+/// The rows of waits by reason, with the mean over the ranks; none if no rank waited for long.
+fn waits(sum: &Counters, ranks: usize) -> String {
+    if WaitReason::ALL
+        .iter()
+        .all(|&reason| sum.waits(reason).0 == 0)
+    {
+        return String::new();
+    }
+    let mut text = format!(
+        "mpiexec: waits\nmpiexec:   {:<11}{:>9}{:>16}{:>8}  reason\n",
+        "time in", "times", "ms per rank", ""
+    );
+    for reason in WaitReason::ALL {
+        let (times, ns) = sum.waits(reason);
+        let ms = ns as f64 / 1e6 / ranks.max(1) as f64;
+        writeln!(
+            text,
+            "mpiexec:   {:<11}{times:>9}{ms:>16.3}{:>8}  {}",
+            reason.name(),
+            "",
+            reason.meaning()
+        )
+        .expect("a string takes all");
+    }
+    text
 }
 
 /// The rows of one-sided operations; none if there were none.
@@ -128,6 +199,28 @@ mod tests {
         assert_eq!(row("direct"), ["2", "152", "76.0%"]);
         assert_eq!(row("cells"), ["0", "0", "0.0%"]);
         assert!(!text.contains("one-sided"), "there were none");
+    }
+
+    #[test]
+    fn messages_by_level_are_shown_with_their_sizes_and_waits_with_their_time() {
+        let mut rank = Counters::default();
+        rank.add_by_size(Level::Package, 0, 3, 24);
+        rank.add_by_size(Level::Package, 3, 1, 4096);
+        rank.add_wait(WaitReason::Peer, 3_000_000);
+        let text = table(&[CounterValues(*rank.values()); 2]);
+        let package = text.lines().find(|l| l.contains("package  ")).expect("row");
+        assert!(package.ends_with("<=64: 75 %, <=4K: 25 %"), "{package}");
+        assert!(
+            package.contains(" 8 ") && package.contains(" 8240 "),
+            "{package}"
+        );
+        let peer = text.lines().find(|l| l.contains(" peer ")).expect("row");
+        assert!(peer.contains(" 2 ") && peer.contains(" 3.000 "), "{peer}");
+        let silent = table(&[CounterValues(*Counters::default().values())]);
+        assert!(
+            !silent.contains("distance") && !silent.contains("waits"),
+            "{silent}"
+        );
     }
 
     #[test]

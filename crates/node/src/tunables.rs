@@ -196,7 +196,8 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by \
          membarrier.";
     STATS: "stats", "MICA_STATS", "off", TunableKind::Choice(&["off", "table"]),
-        "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+        "table: mpiexec prints what moved over which channel, how far, and why ranks waited, when the \
+         job has ended.";
     LATE: "late", "MICA_LATE", "off", TunableKind::Choice(&["off", "on"]),
         "on: ranks count at each call of a collective who came last and how long they waited, and \
          mpiexec prints it when the job has ended.";

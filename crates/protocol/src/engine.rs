@@ -8,7 +8,6 @@ use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
 use crate::select::SendCompletion;
 use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
-use crate::traffic::{CollectiveTraffic, OneSidedTraffic};
 use crate::wait_policy::{WaitPolicy, yield_core};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,7 +16,7 @@ use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
 use mica_channel::memory::View;
-use mica_node::counters::{Counter, Counters};
+use mica_node::counters::{Counter, CounterRef, Counters};
 use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Fencing, WakeSocket};
@@ -57,8 +56,8 @@ pub struct Engine {
     /// Makes progress for the program, where that was requested.
     pub(crate) progress_thread: Option<ProgressWakeup>,
     pub(crate) collectives: CollectiveMeans,
-    /// What one-sided operations have moved, and how.
-    pub(crate) one_sided: Arc<OneSidedTraffic>,
+    /// The words in the job segment that this rank counts in.
+    pub(crate) counters: CounterRef,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
 }
@@ -70,8 +69,6 @@ pub(crate) struct CollectiveMeans {
     pub access: PeerAccess,
     /// What their algorithms are chosen by.
     pub costs: Arc<CollectiveCosts>,
-    /// What they have moved without messages.
-    pub traffic: Arc<CollectiveTraffic>,
 }
 
 impl Engine {
@@ -349,37 +346,19 @@ impl Engine {
 
     /// The values of this rank's counters.
     pub fn counters(&self) -> Counters {
-        self.enter(|state| self.counters_of(state))
-    }
-
-    /// The same, where `state` is at hand already.
-    pub(crate) fn counters_of(&self, state: &EngineState) -> Counters {
-        let mut counters = state.counters;
-        counters.add(
-            Counter::UnexpectedMessages,
-            state.matching.unexpected.entered(),
-        );
-        self.collectives.traffic.add_to(&mut counters);
-        self.one_sided.add_to(&mut counters);
-        for transport in &state.channels.transports {
-            counters.merge(&transport.counters());
-        }
-        counters
+        self.enter(|state| state.publish_transports());
+        self.counters.snapshot()
     }
 
     /// Sets a counter whose sum is kept above this layer.
     pub fn set_counter(&self, counter: Counter, value: u64) {
-        self.enter(|state| state.counters.set(counter, value));
+        self.counters.set(counter, value);
     }
 
-    /// The counters of what collectives transfer without messages.
-    pub fn collective_traffic(&self) -> Arc<CollectiveTraffic> {
-        Arc::clone(&self.collectives.traffic)
-    }
-
-    /// The counters of one-sided operations.
-    pub fn one_sided_traffic(&self) -> Arc<OneSidedTraffic> {
-        Arc::clone(&self.one_sided)
+    /// The words in the job segment that this rank counts in, for operations that need no message:
+    /// collectives on shared memory, and one-sided ones.
+    pub fn live_counters(&self) -> CounterRef {
+        self.counters.clone()
     }
 
     /// Publishes this rank's record of late arrivals at collectives in the job segment.
@@ -406,9 +385,8 @@ impl Engine {
             // The job is over for this rank: an error of the launcher changes nothing.
             let _ = manager.finalize();
         }
-        let block = self.segment.block(self.rank);
-        block.publish_counters(&self.counters());
-        block.finalize();
+        self.enter(|state| state.publish_transports());
+        self.segment.block(self.rank).finalize();
         Ok(())
     }
 

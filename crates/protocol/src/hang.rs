@@ -114,12 +114,11 @@ impl Engine {
             return;
         };
         let mut list = WaitList::new(LISTED);
-        let (unexpected, counters) = {
+        let unexpected = {
             let state = self.state.lock();
             waiting(&state, &mut list);
-            (state.unexpected_messages(), self.counters_of(&state))
+            state.unexpected_messages()
         };
-        self.segment.block(self.rank).publish_counters(&counters);
         let answer = self.reporter.answer.lock();
         let mut answer = answer.unwrap_or_else(PoisonError::into_inner);
         if answer.question != question {

@@ -47,8 +47,8 @@ mod start;
 mod state;
 #[cfg(test)]
 mod tests;
-mod traffic;
 mod wait;
+mod wait_account;
 mod wait_policy;
 mod windows;
 
@@ -56,6 +56,7 @@ pub use add_segment::RemoveError;
 pub use engine::Engine;
 pub use fault::Fault;
 pub use matching::{MatchEnvelope, MatchPattern};
+pub use mica_node::counters::CounterRef;
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
 pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};
@@ -69,5 +70,4 @@ pub use schedule::{
 pub use select::SendCompletion;
 pub use start::StartError;
 pub use state::{EngineState, Reaction};
-pub use traffic::{CollectiveTraffic, OneSidedTraffic};
 pub use wait::MIN_POLLS_BEFORE_PARKING;

@@ -32,7 +32,7 @@ impl EngineState {
                 op.long = long;
             }
             Some(ticket) => {
-                let (envelope, message) = self.matching.unexpected.remove(ticket);
+                let (envelope, message) = self.remove_unexpected(ticket);
                 self.accept(id, envelope, message, InboundTarget::Unexpected(ticket))?;
                 self.received_unexpected(envelope.source)?;
             }
@@ -145,7 +145,7 @@ impl EngineState {
     /// [`EngineState::receive_probed`] receives it.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
         let ticket = self.matching.unexpected.find(pattern)?;
-        let (envelope, message) = self.matching.unexpected.remove(ticket);
+        let (envelope, message) = self.remove_unexpected(ticket);
         let arrival = ProbedMessage {
             envelope,
             bytes: self.length(&message),
@@ -315,7 +315,7 @@ impl EngineState {
             arrived: sent,
             acknowledge,
         };
-        self.matching.unexpected.insert(envelope, sent, message);
+        self.insert_unexpected(envelope, sent, message);
         self.check_backlog_of(source)
     }
 
@@ -343,7 +343,7 @@ impl EngineState {
                     arrived: 0,
                     acknowledge: None,
                 };
-                let ticket = self.matching.unexpected.insert(envelope, total, message);
+                let ticket = self.insert_unexpected(envelope, total, message);
                 self.check_backlog_of(source)?;
                 InboundTarget::Unexpected(ticket)
             }
@@ -465,7 +465,7 @@ impl EngineState {
             Some(id) => self.fetch(id, envelope, rts)?,
             None => {
                 let message = UnexpectedMessage::Announced(rts);
-                self.matching.unexpected.insert(envelope, 0, message);
+                self.insert_unexpected(envelope, 0, message);
                 self.check_backlog_of(source)?;
             }
         }

@@ -177,7 +177,7 @@ impl EngineState {
                 self.pull(id, &rts, &peer_range, &view, len)
             }
             (policy::MessagePath::Pull, None, Some(remote)) => {
-                let pulled = self.direct.pull(peer, remote, &view, len);
+                let pulled = self.timed_copy(len, |s| s.direct.pull(peer, remote, &view, len));
                 self.finish_pull(id, peer, &rts, pulled, TrafficClass::Direct)
             }
             (policy::MessagePath::Offload, peer_range, _) => {
@@ -222,7 +222,7 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let pulled = peer_range.load(&mut self.direct, view, 0..len);
+        let pulled = self.timed_copy(len, |s| peer_range.load(&mut s.direct, view, 0..len));
         if !peer_range.is_confirmed(CopyEnd::Back) {
             return self.ask_for_cells(id, peer_range.peer, rts.op);
         }
@@ -285,10 +285,13 @@ impl EngineState {
         };
         self.send_join(id, rts, view, len, opened, Copier::Both)?;
         let copy = self.cooperative_copies.of(peer_range.peer, index);
-        let mut failed = false;
-        while let Some(piece) = copy.take(CopyEnd::Front, len) {
-            failed = failed || peer_range.load(&mut self.direct, view, piece).is_err();
-        }
+        let mut failed = self.timed_copy(len, |state| {
+            let mut failed = false;
+            while let Some(piece) = copy.take(CopyEnd::Front, len) {
+                failed = failed || peer_range.load(&mut state.direct, view, piece).is_err();
+            }
+            failed
+        });
         failed |= !peer_range.is_confirmed(CopyEnd::Back);
         if copy.is_shared_with(CopyEnd::Back) {
             self.await_push(id, rts.op, failed);
@@ -413,19 +416,25 @@ impl EngineState {
         let usable = right && (peer_range.is_mapped(len) || self.direct.is_usable(peer));
         let mut failed = false;
         if join.sender_copies_all {
-            failed = !usable || peer_range.store(&mut self.direct, &view, 0..len).is_err();
+            failed = !usable
+                || self.timed_copy(len, |state| {
+                    let stored = peer_range.store(&mut state.direct, &view, 0..len);
+                    stored.is_err()
+                });
         } else {
             let index = self.operations.sends[id as usize].rts_state.copy_index;
             let index = index.expect("JOIN names a message with a cooperative copy");
             let copy = self.cooperative_copies.of(self.me, index);
             let mut took = false;
-            while usable
-                && !failed
-                && let Some(piece) = copy.take(CopyEnd::Back, len)
-            {
-                took = true;
-                failed = peer_range.store(&mut self.direct, &view, piece).is_err();
-            }
+            self.timed_copy(len, |state| {
+                while usable
+                    && !failed
+                    && let Some(piece) = copy.take(CopyEnd::Back, len)
+                {
+                    took = true;
+                    failed = peer_range.store(&mut state.direct, &view, piece).is_err();
+                }
+            });
             if !took {
                 return Ok(());
             }
@@ -477,11 +486,13 @@ impl EngineState {
     }
 
     fn complete_send(&mut self, id: u32, class: TrafficClass) {
-        let op = &mut self.operations.sends[id as usize];
+        let op = &self.operations.sends[id as usize];
         // A short message that was only acknowledged was counted when it left.
-        if op.view.len() > self.selection.ring_max(op.peer) {
-            self.counters.count_message(class, op.view.len());
+        let (peer, len) = (op.peer, op.view.len());
+        if len > self.selection.ring_max(peer) {
+            self.count_message(class, peer, len);
         }
+        let op = &mut self.operations.sends[id as usize];
         op.phase = SendPhase::Complete;
         self.release_rts(id);
         self.note_completion();

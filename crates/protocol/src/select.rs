@@ -67,6 +67,8 @@ pub struct Selection {
     classes: Vec<PeerSelection>,
     /// By peer; a byte each, since every message asks.
     class_of: Vec<PeerClass>,
+    /// By peer, for the counters: every message asks.
+    level_of: Vec<Level>,
 }
 
 /// What the thresholds of a peer depend on: its level and, if all data goes in packets (in the
@@ -118,6 +120,7 @@ impl Selection {
             kinds: Vec::new(),
             classes: Vec::new(),
             class_of: Vec::new(),
+            level_of: Vec::new(),
         };
         for (peer, kind) in (0..).zip(peers) {
             selection.set_kind(peer, kind)?;
@@ -137,6 +140,8 @@ impl Selection {
         let peers = self.class_of.len().max(peer as usize + 1);
         self.class_of.resize(peers, 0);
         self.class_of[peer as usize] = 2 * class as PeerClass;
+        self.level_of.resize(peers, Level::Network);
+        self.level_of[peer as usize] = kind.0;
         Ok(())
     }
 
@@ -144,6 +149,15 @@ impl Selection {
     pub(crate) fn forget_from(&mut self, first: u32) {
         self.class_of.truncate(first as usize);
         self.class_of.shrink_to_fit();
+        self.level_of.truncate(first as usize);
+        self.level_of.shrink_to_fit();
+    }
+
+    /// How far `peer` is.
+    #[inline(always)]
+    pub fn level(&self, peer: u32) -> Level {
+        let level = self.level_of.get(peer as usize);
+        level.copied().unwrap_or(Level::Network)
     }
 
     /// Adds a kind, and returns its index.

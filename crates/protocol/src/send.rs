@@ -35,10 +35,22 @@ impl EngineState {
                 self.channels
                     .send_inline(peer, packet::EAGER, context, tag, view)?
         {
-            self.counters.count_message(class, view.len());
+            self.count_inline(class, peer, view.len());
             return Ok(None);
         }
         self.send_more(peer, context, tag, view, completion, plan)
+    }
+
+    /// Counts a message that left in one packet with its header.
+    #[inline(always)]
+    fn count_inline(&self, class: TrafficClass, peer: u32, bytes: usize) {
+        match class {
+            TrafficClass::Inline => {
+                let level = self.selection.level(peer);
+                self.counters.count_inline(level, bytes);
+            }
+            class => self.count_message(class, peer, bytes),
+        }
     }
 
     #[inline(never)]
@@ -149,7 +161,7 @@ impl EngineState {
         view: &View,
         completion: SendCompletion,
     ) -> Result<Option<SendId>, Fault> {
-        self.counters.count_message(TrafficClass::Own, view.len());
+        self.counters.count_on_path(TrafficClass::Own, view.len());
         let envelope = MatchEnvelope {
             context,
             source: self.me,
@@ -168,9 +180,7 @@ impl EngineState {
                 arrived: view.len(),
                 acknowledge: None,
             };
-            self.matching
-                .unexpected
-                .insert(envelope, view.len(), message);
+            self.insert_unexpected(envelope, view.len(), message);
             return Ok(None);
         }
         let op = SendOp {
@@ -182,9 +192,7 @@ impl EngineState {
             rts_state: RtsState::default(),
         };
         let send = self.operations.sends.insert(op) as u32;
-        self.matching
-            .unexpected
-            .insert(envelope, 0, UnexpectedMessage::FromSelf { send });
+        self.insert_unexpected(envelope, 0, UnexpectedMessage::FromSelf { send });
         Ok(Some(SendId(send)))
     }
 
@@ -353,7 +361,7 @@ impl EngineState {
                 .channels
                 .send_inline(peer, packet::EAGER, context, tag, view)?;
             if let Some(class) = sent {
-                self.counters.count_message(class, len);
+                self.count_inline(class, peer, len);
             }
             return Ok(sent.is_some());
         }
@@ -365,8 +373,7 @@ impl EngineState {
         };
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
-            self.counters
-                .count_message(self.channels.eager_class(peer), len);
+            self.count_message(self.channels.eager_class(peer), peer, len);
         }
         Ok(sent)
     }
@@ -389,8 +396,7 @@ impl EngineState {
         head.set_word(0, u64::from(id));
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
-            self.counters
-                .count_message(self.channels.eager_class(peer), view.len());
+            self.count_message(self.channels.eager_class(peer), peer, view.len());
         }
         Ok(sent)
     }
@@ -439,7 +445,7 @@ impl EngineState {
             op.phase = SendPhase::Complete;
             self.release_rts(id);
             self.note_completion();
-            self.counters.count_message(TrafficClass::Cells, len);
+            self.count_message(TrafficClass::Cells, peer, len);
             return Ok(true);
         }
         if let Some(target) = target {
@@ -482,8 +488,7 @@ impl EngineState {
         self.operations.sends[id as usize].phase = SendPhase::Complete;
         self.release_rts(id);
         self.note_completion();
-        self.counters
-            .count_message(self.channels.eager_class(peer), len);
+        self.count_message(self.channels.eager_class(peer), peer, len);
         Ok(true)
     }
 

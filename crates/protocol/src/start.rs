@@ -21,6 +21,7 @@ use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_channel::transport::NetError;
 use mica_channel::transport::Transport;
+use mica_node::counters::LiveCounters;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing, WakeSocket};
 use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
@@ -219,6 +220,7 @@ impl Engine {
         let access = direct.reach();
         let abilities = access.abilities(collective_costs.fingerprint());
         segment.publish_abilities(rank, &abilities, wake_fencing);
+        let counters = LiveCounters::of(&segment, rank);
         let mut state = EngineState::new(
             rank,
             channels,
@@ -226,6 +228,7 @@ impl Engine {
             CooperativeCopies::new(&segment, rank),
             selection,
             Holds::new(policies.hold),
+            counters.clone(),
         );
         state.skew = policies.skew;
         state.polling = polling;
@@ -249,11 +252,10 @@ impl Engine {
             reporter: HangReporter::default(),
             offloads,
             progress_thread: progress_thread.map(ProgressWakeup::new),
-            one_sided: Arc::default(),
+            counters,
             collectives: CollectiveMeans {
                 access,
                 costs: collective_costs,
-                traffic: Arc::default(),
             },
             is_loopback: loopback,
         })

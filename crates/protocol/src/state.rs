@@ -16,7 +16,7 @@ use mica_channel::direct::Direct;
 use mica_channel::memory::View;
 use mica_channel::offload::CopyEngine;
 use mica_channel::shm::Packet;
-use mica_node::counters::Counters;
+use mica_node::counters::{Counter, CounterRef, Counters, TrafficClass};
 use mica_node::peer_table::PeerTable;
 use mica_policy::{HoldPolicy, SkewMonitor, SkewPolicy};
 use slab::Slab;
@@ -56,7 +56,8 @@ pub struct EngineState {
     pub(crate) offload: Option<Offload>,
     /// When to poll the FIFOs, where there are rings as well.
     pub(crate) polling: Option<Box<Polling>>,
-    pub(crate) counters: Counters,
+    /// The words in the job segment that this rank counts in.
+    pub(crate) counters: CounterRef,
     /// The first peer that was lost, and how.
     pub(crate) lost: Option<Fault>,
 }
@@ -257,6 +258,7 @@ impl EngineState {
         cooperative_copies: CooperativeCopies,
         selection: Selection,
         holds: Holds,
+        counters: CounterRef,
     ) -> EngineState {
         EngineState {
             me,
@@ -279,7 +281,7 @@ impl EngineState {
             threads: ThreadActivity::default(),
             offload: None,
             polling: None,
-            counters: Counters::default(),
+            counters,
             lost: None,
         }
     }
@@ -298,6 +300,61 @@ impl EngineState {
     /// What waits to go to `peer`, if anything ever did.
     pub(crate) fn outbox(&self, peer: u32) -> Option<&Outbox> {
         self.peers.get(peer).map(|state| &state.outbox)
+    }
+
+    /// Counts a message of `bytes` bytes to `peer`.
+    pub(crate) fn count_message(&self, class: TrafficClass, peer: u32, bytes: usize) {
+        let level = self.selection.level(peer);
+        self.counters.count_message(class, level, bytes);
+    }
+
+    /// Keeps a message that has just arrived without a receive, of which `bytes` bytes are stored
+    /// here.
+    pub(crate) fn insert_unexpected(
+        &mut self,
+        envelope: MatchEnvelope,
+        bytes: usize,
+        message: UnexpectedMessage,
+    ) -> u32 {
+        let before = self.matching.unexpected.len() as u64;
+        let ticket = self.matching.unexpected.insert(envelope, bytes, message);
+        self.counters.count(Counter::UnexpectedMessages);
+        self.counters.add(Counter::UnexpectedDepth, before);
+        self.counters.set(Counter::UnexpectedQueue, before + 1);
+        self.counters
+            .raise(Counter::UnexpectedQueueLongest, before + 1);
+        ticket
+    }
+
+    /// Takes a message out of the queue.
+    pub(crate) fn remove_unexpected(&mut self, ticket: u32) -> (MatchEnvelope, UnexpectedMessage) {
+        let message = self.matching.unexpected.remove(ticket);
+        let left = self.matching.unexpected.len() as u64;
+        self.counters.set(Counter::UnexpectedQueue, left);
+        message
+    }
+
+    /// Publishes what transports have counted, if there are any.
+    pub(crate) fn publish_transports_if_any(&self) {
+        if !self.channels.transports.is_empty() {
+            self.publish_transports();
+        }
+    }
+
+    /// Publishes what transports have counted.
+    #[cold]
+    pub(crate) fn publish_transports(&self) {
+        let mut sums = Counters::default();
+        for transport in &self.channels.transports {
+            sums.merge(&transport.counters());
+        }
+        for counter in [
+            Counter::ForeignArrivals,
+            Counter::MalformedArrivals,
+            Counter::FailedArrivals,
+        ] {
+            self.counters.set(counter, sums.get(counter));
+        }
     }
 
     /// Notes that an operation has completed: threads that wait poll again.

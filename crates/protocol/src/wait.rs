@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::pending::{WaitList, WaitSpell};
 use crate::state::EngineState;
+use crate::wait_account::WaitAccount;
 use crate::wait_policy::{LIVENESS_INTERVAL, WaitLimits, yield_core};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -117,6 +118,15 @@ impl<R> LongPoll<'_, R> {
     }
 }
 
+/// A wait that lasts, as it has begun.
+struct LongWaitStart<'a> {
+    idle: Idle,
+    spell: WaitSpell,
+    account: WaitAccount<'a>,
+    /// It is time to park.
+    parks: bool,
+}
+
 /// The record in the segment of a wait that lasts; it ends with this.
 struct LongWait<'a> {
     engine: &'a Engine,
@@ -166,15 +176,18 @@ impl Engine {
     ) -> Result<R, Fault> {
         let mut idle = Idle::default();
         let mut spell = WaitSpell::default();
+        let mut account = WaitAccount::new(self);
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
+            let mut arrived = false;
             let result = self.enter(|state| {
                 if let Some(r) = f(state) {
                     return Ok::<_, Fault>(Some(r));
                 }
                 if state.progress()? {
                     idle = Idle::default();
+                    arrived = true;
                     return Ok(f(state));
                 }
                 Ok(None)
@@ -182,14 +195,28 @@ impl Engine {
             if let Some(r) = result {
                 return Ok(r);
             }
+            if arrived {
+                account.note_progress();
+            }
             let parks = self.pause(&mut idle);
             let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
             if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
                 let poll = LongPoll::Inside(&mut f);
-                return self.wait_long(&waiting, poll, None, (idle, spell, parks));
+                return self.wait_long(
+                    &waiting,
+                    poll,
+                    None,
+                    LongWaitStart {
+                        idle,
+                        spell,
+                        account,
+                        parks,
+                    },
+                );
             }
             if is_slow {
                 spell.since();
+                account.tick();
                 self.answer_open_question(&mut spell, &waiting);
             }
         }
@@ -228,6 +255,7 @@ impl Engine {
         }
         let mut idle = Idle::default();
         let mut spell = WaitSpell::default();
+        let mut account = WaitAccount::new(self);
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
@@ -236,31 +264,48 @@ impl Engine {
             }
             if self.enter(EngineState::progress)? {
                 idle = Idle::default();
+                account.note_progress();
                 continue;
             }
             let parks = self.pause(&mut idle);
             let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
             if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
                 let poll = LongPoll::Outside(&mut poll);
-                return self.wait_long(&waiting, poll, limit, (idle, spell, parks));
+                return self.wait_long(
+                    &waiting,
+                    poll,
+                    limit,
+                    LongWaitStart {
+                        idle,
+                        spell,
+                        account,
+                        parks,
+                    },
+                );
             }
             if is_slow {
                 spell.since();
+                account.tick();
                 self.answer_open_question(&mut spell, &waiting);
             }
         }
     }
 
-    /// Continues a wait that lasts, as `drive` and `watch_for` have begun it: with so many failed
-    /// polls, since then, and whether it is time to park.
+    /// Continues a wait that lasts, as `drive` or `watch_for` has begun it.
     #[cold]
     fn wait_long<R>(
         &self,
         waiting: &dyn Fn(&EngineState, &mut WaitList),
         mut poll: LongPoll<'_, R>,
         limit: Option<Duration>,
-        (mut idle, mut spell, mut parks): (Idle, WaitSpell, bool),
+        start: LongWaitStart<'_>,
     ) -> Result<R, Fault> {
+        let LongWaitStart {
+            mut idle,
+            mut spell,
+            mut account,
+            mut parks,
+        } = start;
         let mut record = LongWait {
             engine: self,
             is_named: false,
@@ -268,15 +313,18 @@ impl Engine {
         record.update(waiting, &mut spell);
         loop {
             if parks {
+                account.tick();
                 let unnamed = (!record.is_named).then_some(NAME_AFTER);
                 let limit = limit.into_iter().chain(unnamed).min();
                 let peer = record.update(waiting, &mut spell);
                 if let Some(r) = self.park(peer, &mut spell, limit, &mut poll) {
                     return Ok(r);
                 }
+                account.tick();
                 self.check_loss()?;
                 self.answer_open_question(&mut spell, waiting);
             } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
+                account.tick();
                 if idle.polls.is_multiple_of(LONG_WAIT_POLLS) {
                     record.update(waiting, &mut spell);
                 }
@@ -288,6 +336,7 @@ impl Engine {
             }
             if progressed {
                 idle = Idle::default();
+                account.note_progress();
             }
             parks = match progressed && matches!(poll, LongPoll::Outside(_)) {
                 true => false,
@@ -347,6 +396,7 @@ impl Engine {
         self.sleep_unless(limit, |state| {
             result = poll.ready(state);
             let stays_awake = result.is_some() || state.has_work();
+            state.publish_transports_if_any();
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
             stays_awake
         });

@@ -102,7 +102,6 @@ fn rank(row: &RankRow) -> Value {
             "tag": row.tag(),
             "communicator": format!("{:#x}", wait.what.context & !1),
             "seconds": wait.ns as f64 / 1e9,
-            "unexpected": wait.what.unexpected,
         })
     });
     let channels = CHANNEL_NAMES.iter().enumerate().map(|(at, name)| {
@@ -121,6 +120,7 @@ fn rank(row: &RankRow) -> Value {
         "state": row.activity.name(),
         "process_state": row.process_state.map(String::from),
         "wait": wait,
+        "unexpected": row.unexpected(),
         "cpu_percent": row.cpu,
         "resident_bytes": row.resident,
         "messages_per_second": row.rate().messages,
@@ -130,12 +130,17 @@ fn rank(row: &RankRow) -> Value {
     })
 }
 
-/// All counters by name.
+/// All counters by name; those that are counted by size class are lists.
 fn counters(row: &RankRow) -> Map<String, Value> {
-    let values = ALL.iter().zip(row.counters.values());
-    values
-        .map(|(counter, value)| (counter.name.to_owned(), json!(value)))
-        .collect()
+    let values = row.counters.values();
+    let named = ALL.iter().map(|counter| {
+        let value = match &values[counter.first..counter.first + counter.elements] {
+            [one] => json!(one),
+            all => json!(all),
+        };
+        (counter.name.to_owned(), value)
+    });
+    named.collect()
 }
 
 /// A job in a list.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use mica_node::counters::{AccessClass, Counters, TrafficClass};
+use mica_node::counters::{AccessClass, Counter, Counters, TrafficClass};
 use mica_node::segment::{RankState, WaitKind, WaitView};
 
 use super::job::{RankSample, Sample, WatchedJob};
@@ -240,6 +240,15 @@ impl RankRow {
             Err(_) if may_be_any => Peer::Any,
             Err(_) => Peer::None,
         }
+    }
+
+    /// Messages that have arrived and match no receive so far; `None` outside of MPI.
+    pub fn unexpected(&self) -> Option<u64> {
+        let runs = matches!(
+            self.activity,
+            Activity::Waits | Activity::Computes | Activity::Stopped
+        );
+        runs.then(|| self.counters.get(Counter::UnexpectedQueue))
     }
 
     /// The tag that it waits for. Tags of the library's own messages mean nothing to the program.

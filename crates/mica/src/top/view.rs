@@ -98,11 +98,7 @@ impl Column {
             Column::Since => row.waiting.as_ref().map(|w| time(w.ns)).unwrap_or_default(),
             Column::Cpu => number(row.cpu.map(|cpu| format!("{cpu:.0}"))),
             Column::Memory => number(row.resident.map(|bytes| short(bytes as f64))),
-            Column::Unexpected => {
-                let wait = row.waiting.as_ref();
-                wait.map(|wait| wait.what.unexpected.to_string())
-                    .unwrap_or_default()
-            }
+            Column::Unexpected => number(row.unexpected().map(|queued| queued.to_string())),
             Column::Messages => rate(row.rate().messages),
             Column::Bytes => rate(row.rate().bytes),
             Column::Channel(at) => rate(row.rates[at].bytes),
@@ -126,15 +122,10 @@ impl Column {
 
     fn compare(self, one: &RankRow, other: &RankRow) -> Ordering {
         let by = |key: &dyn Fn(&RankRow) -> f64| key(one).total_cmp(&key(other));
-        let wait = |row: &RankRow| {
-            row.waiting
-                .as_ref()
-                .map(|wait| (wait.ns, wait.what.unexpected))
-        };
         match self {
             Column::State => one.activity.cmp(&other.activity),
-            Column::Since => by(&|row| wait(row).map_or(-1.0, |(ns, _)| ns as f64)),
-            Column::Unexpected => by(&|row| wait(row).map_or(-1.0, |(_, queued)| queued.into())),
+            Column::Since => by(&|row| row.waiting.as_ref().map_or(-1.0, |wait| wait.ns as f64)),
+            Column::Unexpected => by(&|row| row.unexpected().map_or(-1.0, |queued| queued as f64)),
             Column::Cpu => by(&|row| row.cpu.unwrap_or(-1.0)),
             Column::Memory => by(&|row| row.resident.map_or(-1.0, |bytes| bytes as f64)),
             Column::Messages => by(&|row| row.rate().messages),

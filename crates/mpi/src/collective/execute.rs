@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mica_node::counters::algorithm_index;
 use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as Work};
 
 use super::intranode::CollectiveOperation;
@@ -46,6 +47,9 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
         .iter()
         .filter_map(|round| round.call.as_ref());
     let reserved: Vec<ReservedOperation> = calls.map(NodeCall::reserve).collect();
+    if !reserved.is_empty() {
+        count_two_level()?;
+    }
     let mut reserved = reserved.into_iter();
     for round in &schedule.rounds {
         transfer(comm, round, tag)?;
@@ -57,6 +61,15 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
             local.perform()?;
         }
     }
+    Ok(())
+}
+
+/// Counts a collective with steps within a node and messages between nodes.
+fn count_two_level() -> Result<()> {
+    const TWO_LEVEL: usize = algorithm_index("two_level");
+    process::engine()?
+        .live_counters()
+        .count_algorithm(TWO_LEVEL);
     Ok(())
 }
 
@@ -94,6 +107,11 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
             start(comm, refused.plan, label)?.abandon()?;
         }
         return Err(refused.error);
+    }
+    if let CollectivePlan::Rounds(schedule) = &plan
+        && schedule.rounds.iter().any(|round| round.call.is_some())
+    {
+        count_two_level()?;
     }
     let stages = stages(comm, plan.labelled(label));
     begin(comm, comm.next_collective_tag(), stages, label)

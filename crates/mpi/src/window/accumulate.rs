@@ -153,7 +153,7 @@ impl Window {
         target.reach(range, |place| {
             let (low, span) = range.shape.span();
             let access = place.offset(low).access(span);
-            self.0.traffic.count(access, range.shape.len());
+            self.0.counters.count_operation(access, range.shape.len());
             let elements = range.shape.len() / update.basic.size() as usize;
             if elements <= BULK_ELEMENTS && operands.is_one_run(range, &update) {
                 let (gate, me) = self.gate(target);
@@ -298,7 +298,7 @@ impl Window {
             return Ok(());
         }
         target.reach(&range, |place| {
-            self.0.traffic.count(place.access(bytes), bytes);
+            self.0.counters.count_operation(place.access(bytes), bytes);
             let (gate, me) = self.gate(target);
             update.apply_run(gate, me, place, origin, Some(element.result), 1)
         })?;
@@ -348,7 +348,7 @@ impl Window {
             return Ok(());
         }
         target.reach(&range, |place| {
-            self.0.traffic.count(place.access(bytes), bytes);
+            self.0.counters.count_operation(place.access(bytes), bytes);
             let (gate, me) = self.gate(target);
             let values = [origin, compare, element.result];
             compare_element(gate, me, place, bytes, values)

@@ -263,7 +263,7 @@ impl Window {
                 choices,
                 has_locks,
                 neighbours,
-                traffic: engine.one_sided_traffic(),
+                counters: engine.live_counters(),
                 remote,
                 _published: own.published,
                 attachments: own.attachments,

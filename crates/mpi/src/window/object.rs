@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
 use mica_node::lock::Guard;
-use mica_protocol::{OneSidedTraffic, OneThreadAtATime, ThreadLock, ThreadMode};
+use mica_protocol::{CounterRef, OneThreadAtATime, ThreadLock, ThreadMode};
 
 use super::access::AccessFlags;
 use super::attached::OwnAttachments;
@@ -43,7 +43,7 @@ pub(super) struct WindowInner {
     pub has_locks: bool,
     pub neighbours: Arc<Neighbours>,
     /// This rank's counters of one-sided operations, of all windows.
-    pub traffic: Arc<OneSidedTraffic>,
+    pub counters: CounterRef,
     /// For targets that are accessed by messages.
     pub remote: Option<Arc<RemoteSide>>,
     /// Keeps this rank's created memory where its peers reach it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
+use mica_node::counters::Counter;
 use mica_node::lock::Guard;
 use mica_node::ticks;
 use mica_node::window::{LockDesign, LockMode, LockTicket, WindowLock};
@@ -345,7 +346,7 @@ pub(super) fn join<'a>(
     mode: Option<LockMode>,
 ) -> Result<()> {
     if mode.is_some() {
-        window.0.traffic.count_lock();
+        window.0.counters.count(Counter::WindowLocks);
     }
     let held = match (mode, window.lock_number(target)) {
         (None, _) => HeldLock::Unchecked,
@@ -396,14 +397,14 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     match poll_lock(window, target, false) {
         LockState::Held => return Ok(()),
         LockState::Remote(granted) => {
-            window.0.traffic.count_lock_wait();
+            window.0.counters.count(Counter::WindowLockWaits);
             window.remote().wait_for_one(&granted)?;
             window.0.flags.set(target, true);
             return Ok(());
         }
         LockState::Awaited => {}
     }
-    window.0.traffic.count_lock_wait();
+    window.0.counters.count(Counter::WindowLockWaits);
     let what = format!(
         "the lock of rank {target}, which is held by {}",
         window.holders(target)

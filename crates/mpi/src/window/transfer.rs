@@ -104,7 +104,7 @@ impl Window {
             return self.transfer_by_messages(direction, rank, origin, range);
         }
         if let Some(access) = transfer_slowly(direction, target, origin, range)? {
-            self.0.traffic.count(access, range.shape.len());
+            self.0.counters.count_operation(access, range.shape.len());
         }
         Ok(None)
     }

@@ -2,8 +2,9 @@
 //! lines.
 
 use super::ability::AbilityLine;
+use super::geometry::BLOCK_BYTES;
 use super::report::AnswerLine;
-use crate::counters::{COUNTERS, Counters};
+use crate::counters::{Counters, LiveCounters};
 use crate::park::ParkingSpot;
 use crate::topology::CorePlace;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -97,20 +98,13 @@ pub struct RankBlock {
     pub(super) waiting: WaitRecord,
     /// Written by the rank when it answers the launcher's question.
     pub(super) answer: AnswerLine,
-    /// Written by the rank when it ends, and when it answers the launcher's question.
-    pub(super) counters: CounterLines,
+    /// Written by the rank at any time, without notice to readers.
+    pub(super) counters: LiveCounters,
     /// Written by the launcher before any rank runs.
     pub(super) given: GivenLine,
     /// Written by the rank in `MPI_Init`, and when it loses an ability.
     pub(super) abilities: AbilityLine,
 }
-
-/// The values that the rank published last, in the order of [`counters::ALL`].
-///
-/// [`counters::ALL`]: crate::counters::ALL
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct CounterLines([AtomicU64; COUNTERS]);
 
 /// The parking spot, alone in its line: senders read it with every message.
 #[derive(Debug, Default)]
@@ -143,7 +137,7 @@ pub(super) struct GivenLine {
 }
 
 const _: () = {
-    assert!(size_of::<RankBlock>() <= 1024, "doorbells start at 1024");
+    assert!(size_of::<RankBlock>() <= BLOCK_BYTES, "doorbells follow");
     assert!(align_of::<RankBlock>() == 64);
 };
 
@@ -238,18 +232,15 @@ impl RankBlock {
         (segment != 0).then_some(segment)
     }
 
-    /// Publishes the values of the rank's counters.
-    pub fn publish_counters(&self, counters: &Counters) {
-        // Relaxed: readers show the values and draw no conclusions from them.
-        for (to, &value) in self.counters.0.iter().zip(counters.values()) {
-            to.store(value, Ordering::Relaxed);
-        }
+    /// The words in which the rank counts; nobody else may write them.
+    pub(crate) fn live_counters(&self) -> &LiveCounters {
+        &self.counters
     }
 
-    /// The values of the rank's counters that were published last.
+    /// The values of the rank's counters at this moment. Any process that has mapped the segment
+    /// may call it at any time; the rank does not notice.
     pub fn counters(&self) -> Counters {
-        let values = &self.counters.0;
-        Counters::new(std::array::from_fn(|i| values[i].load(Ordering::Relaxed)))
+        self.counters.snapshot()
     }
 
     /// Records what the rank waits for, and since when (nanoseconds of [`monotonic_ns`]). `None`:

@@ -30,6 +30,10 @@ const CONTEXT_IDS: u64 = 1 << 37;
 /// A page of memory.
 pub const PAGE: usize = 4096;
 
+/// Bytes that a rank's control data may take: with them, the doorbells and marks of a job of up to
+/// 500 ranks are in the same page.
+pub(super) const BLOCK_BYTES: usize = 2304;
+
 /// Maximum of bytes of a rank's text in a [hang report](super::JobSegment::answer).
 pub const REPORT_BYTES: usize = 2 * PAGE;
 
@@ -124,7 +128,7 @@ impl Geometry {
 
     /// Offset of the doorbells within a rank's block.
     pub fn doorbells_in_block(&self) -> usize {
-        1024
+        BLOCK_BYTES
     }
 
     /// Offset of the knock bits within a rank's block.

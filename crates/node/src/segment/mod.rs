@@ -69,7 +69,7 @@ pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for information; the segment contains it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
-const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x04");
+const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x05");
 
 #[derive(Debug)]
 #[repr(C)]

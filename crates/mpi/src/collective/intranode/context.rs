@@ -1,10 +1,8 @@
 //! What a communicator knows about its ranks on one node: the policy's choices, the shared memory,
 //! and how buffers can be accessed. Made once for a communicator, by `plan`.
 
-use std::sync::Arc;
-
 use mica_policy::collective::{Algorithm, Choices, Collective, Reachability};
-use mica_protocol::CollectiveTraffic;
+use mica_protocol::CounterRef;
 
 use super::fast_limits::FastPath;
 use super::group::NodeGroup;
@@ -19,7 +17,7 @@ pub struct NodeContext {
     pub(super) fast_path: FastPath,
     /// The best possible access to buffers; known alike to all members.
     pub(super) reach: Reachability,
-    pub(super) traffic: Arc<CollectiveTraffic>,
+    pub(super) counters: CounterRef,
     /// `None` if there is no shared area.
     pub(super) group: Option<NodeGroup>,
 }

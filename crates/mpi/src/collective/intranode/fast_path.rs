@@ -9,9 +9,9 @@
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::{Region, RegionRef, Shape, View};
-use mica_node::counters::TrafficClass;
+use mica_node::counters::{LiveCounters, TrafficClass};
+use mica_policy::collective::Algorithm;
 use mica_policy::collective::Collective;
-use mica_protocol::CollectiveTraffic;
 
 use super::cells::{self, RootMembers};
 use super::fast_limits::FastPath;
@@ -42,14 +42,14 @@ fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'
     }
     Some(FastCall {
         group: local.group.as_ref()?,
-        traffic: &local.traffic,
+        counters: &local.counters,
     })
 }
 
 /// A communicator's node group and counters, for an operation on the fast path.
 struct FastCall<'a> {
     group: &'a NodeGroup,
-    traffic: &'a CollectiveTraffic,
+    counters: &'a LiveCounters,
 }
 
 impl FastCall<'_> {
@@ -458,8 +458,9 @@ fn run(
     (kind, bytes, brought): (impl Into<OperationKind>, usize, usize),
     work: impl FnOnce(&OperationSlot<'_>) -> Result<()>,
 ) -> Result<()> {
-    let FastCall { group, traffic } = *opened;
-    traffic.count(TrafficClass::Area, brought);
+    let FastCall { group, counters } = *opened;
+    counters.count_collective(TrafficClass::Area, brought);
+    counters.count_algorithm(Algorithm::Shared as usize);
     let slot = OperationSlot::new(group, group.reserve(kind.into(), false), RunMode::Blocking);
     wait(comm, || slot.is_free(), || Ok(()))?;
     slot.open(bytes);

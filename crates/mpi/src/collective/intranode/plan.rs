@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use mica_node::counters::algorithm_index;
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{Algorithm, AlgorithmFamily, Choices, Reachability};
@@ -93,6 +94,9 @@ pub(crate) fn plan(comm: &Comm, operation: CollectiveOperation) -> Result<Collec
         size: comm.size(),
     };
     if me.size == 1 || operation.is_empty() || comm.layout().is_some() {
+        if me.size > 1 && !operation.is_empty() {
+            process::engine()?.live_counters().count_algorithm(BY_SIZE);
+        }
         return operation
             .messages(me, &MessageThresholds::DEFAULT)
             .map(CollectivePlan::Rounds);
@@ -111,14 +115,23 @@ pub(crate) fn plan(comm: &Comm, operation: CollectiveOperation) -> Result<Collec
                 label: CallLabel::UNSAID,
             }))
         }
-        (AlgorithmFamily::Messages, _) => operation
-            .messages(me, &MessageThresholds::of(algorithm))
-            .map(CollectivePlan::Rounds),
-        _ => operation
-            .messages(me, &MessageThresholds::DEFAULT)
-            .map(CollectivePlan::Rounds),
+        (AlgorithmFamily::Messages, _) => {
+            local.counters.count_algorithm(algorithm as usize);
+            operation
+                .messages(me, &MessageThresholds::of(algorithm))
+                .map(CollectivePlan::Rounds)
+        }
+        _ => {
+            local.counters.count_algorithm(BY_SIZE);
+            operation
+                .messages(me, &MessageThresholds::DEFAULT)
+                .map(CollectivePlan::Rounds)
+        }
     }
 }
+
+/// What collectives are counted as whose algorithm the policy has not chosen.
+const BY_SIZE: usize = algorithm_index("by_size");
 
 /// The call on the shared area for a collective of all ranks, if all are on this node and the
 /// policy chooses the area.
@@ -227,7 +240,7 @@ impl NodeContext {
             choices,
             direction,
             reach,
-            traffic: engine.collective_traffic(),
+            counters: engine.live_counters(),
             group,
         })
     }
@@ -258,4 +271,18 @@ fn furthest(places: &[mica_node::topology::CorePlace]) -> Level {
 /// The value of a tunable, which was validated when the engine started.
 fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
     value.map_err(|bad| Error::other(crate::constants::ERR_OTHER, bad.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_node::counters::ALGORITHM_NAMES;
+
+    #[test]
+    fn each_algorithm_of_the_policy_has_a_counter() {
+        for algorithm in Algorithm::ALL {
+            let name = ALGORITHM_NAMES[algorithm as usize];
+            assert_eq!(name, algorithm.name().replace('-', "_"));
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use mica_node::counters::TrafficClass;
+use mica_policy::collective::Algorithm;
 use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKind, WaitList};
 
 use super::call::NodeCall;
@@ -50,7 +51,12 @@ impl NodeCall {
             PathTaken::ByAddress => TrafficClass::Direct,
         };
         let brought = self.operation.brought(self.group().me());
-        self.local.traffic.count(class, brought);
+        let counters = &self.local.counters;
+        counters.count_collective(class, brought);
+        counters.count_algorithm(match class {
+            TrafficClass::Area => Algorithm::Shared,
+            _ => Algorithm::Direct,
+        } as usize);
         Ok(())
     }
 }

@@ -85,7 +85,8 @@ impl RemoteSide {
         view: &View,
         mut tell: impl FnMut(Region, usize) -> Result<()>,
     ) -> Result<()> {
-        self.traffic.count(AccessClass::Requests, shape.len());
+        self.counters
+            .count_operation(AccessClass::Requests, shape.len());
         for_each_chunk(shape, |position, runs, bytes| {
             let request = RemoteRequest {
                 address,
@@ -107,7 +108,8 @@ impl RemoteSide {
         view: &View,
         mut ask: impl FnMut(RemoteRequest, usize, AnswerData) -> Result<ExpectedAnswer>,
     ) -> Result<Vec<ExpectedAnswer>> {
-        self.traffic.count(AccessClass::Requests, shape.len());
+        self.counters
+            .count_operation(AccessClass::Requests, shape.len());
         let mut expected = Vec::new();
         for_each_chunk(shape, |position, runs, bytes| {
             let request = RemoteRequest {
@@ -154,7 +156,7 @@ impl RemoteSide {
             chunk.bytes += bytes;
             Ok(())
         })?;
-        self.traffic.count(AccessClass::Requests, total);
+        self.counters.count_operation(AccessClass::Requests, total);
         if !chunk.runs.is_empty() {
             expected.extend(self.send_elements(target, address, call, &mut chunk)?);
         }
@@ -215,7 +217,7 @@ impl RemoteSide {
         result: &Region,
     ) -> Result<Arc<RemoteOperation>> {
         let bytes = basic.size() as usize;
-        self.traffic.count(AccessClass::Requests, bytes);
+        self.counters.count_operation(AccessClass::Requests, bytes);
         let request = RemoteRequest {
             kind: RequestKind::CompareAndSwap,
             element: basic,

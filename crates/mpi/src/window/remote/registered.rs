@@ -74,7 +74,7 @@ impl RemoteSide {
             RmaDirection::Get => "a get",
         };
         if let TargetKey::Window(memory) = key {
-            self.traffic.count(AccessClass::Rma, shape.len());
+            self.counters.count_operation(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: self.comm.peer(target),
@@ -123,7 +123,7 @@ impl DeferredTransfer for KeyedTransfer {
             view,
         } = *self;
         if is_registered != 0 {
-            side.traffic.count(AccessClass::Rma, shape.len());
+            side.counters.count_operation(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: side.comm.peer(target),

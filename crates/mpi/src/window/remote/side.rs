@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::memory::{Region, Shape};
 use mica_channel::window::WindowLocks;
 use mica_node::window::LockDesign;
-use mica_protocol::{EngineState, OneSidedTraffic, RecvId, SendCompletion};
+use mica_protocol::{CounterRef, EngineState, RecvId, SendCompletion};
 
 use super::keys::RegisteredMemory;
 use super::lock_queue::RemoteLocks;
@@ -29,7 +29,7 @@ pub(in crate::window) struct RemoteSide {
     pub(super) neighbours: Arc<Neighbours>,
     pub(super) design: LockDesign,
     pub(super) registered: RegisteredMemory,
-    pub(super) traffic: Arc<OneSidedTraffic>,
+    pub(super) counters: CounterRef,
     /// Numbers of answers.
     pub(super) next_answer: AtomicU32,
     pub(super) origin: Mutex<OriginState>,
@@ -106,7 +106,7 @@ impl RemoteSide {
             neighbours,
             design,
             registered,
-            traffic: process::engine()?.one_sided_traffic(),
+            counters: process::engine()?.live_counters(),
             next_answer: AtomicU32::new(0),
             origin: Mutex::new(OriginState {
                 sent: vec![0; ranks],
