@@ -10,7 +10,7 @@ use mica_node::handover::own_uid;
 use mica_node::segment::SegmentReader;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::TopError;
+use super::error::TopError;
 
 /// The sockets of all jobs of this node.
 pub struct Search {

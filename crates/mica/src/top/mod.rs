@@ -6,6 +6,7 @@
 //! [`view`]). The ranks do not notice: they neither stop nor answer, and mpiexec answers one
 //! question when `mica top` starts.
 
+mod error;
 mod find;
 mod job;
 mod process;
@@ -18,6 +19,7 @@ use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use error::TopError;
 use find::{FoundJob, Search};
 use job::WatchedJob;
 use rows::JobView;
@@ -53,51 +55,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
         true => Ok(Duration::from_secs_f64(seconds)),
         false => Err(format!("not between {INTERVAL_MIN} and {INTERVAL_MAX}")),
     }
-}
-
-/// Why `mica top` shows nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum TopError {
-    /// The list of sockets cannot be read.
-    #[error("cannot read /proc/net/unix: {0}")]
-    Sockets(std::io::Error),
-    /// There is no job.
-    #[error(
-        "no job of this user runs on this node under Mica's mpiexec ({others} of other users); \
-         jobs that another launcher has started, such as srun, cannot be watched"
-    )]
-    NoJob {
-        /// Jobs of other users.
-        others: usize,
-    },
-    /// There are several.
-    #[error("several jobs run on this node; name one of them by its PID:\n{0}")]
-    Several(String),
-    /// The process named is no mpiexec of a job.
-    #[error(
-        "process {0} is no mpiexec of Mica with ranks on this node, or its job has ended; \
-         `mica top --list` lists the jobs"
-    )]
-    NotAJob(u32),
-    /// The job is another user's.
-    #[error("job {pid} belongs to user {uid}: only that user and root can watch it")]
-    NotYours {
-        /// The process named.
-        pid: u32,
-        /// Its user.
-        uid: u32,
-    },
-    /// mpiexec does not let this process attach.
-    #[error("cannot attach to job {pid}: {source}")]
-    Attach {
-        /// The process.
-        pid: u32,
-        /// What it answered.
-        source: mica_node::attach::AttachError,
-    },
-    /// The terminal cannot be used.
-    #[error("the terminal: {0}")]
-    Terminal(std::io::Error),
 }
 
 /// Runs `mica top`. The status is that of the command: 0 also if the job ended while it was

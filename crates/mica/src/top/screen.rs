@@ -17,7 +17,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table};
 use ratatui::{DefaultTerminal, Frame};
 
-use super::TopError;
+use super::error::TopError;
 use super::job::WatchedJob;
 use super::report::heading;
 use super::rows::{Activity, Amount, JobView, RankRow};
