@@ -10,7 +10,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use mica_node::process::{Signals, signal};
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
@@ -63,6 +65,7 @@ pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopErro
             return Err(TopError::Terminal(error));
         }
     };
+    show_cursor_on_panic();
     let result = watch(&mut terminal, job, interval, &signals);
     let restored = ratatui::try_restore();
     let end = result.and_then(|end| restored.map(|()| end));
@@ -76,6 +79,15 @@ pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopErro
         // As a shell reports it.
         WatchEnd::Signal(number) => ExitCode::from(128 + number as u8),
     })
+}
+
+/// After a panic, which ends this process, nothing else shows the cursor again.
+fn show_cursor_on_panic() {
+    let next = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let _ = execute!(std::io::stdout(), Show);
+        next(info);
+    }));
 }
 
 enum WatchEnd {
