@@ -268,6 +268,34 @@ fn a_signal_gives_the_terminal_back() {
     end(job);
 }
 
+#[test]
+fn it_ends_with_its_terminal() {
+    let install = Install::find();
+    if !install.is_mica() || Command::new("tmux").arg("-V").output().is_err() {
+        println!("skipped: mica top is Mica's, and needs tmux here");
+        return;
+    }
+    let _turn = one_at_a_time();
+    let job = job(&install, &[]);
+    let command = format!("{} top {}", install.bin("mica").display(), job.pid());
+    let pane = Pane::start(&command);
+    pane.wait_for("table", |screen| screen.contains("STATE"));
+    drop(pane);
+    // Other processes have the program's name in their arguments, not these.
+    let wanted = format!("{}\0top\0{}\0", install.bin("mica").display(), job.pid());
+    let is_there = || {
+        let processes = fs::read_dir("/proc").expect("/proc").flatten();
+        let mut lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.any(|line| line == wanted.as_bytes())
+    };
+    let until = Instant::now() + LIMIT;
+    while is_there() {
+        assert!(Instant::now() < until, "mica top outlives its terminal");
+        thread::sleep(Duration::from_millis(20));
+    }
+    end(job);
+}
+
 /// `program ARGS...` as another user; `None` if this user cannot become another.
 fn as_stranger(program: &PathBuf, arguments: &[&str]) -> Option<Output> {
     let user = format!("--reuid={STRANGER}");

@@ -1,15 +1,18 @@
 //! The live view: a header with the job and its rates, and the table of ranks.
 //!
 //! ratatui draws; its `try_init` takes the terminal (raw mode, alternate screen) and installs a
-//! panic hook that gives it back. Signals that would end this process are read between two frames,
-//! so that the terminal is given back there as well. Only the rows on the screen are built, so that
-//! a thousand ranks cost what a screen of them costs.
+//! panic hook that gives it back. A thread reads the signals that would end this process, gives the
+//! terminal back and exits; not the loop that draws, since crossterm does not return from reading a
+//! terminal that has gone. Only the rows on the screen are built, so that a thousand ranks cost
+//! what a screen of them costs.
 
 use std::collections::VecDeque;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use mica_node::process::{Signals, signal};
+use mica_node::process::{Signals, signal, wait_readable};
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
@@ -25,10 +28,14 @@ use super::report::heading;
 use super::rows::{Activity, Amount, JobView, RankRow};
 use super::view::{Column, TableView, short};
 
-/// Longest wait for a key before signals and the job's end are looked for.
+/// Longest wait for a key before the job's end is looked for.
 const TICK: Duration = Duration::from_millis(200);
 /// Samples of the rates that are kept: more than a terminal is wide.
 const HISTORY: usize = 512;
+/// Longest wait for the end of a drawing.
+const DRAWING_LIMIT: Duration = Duration::from_secs(1);
+/// Held while the screen is drawn.
+static DRAWING: Mutex<()> = Mutex::new(());
 const HELP: &str = "q quit  w only waiting  arrows, PgUp, PgDn scroll  \
     sort: r rank  t state  s since  c CPU  m memory  u unexpected  n messages  b bytes";
 
@@ -58,6 +65,7 @@ pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopErro
         signal::SIGQUIT,
     ];
     let signals = Signals::take(&ends).map_err(TopError::Terminal)?;
+    std::thread::spawn(move || exit_at_signal(&signals));
     let mut terminal = match ratatui::try_init() {
         Ok(terminal) => terminal,
         Err(error) => {
@@ -66,7 +74,7 @@ pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopErro
         }
     };
     show_cursor_on_panic();
-    let result = watch(&mut terminal, job, interval, &signals);
+    let result = watch(&mut terminal, job, interval);
     let restored = ratatui::try_restore();
     let end = result.and_then(|end| restored.map(|()| end));
     Ok(match end.map_err(TopError::Terminal)? {
@@ -76,9 +84,28 @@ pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopErro
             println!("job {} has ended: {command}", job.job.pid());
             ExitCode::SUCCESS
         }
-        // As a shell reports it.
-        WatchEnd::Signal(number) => ExitCode::from(128 + number as u8),
     })
+}
+
+/// Waits for a signal, gives the terminal back and ends this process, with the status that a shell
+/// reports for the signal.
+fn exit_at_signal(signals: &Signals) {
+    let number = loop {
+        let _ = wait_readable(&[signals.as_fd()], None);
+        if let Some(number) = signals.next() {
+            break number;
+        }
+    };
+    // Nothing is drawn any more. A terminal that takes no output must not keep this process.
+    let until = Instant::now() + DRAWING_LIMIT;
+    let mut drawing = DRAWING.try_lock();
+    while drawing.is_err() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+        drawing = DRAWING.try_lock();
+    }
+    let _ = ratatui::try_restore();
+    let _ = execute!(std::io::stdout(), Show);
+    std::process::exit(128 + number);
 }
 
 /// After a panic, which ends this process, nothing else shows the cursor again.
@@ -93,14 +120,12 @@ fn show_cursor_on_panic() {
 enum WatchEnd {
     Quit,
     JobEnded,
-    Signal(i32),
 }
 
 fn watch(
     terminal: &mut DefaultTerminal,
     job: &mut WatchedJob,
     interval: Duration,
-    signals: &Signals,
 ) -> std::io::Result<WatchEnd> {
     let mut screen = Screen::new();
     let mut last = job.sample();
@@ -108,13 +133,13 @@ fn watch(
     // The first rates come soon, whatever the interval.
     let mut next = last.at + interval.min(Duration::from_millis(300));
     loop {
-        terminal.draw(|frame| screen.draw(frame, &view))?;
+        {
+            let _drawing = DRAWING.lock();
+            terminal.draw(|frame| screen.draw(frame, &view))?;
+        }
         loop {
             if job.has_ended() {
                 return Ok(WatchEnd::JobEnded);
-            }
-            if let Some(number) = signals.next() {
-                return Ok(WatchEnd::Signal(number));
             }
             let left = next.saturating_duration_since(Instant::now());
             if left.is_zero() {
