@@ -45,6 +45,14 @@ else
     say "valgrind: not there, and cannot be installed here: the test of instruction counts will be skipped"
 fi
 
+# The test of `mica top` in a terminal (tests/tests/top.rs) says so when it is skipped.
+if ! command -v tmux >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update && apt-get install -y --no-install-recommends tmux; } \
+        >"$LOGS/apt-tmux.log" 2>&1 </dev/null || true
+fi
+command -v tmux >/dev/null || say "tmux: not there, and cannot be installed here: the test of mica top in a terminal will be skipped"
+
 # What the tests of jobs over several nodes use: the network library, two network namespaces, a Slurm of one machine. Mica needs
 # none of it to build, nor to run on one node; the tests say so when one is missing.
 several_nodes() {

@@ -104,7 +104,8 @@ impl Install {
     /// If it does not compile, with the compiler's messages.
     pub fn program(&self, source: &str) -> PathBuf {
         let dir = workspace().join("tests/c");
-        const TOOLS: [&str; 5] = [
+        const TOOLS: [&str; 6] = [
+            "tools/attach",
             "tools/nocma",
             "tools/cma_probe",
             "tools/deny",

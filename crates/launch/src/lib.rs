@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod attach;
 #[doc(hidden)]
 pub mod auth;
 mod binding;

@@ -33,6 +33,8 @@ pub enum Source {
     PmiClient(u32),
     /// Processes that ask for descriptors which they did not inherit.
     Requests,
+    /// Tools that attach to the job.
+    Attach,
     /// The process of a rank, by its number on the node.
     Rank(u32),
     /// A rank's input pipe.

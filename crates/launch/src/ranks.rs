@@ -12,10 +12,10 @@ use mica_node::process::{
     ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, proc_is_ours,
     reap_orphans, set_nonblocking, signal, take_terminal_back, wait_readable,
 };
-use mica_node::segment::AreaBudget;
-use mica_node::segment::{JobSegment, JobSpec, RankState, WaitKind};
+use mica_node::segment::{AreaBudget, JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};
 
+use crate::attach::AttachListener;
 use crate::departed::{Doing, WaitingRank};
 use crate::error::{LaunchError, doing};
 use crate::file_writer::FileWriter;
@@ -31,6 +31,7 @@ use crate::redirect::Redirect;
 use crate::requests::Requests;
 use crate::traffic::CounterValues;
 
+mod attach;
 mod command;
 mod hang;
 
@@ -91,6 +92,10 @@ pub struct RankProcesses<'a> {
     /// Where processes ask for descriptors that they did not inherit. `None` where there are no
     /// abstract sockets.
     pub requests: Option<Requests>,
+    /// Where tools attach. `None` where there are no abstract sockets.
+    pub attach: Option<AttachListener>,
+    /// When the job was started: milliseconds since 1970.
+    started_ms: u64,
     /// A rank has the terminal.
     terminal_lent: bool,
     /// Only one rank of the node gets standard input.
@@ -146,6 +151,8 @@ impl<'a> RankProcesses<'a> {
             notes: Vec::new(),
             pmi,
             requests: Requests::open(job.members.len()).ok(),
+            attach: AttachListener::open().ok(),
+            started_ms: attach::now_ms(),
             address,
         })
     }

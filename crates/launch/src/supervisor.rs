@@ -340,6 +340,9 @@ impl Workers for LocalRanks<'_> {
         for fd in processes.requests.iter().flat_map(|all| all.fds()) {
             polled.read(Source::Requests, fd);
         }
+        for fd in processes.attach.iter().flat_map(|all| all.fds()) {
+            polled.read(Source::Attach, fd);
+        }
         for fd in processes.input.iter().flat_map(|input| input.unsent()) {
             polled.write(Source::RankInput, fd);
         }

@@ -1,6 +1,6 @@
 //! The `mica` command: what the library finds on this machine and its settings (`info`), what
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
-//! (`bench`), and its version (`version`).
+//! (`bench`), what the ranks of a running job do (`top`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod explain;
 mod info;
 mod network;
 mod table;
+mod top;
 mod tune;
 mod version;
 
@@ -64,6 +65,8 @@ enum Command {
     Tune(tune::TuneOptions),
     /// Measure Mica beside MPICH, Open MPI and Intel MPI on this machine.
     Bench(bench::BenchOptions),
+    /// Show what the ranks of a running job do: computing or waiting for whom, rates, memory.
+    Top(top::TopOptions),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Version { json } => Ok(version::text(json)),
         Command::Tune(options) => tune::tune(&options),
         Command::Bench(options) => return bench::main(options),
+        Command::Top(options) => return top::main(&options),
     };
     match text {
         Ok(text) => {

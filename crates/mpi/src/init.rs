@@ -72,7 +72,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             }
             let engine = ENGINE.get_or_init(|| engine);
             engine.start_progress_thread();
-            engine.describe_by(hang::describe);
+            engine.describe_by(hang::describe, late::current_function);
             late::begin();
             tool::update_wanted();
             engine

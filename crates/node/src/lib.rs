@@ -6,6 +6,8 @@
 //! every atomic access states what it pairs with.
 
 pub mod area;
+#[cfg(feature = "launcher")]
+pub mod attach;
 pub mod cells;
 pub mod chunk_queue;
 pub mod cooperative;

@@ -11,7 +11,7 @@
 //! resets: the clock is read once, at poll number [`POLLS`].
 
 use crate::engine::Engine;
-use crate::pending::{Describe, HangAnswer, IdleScene, Pending, WaitList, WaitSpell};
+use crate::pending::{Describe, FindCall, HangAnswer, IdleScene, Pending, WaitList, WaitSpell};
 use crate::state::EngineState;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -30,10 +30,12 @@ const POLLS: u32 = 64;
 const POLLS_ANSWERED: u32 = 256;
 
 impl Engine {
-    /// Sets how scenes are described. Before that, reports contain only the short record.
-    pub fn describe_by(&self, describe: Describe) {
-        // A second call passes the same function.
+    /// Sets how scenes are described, and how the function is found that a thread waits in. Before
+    /// that, reports contain only the short record, and that names no function.
+    pub fn describe_by(&self, describe: Describe, find_call: FindCall) {
+        // A second call passes the same functions.
         let _ = self.reporter.describe.set(describe);
+        let _ = self.reporter.find_call.set(find_call);
     }
 
     /// To be called when a test or probe has failed. `waiting` lists what it asked for.
@@ -79,7 +81,7 @@ impl Engine {
     pub(crate) fn answer_open_question(
         &self,
         spell: &mut WaitSpell,
-        waiting: &impl Fn(&EngineState, &mut WaitList),
+        waiting: &dyn Fn(&EngineState, &mut WaitList),
     ) {
         if let Some(question) = self.segment.open_question()
             && spell.answered != question
@@ -90,7 +92,7 @@ impl Engine {
     }
 
     /// The first pending operation of a thread, for the short record.
-    pub(crate) fn first_pending(&self, waiting: &impl Fn(&EngineState, &mut WaitList)) -> Waiting {
+    pub(crate) fn first_pending(&self, waiting: &dyn Fn(&EngineState, &mut WaitList)) -> Waiting {
         let mut list = WaitList::new(1);
         let state = self.state.lock();
         waiting(&state, &mut list);

@@ -63,7 +63,7 @@ pub use mica_node::counters::CounterRef;
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
 pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};
-pub use pending::{Describe, IdleScene, Pending, WaitList};
+pub use pending::{Describe, FindCall, IdleScene, Pending, WaitList};
 pub use poll::Poll;
 pub use rma_transfers::{RmaDirection, RmaId, RmaTransfer};
 pub use schedule::{

@@ -99,6 +99,9 @@ pub struct IdleScene<'a> {
 /// Describes a scene in words; called by the thread in question, outside the engine.
 pub type Describe = fn(&IdleScene<'_>) -> String;
 
+/// The function of MPI that this thread is in, as the program called it, if it can be found.
+pub type FindCall = fn() -> Option<String>;
+
 /// One wait of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct WaitSpell {
@@ -121,6 +124,13 @@ impl WaitSpell {
         due
     }
 
+    /// Whether the wait has lasted for this long.
+    pub fn has_lasted(&mut self, time: Duration) -> bool {
+        let lasted = monotonic_ns().saturating_sub(self.since());
+        u128::from(lasted) >= time.as_nanos()
+    }
+
+    /// When the wait began, by [`monotonic_ns`].
     pub fn since(&mut self) -> u64 {
         if self.since_ns == 0 {
             self.since_ns = monotonic_ns();
@@ -133,6 +143,7 @@ impl WaitSpell {
 #[derive(Debug, Default)]
 pub(crate) struct HangReporter {
     pub describe: OnceLock<Describe>,
+    pub find_call: OnceLock<FindCall>,
     pub answer: Mutex<HangAnswer>,
     /// Failed polls since the last successful one.
     pub polls: AtomicU32,

@@ -1,4 +1,11 @@
 //! How a thread waits in the engine: it polls, then yields, then parks.
+//!
+//! A wait that lasts ([`LONG_WAIT_POLLS`], or the first park) leaves the fast loops of
+//! [`Engine::drive`] and [`Engine::watch`] for one that is not generic ([`Engine::wait_long`]). It
+//! keeps a record in the job segment of what the thread waits for, until the wait is over, and adds
+//! the function's name once the wait has lasted [`NAME_AFTER`]: the stack is walked for that, which
+//! a short wait must not pay for. Readers are the launcher's hang report and `mica top`. With
+//! several waiting threads, the record is that of the one which wrote last.
 
 use crate::engine::Engine;
 use crate::fault::Fault;
@@ -23,6 +30,15 @@ pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
 
 /// Polls between two checks for an open question of the launcher (hang reports).
 const QUESTION_EVERY: u32 = 64;
+
+/// Failed polls after which a wait is recorded though the thread polls on; also the number between
+/// two updates of the record. About 100 us of spinning: a wait for an answer within the node is
+/// over long before. A multiple of [`QUESTION_EVERY`].
+const LONG_WAIT_POLLS: u32 = 2048;
+
+/// A wait that lasts longer gets the name of its function: long beside the 10 us that walking the
+/// stack takes, short beside the interval at which people look.
+const NAME_AFTER: Duration = Duration::from_millis(10);
 
 /// Counts a waiting thread while it exists.
 struct Waiter<'a>(&'a AtomicU32);
@@ -66,6 +82,87 @@ impl Drop for WaitScope<'_> {
     }
 }
 
+/// What ends a wait.
+enum LongPoll<'a, R> {
+    /// Called in the engine, after progress ([`Engine::drive`]).
+    Inside(&'a mut dyn FnMut(&mut EngineState) -> Option<R>),
+    /// Called outside of the engine ([`Engine::watch`]).
+    Outside(&'a mut dyn FnMut() -> Option<R>),
+}
+
+impl<R> LongPoll<'_, R> {
+    /// Polls once, and makes progress. Returns the result, if there is one, and whether anything
+    /// has happened.
+    fn once(&mut self, engine: &Engine) -> Result<(Option<R>, bool), Fault> {
+        match self {
+            LongPoll::Inside(f) => engine.enter(|state| {
+                if let Some(r) = f(state) {
+                    return Ok((Some(r), true));
+                }
+                let progressed = state.progress()?;
+                Ok((progressed.then(|| f(state)).flatten(), progressed))
+            }),
+            LongPoll::Outside(poll) => match poll() {
+                Some(r) => Ok((Some(r), true)),
+                None => Ok((None, engine.enter(EngineState::progress)?)),
+            },
+        }
+    }
+
+    /// Polls once; called in the engine.
+    fn ready(&mut self, state: &mut EngineState) -> Option<R> {
+        match self {
+            LongPoll::Inside(f) => f(state),
+            LongPoll::Outside(poll) => poll(),
+        }
+    }
+}
+
+/// A wait that lasts, as it has begun.
+struct LongWaitStart<'a> {
+    idle: Idle,
+    spell: WaitSpell,
+    account: WaitAccount<'a>,
+    /// It is time to park.
+    parks: bool,
+}
+
+/// The record in the segment of a wait that lasts; it ends with this.
+struct LongWait<'a> {
+    engine: &'a Engine,
+    is_named: bool,
+}
+
+impl LongWait<'_> {
+    /// Writes the record, and the function's name if it is time for that. Returns the peer that is
+    /// waited for, if it is one.
+    fn update(
+        &mut self,
+        waiting: &dyn Fn(&EngineState, &mut WaitList),
+        spell: &mut WaitSpell,
+    ) -> i32 {
+        let engine = self.engine;
+        let block = engine.segment.block(engine.rank);
+        let pending = engine.first_pending(waiting);
+        block.set_waiting(Some((&pending, spell.since())));
+        if !self.is_named && spell.has_lasted(NAME_AFTER) {
+            self.is_named = true;
+            let find_call = engine.reporter.find_call.get();
+            if let Some(call) = find_call.and_then(|find_call| find_call()) {
+                block.name_wait(&call);
+            }
+        }
+        pending.peer
+    }
+}
+
+impl Drop for LongWait<'_> {
+    fn drop(&mut self) {
+        let engine = self.engine;
+        engine.segment.block(engine.rank).set_waiting(None);
+    }
+}
+
 impl Engine {
     /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks.
     /// `waiting` lists the pending operations for a hang report.
@@ -101,15 +198,23 @@ impl Engine {
             if arrived {
                 account.note_progress();
             }
-            if self.pause(&mut idle) {
-                account.tick();
-                if let Some(r) = self.park(&waiting, &mut spell, None, &mut f) {
-                    return Ok(r);
-                }
-                account.tick();
-                self.check_loss()?;
-                self.answer_open_question(&mut spell, &waiting);
-            } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
+            let parks = self.pause(&mut idle);
+            let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
+            if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
+                let poll = LongPoll::Inside(&mut f);
+                return self.wait_long(
+                    &waiting,
+                    poll,
+                    None,
+                    LongWaitStart {
+                        idle,
+                        spell,
+                        account,
+                        parks,
+                    },
+                );
+            }
+            if is_slow {
                 spell.since();
                 account.tick();
                 self.answer_open_question(&mut spell, &waiting);
@@ -160,20 +265,83 @@ impl Engine {
             if self.enter(EngineState::progress)? {
                 idle = Idle::default();
                 account.note_progress();
-            } else if self.pause(&mut idle) {
-                account.tick();
-                let mut ready = |_: &mut EngineState| poll();
-                if let Some(r) = self.park(&waiting, &mut spell, limit, &mut ready) {
-                    return Ok(r);
-                }
-                account.tick();
-                self.check_loss()?;
-                self.answer_open_question(&mut spell, &waiting);
-            } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
+                continue;
+            }
+            let parks = self.pause(&mut idle);
+            let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
+            if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
+                let poll = LongPoll::Outside(&mut poll);
+                return self.wait_long(
+                    &waiting,
+                    poll,
+                    limit,
+                    LongWaitStart {
+                        idle,
+                        spell,
+                        account,
+                        parks,
+                    },
+                );
+            }
+            if is_slow {
                 spell.since();
                 account.tick();
                 self.answer_open_question(&mut spell, &waiting);
             }
+        }
+    }
+
+    /// Continues a wait that lasts, as `drive` or `watch_for` has begun it.
+    #[cold]
+    fn wait_long<R>(
+        &self,
+        waiting: &dyn Fn(&EngineState, &mut WaitList),
+        mut poll: LongPoll<'_, R>,
+        limit: Option<Duration>,
+        start: LongWaitStart<'_>,
+    ) -> Result<R, Fault> {
+        let LongWaitStart {
+            mut idle,
+            mut spell,
+            mut account,
+            mut parks,
+        } = start;
+        let mut record = LongWait {
+            engine: self,
+            is_named: false,
+        };
+        record.update(waiting, &mut spell);
+        loop {
+            if parks {
+                account.tick();
+                let unnamed = (!record.is_named).then_some(NAME_AFTER);
+                let limit = limit.into_iter().chain(unnamed).min();
+                let peer = record.update(waiting, &mut spell);
+                if let Some(r) = self.park(peer, &mut spell, limit, &mut poll) {
+                    return Ok(r);
+                }
+                account.tick();
+                self.check_loss()?;
+                self.answer_open_question(&mut spell, waiting);
+            } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
+                account.tick();
+                if idle.polls.is_multiple_of(LONG_WAIT_POLLS) {
+                    record.update(waiting, &mut spell);
+                }
+                self.answer_open_question(&mut spell, waiting);
+            }
+            let (result, progressed) = poll.once(self)?;
+            if let Some(r) = result {
+                return Ok(r);
+            }
+            if progressed {
+                idle = Idle::default();
+                account.note_progress();
+            }
+            parks = match progressed && matches!(poll, LongPoll::Outside(_)) {
+                true => false,
+                false => self.pause(&mut idle),
+            };
         }
     }
 
@@ -219,26 +387,22 @@ impl Engine {
     #[cold]
     fn park<R>(
         &self,
-        waiting: &impl Fn(&EngineState, &mut WaitList),
+        peer: i32,
         spell: &mut WaitSpell,
         limit: Option<Duration>,
-        f: &mut impl FnMut(&mut EngineState) -> Option<R>,
+        poll: &mut LongPoll<'_, R>,
     ) -> Option<R> {
-        let block = self.segment.block(self.rank);
-        let pending = self.first_pending(waiting);
-        block.set_waiting(Some((&pending, spell.since())));
         let mut result = None;
         self.sleep_unless(limit, |state| {
-            result = f(state);
+            result = poll.ready(state);
             let stays_awake = result.is_some() || state.has_work();
             state.publish_transports_if_any();
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
             stays_awake
         });
         if self.is_watchful && result.is_none() && spell.is_due(LIVENESS_INTERVAL) {
-            self.enter(|state| state.check_alive(&self.segment, pending.peer));
+            self.enter(|state| state.check_alive(&self.segment, peer));
         }
-        block.set_waiting(None);
         result
     }
 

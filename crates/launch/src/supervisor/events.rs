@@ -41,6 +41,7 @@ impl LocalRanks<'_> {
                 Source::Stream(id) => self.pass_on_output(job, id),
                 Source::PmiClient(index) => self.on_client(job, index as usize),
                 Source::Requests => self.on_requests(job),
+                Source::Attach => self.processes.serve_attach(),
                 Source::Rank(index) => ended.push(index as usize),
                 Source::RankInput => self.pass_on_input(job),
                 _ => {}

@@ -459,15 +459,20 @@ impl Counters {
 
     /// Counts `messages` messages of `bytes` bytes in total.
     pub const fn add_messages(&mut self, path: TrafficClass, messages: u64, bytes: u64) {
-        self.values[2 * path as usize] += messages;
-        self.values[2 * path as usize + 1] += bytes;
+        self.add_two(2 * path as usize, 2 * path as usize + 1, messages, bytes);
+    }
+
+    /// Adds to two values. They may come from another process, which may have written anything:
+    /// sums wrap.
+    const fn add_two(&mut self, one: usize, other: usize, messages: u64, bytes: u64) {
+        self.values[one] = self.values[one].wrapping_add(messages);
+        self.values[other] = self.values[other].wrapping_add(bytes);
     }
 
     /// Counts `messages` messages of one size class, of `bytes` bytes in total.
     pub const fn add_by_size(&mut self, level: Level, class: usize, messages: u64, bytes: u64) {
         let at = level_index(level as usize, class);
-        self.values[at] += messages;
-        self.values[at + SIZE_CLASSES] += bytes;
+        self.add_two(at, at + SIZE_CLASSES, messages, bytes);
     }
 
     /// Counts a wait of `ns` nanoseconds.

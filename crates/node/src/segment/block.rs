@@ -32,7 +32,8 @@ const RUNNING: u32 = 1;
 const FINALIZED: u32 = 2;
 const ABORTED: u32 = 3;
 
-/// What a rank waits for. Written before it parks, and read by the launcher's hang report.
+/// What a rank waits for. Written when a wait lasts ([`RankBlock::set_waiting`]), and read by the
+/// launcher's hang report and by `mica top`.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct WaitRecord {
@@ -43,7 +44,14 @@ pub struct WaitRecord {
     unexpected: AtomicU32,
     context: AtomicU64,
     since_ns: AtomicU64,
+    /// The function that the program called, in text, padded with zeros; all zeros as long as it
+    /// is not known.
+    call: [AtomicU64; CALL_BYTES / 8],
 }
+
+/// Maximum bytes of a function's name in a wait record: `MPI_Intercomm_create_from_groups` has all
+/// of them.
+pub const CALL_BYTES: usize = 32;
 
 /// The kinds of waiting that a hang report distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,12 +243,15 @@ impl RankBlock {
         self.counters.snapshot()
     }
 
-    /// Records what the rank is about to wait for, and since when (nanoseconds of
-    /// [`monotonic_ns`]).
+    /// Records what the rank waits for, and since when (nanoseconds of [`monotonic_ns`]). `None`:
+    /// its wait is over, and so is the [call's](Self::name_wait).
     pub fn set_waiting(&self, waiting: Option<(&Waiting, u64)>) {
         let record = &self.waiting;
         let Some((w, since_ns)) = waiting else {
             record.kind.store(0, Ordering::Relaxed);
+            for word in &record.call {
+                word.store(0, Ordering::Relaxed);
+            }
             return;
         };
         record.peer.store(w.peer, Ordering::Relaxed);
@@ -249,6 +260,30 @@ impl RankBlock {
         record.unexpected.store(w.unexpected, Ordering::Relaxed);
         record.since_ns.store(since_ns, Ordering::Relaxed);
         record.kind.store(w.kind as u32, Ordering::Relaxed);
+    }
+
+    /// Records the function that the rank waits in; to be called between two calls of
+    /// [`set_waiting`](Self::set_waiting).
+    pub fn name_wait(&self, call: &str) {
+        let mut bytes = [0; CALL_BYTES];
+        let length = call.len().min(CALL_BYTES);
+        bytes[..length].copy_from_slice(&call.as_bytes()[..length]);
+        let (words, _) = bytes.as_chunks::<8>();
+        for (to, &word) in self.waiting.call.iter().zip(words) {
+            // Relaxed, as all of the record: its readers only show it.
+            to.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    /// The name that [`name_wait`](Self::name_wait) recorded.
+    #[cfg(feature = "launcher")]
+    pub(super) fn call_bytes(&self) -> [u8; CALL_BYTES] {
+        let mut bytes = [0; CALL_BYTES];
+        let (words, _) = bytes.as_chunks_mut::<8>();
+        for (to, word) in words.iter_mut().zip(&self.waiting.call) {
+            *to = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        bytes
     }
 
     /// What the rank waits for, and for how many nanoseconds it has waited.

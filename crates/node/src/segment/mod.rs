@@ -16,6 +16,8 @@ mod error;
 mod geometry;
 mod late;
 mod open;
+#[cfg(feature = "launcher")]
+mod reader;
 mod reference;
 mod report;
 mod spec;
@@ -31,6 +33,8 @@ pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS};
 pub(crate) use open::MappedPart;
 pub use open::inherited_descriptor;
+#[cfg(feature = "launcher")]
+pub use reader::{RankView, SegmentReader, WaitView};
 pub use reference::SegmentRef;
 pub use spec::JobSpec;
 pub use window_space::WINDOW_ZONE;

@@ -14,6 +14,7 @@ mod scripted;
 
 mod added_segments;
 mod floods;
+mod long_waits;
 mod losses;
 mod matching;
 mod reads;

@@ -1,0 +1,230 @@
+//! A job's state as text and as JSON, and the list of jobs.
+
+use std::time::SystemTime;
+
+use comfy_table::{CellAlignment, Table, presets};
+use mica_node::counters::ALL;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::find::FoundJob;
+use super::rows::{CHANNEL_NAMES, JobView, Peer, RankRow, kind_name};
+use super::view::{Column, TableView, time};
+
+/// The format's version; fields may be added without a new one.
+const FORMAT: u32 = 1;
+
+/// The lines above the table: what job this is.
+pub fn heading(job: &JobView) -> Vec<String> {
+    let here = job.ranks.len();
+    let elsewhere = (job.size as usize).saturating_sub(here);
+    let mut ranks = match here {
+        1 => format!("1 rank on {}", job.host),
+        _ => format!("{here} ranks on {}", job.host),
+    };
+    if elsewhere > 0 {
+        ranks += &format!(
+            ", {elsewhere} elsewhere ({} nodes): run mica top there to see them",
+            job.nodes
+        );
+    }
+    let since = time((job.seconds * 1e9) as u64);
+    let end = if job.has_ended { ", has ended" } else { "" };
+    vec![
+        format!("job {}, {since}{end}: {}", job.pid, job.command),
+        ranks,
+    ]
+}
+
+/// The state for people.
+pub fn text(job: &JobView) -> String {
+    let columns: Vec<Column> = Column::all().collect();
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(columns.iter().map(|column| column.title()));
+    for row in TableView::default().rows(job) {
+        table.add_row(columns.iter().map(|column| column.cell(row)));
+    }
+    align(&mut table, |at| columns[at].is_text());
+    let heading = heading(job).join("\n");
+    format!("{heading}\n\n{}", plain(&table))
+}
+
+fn align(table: &mut Table, is_text: impl Fn(usize) -> bool) {
+    for (at, column) in table.column_iter_mut().enumerate() {
+        if !is_text(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        column.set_padding((0, 2));
+    }
+}
+
+/// The table's lines without the spaces at their ends.
+fn plain(table: &Table) -> String {
+    let lines = table.lines();
+    lines
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
+/// The state for programs.
+pub fn json(job: &JobView) -> String {
+    let value = json!({
+        "format": FORMAT,
+        "mica": mica_node::attach::VERSION,
+        "job": {
+            "pid": job.pid,
+            "command": job.command,
+            "host": job.host,
+            "size": job.size,
+            "ranks_here": job.ranks.len(),
+            "nodes": job.nodes,
+            "seconds": job.seconds,
+            "has_ended": job.has_ended,
+        },
+        "interval_seconds": job.interval,
+        "ranks": job.ranks.iter().map(rank).collect::<Vec<_>>(),
+    });
+    serde_json::to_string_pretty(&value).expect("plain data is valid JSON") + "\n"
+}
+
+fn rank(row: &RankRow) -> Value {
+    let wait = row.waiting.as_ref().map(|wait| {
+        let peer = match row.peer() {
+            Peer::None => Value::Null,
+            Peer::Any => json!("any"),
+            Peer::Rank(rank) => json!(rank),
+        };
+        json!({
+            "kind": kind_name(wait.what.kind),
+            "call": Some(&wait.call).filter(|call| !call.is_empty()),
+            "peer": peer,
+            "tag": row.tag(),
+            "communicator": format!("{:#x}", wait.what.context & !1),
+            "seconds": wait.ns as f64 / 1e9,
+        })
+    });
+    let channels = CHANNEL_NAMES.iter().enumerate().map(|(at, name)| {
+        let (total, rate) = (row.totals[at], row.rates[at]);
+        let channel = json!({
+            "messages": total.messages,
+            "bytes": total.bytes,
+            "messages_per_second": rate.messages,
+            "bytes_per_second": rate.bytes,
+        });
+        ((*name).to_owned(), channel)
+    });
+    json!({
+        "rank": row.rank,
+        "pid": row.pid,
+        "state": row.activity.name(),
+        "process_state": row.process_state.map(String::from),
+        "wait": wait,
+        "unexpected": row.unexpected(),
+        "cpu_percent": row.cpu,
+        "resident_bytes": row.resident,
+        "messages_per_second": row.rate().messages,
+        "bytes_per_second": row.rate().bytes,
+        "channels": channels.collect::<Map<_, _>>(),
+        "counters": counters(row),
+    })
+}
+
+/// All counters by name; those that are counted by size class are lists.
+fn counters(row: &RankRow) -> Map<String, Value> {
+    let values = row.counters.values();
+    let named = ALL.iter().map(|counter| {
+        let value = match &values[counter.first..counter.first + counter.elements] {
+            [one] => json!(one),
+            all => json!(all),
+        };
+        (counter.name.to_owned(), value)
+    });
+    named.collect()
+}
+
+/// A job in a list.
+#[derive(Serialize)]
+struct Listed<'a> {
+    pid: u32,
+    user: u32,
+    ranks_here: usize,
+    size: u32,
+    nodes: u32,
+    seconds: u64,
+    command: &'a str,
+}
+
+fn listed(job: &FoundJob) -> Listed<'_> {
+    let first = &job.parts[0];
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let started = first.description.started_ms / 1000;
+    Listed {
+        pid: job.pid(),
+        user: first.name.uid,
+        ranks_here: job.ranks_here(),
+        size: first.segment.job_size(),
+        nodes: first.description.nodes,
+        seconds: now.as_secs().saturating_sub(started),
+        command: &first.description.command,
+    }
+}
+
+/// The jobs for people.
+pub fn list(jobs: &[FoundJob]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["PID", "USER", "RANKS", "HERE", "TIME", "COMMAND"]);
+    for job in jobs.iter().map(listed) {
+        table.add_row([
+            job.pid.to_string(),
+            job.user.to_string(),
+            job.size.to_string(),
+            job.ranks_here.to_string(),
+            time(job.seconds.saturating_mul(1_000_000_000)),
+            job.command.to_owned(),
+        ]);
+    }
+    align(&mut table, |at| at == 5);
+    plain(&table)
+}
+
+/// The jobs for programs.
+pub fn list_json(jobs: &[FoundJob]) -> String {
+    let all: Vec<Listed<'_>> = jobs.iter().map(listed).collect();
+    serde_json::to_string_pretty(&all).expect("plain data is valid JSON") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::tests::job;
+    use super::*;
+
+    #[test]
+    fn text_names_call_peer_and_time() {
+        let text = text(&job(2));
+        assert!(text.starts_with("job 4711, 1m15s: ./solver -n 5\n2 ranks on here, 2 elsewhere"));
+        let line = text.lines().last().unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(
+            &words[..7],
+            ["1", "101", "waits", "MPI_Recv", "0", "7", "13.3s"]
+        );
+    }
+
+    #[test]
+    fn json_has_the_same() {
+        let value: Value = serde_json::from_str(&json(&job(2))).unwrap();
+        let rank = &value["ranks"][1];
+        assert_eq!(rank["state"], "waits");
+        assert_eq!(rank["wait"]["call"], "MPI_Recv");
+        assert_eq!(
+            (&rank["wait"]["peer"], &rank["wait"]["tag"]),
+            (&json!(0), &json!(7))
+        );
+        assert_eq!(rank["channels"]["shm"]["messages"], 25);
+        assert_eq!(rank["counters"]["sent_ring_bytes"], 250);
+        assert_eq!(value["ranks"][0]["wait"], Value::Null);
+        assert_eq!(value["job"]["size"], 4);
+    }
+}

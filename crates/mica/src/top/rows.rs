@@ -1,0 +1,429 @@
+//! What is shown of a job: its ranks with their rates between two samples.
+
+use std::time::SystemTime;
+
+use mica_node::counters::{AccessClass, Counter, Counters, TrafficClass};
+use mica_node::segment::{RankState, WaitKind, WaitView};
+
+use super::job::{RankSample, Sample, WatchedJob};
+
+/// The channels, and the paths of each as senders count them.
+const CHANNELS: [(&str, &[TrafficClass]); 6] = [
+    ("own", &[TrafficClass::Own]),
+    (
+        "shm",
+        &[
+            TrafficClass::Inline,
+            TrafficClass::Ring,
+            TrafficClass::Cells,
+        ],
+    ),
+    ("direct", &[TrafficClass::Direct]),
+    ("mapped", &[TrafficClass::Mapped]),
+    ("net", &[TrafficClass::Net]),
+    ("area", &[TrafficClass::Area]),
+];
+
+/// Number of [`CHANNEL_NAMES`].
+pub const CHANNEL_COUNT: usize = CHANNELS.len() + 1;
+
+/// The channels' names; `window` stands for one-sided operations on all paths.
+pub const CHANNEL_NAMES: [&str; CHANNEL_COUNT] = {
+    let mut names = ["window"; CHANNEL_COUNT];
+    let mut at = 0;
+    while at < CHANNELS.len() {
+        names[at] = CHANNELS[at].0;
+        at += 1;
+    }
+    names
+};
+
+/// A job as it is shown.
+pub struct JobView {
+    /// The process that names it.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+    /// The host, or the hosts, of the parts that are seen.
+    pub host: String,
+    /// Ranks on all nodes.
+    pub size: u32,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// For how long it has run, in seconds.
+    pub seconds: f64,
+    /// The time that rates are measured over, in seconds.
+    pub interval: f64,
+    /// It has ended.
+    pub has_ended: bool,
+    /// Its ranks on this node, by rank.
+    pub ranks: Vec<RankRow>,
+}
+
+/// What a rank does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Activity {
+    /// It waits in a call of MPI.
+    Waits,
+    /// It has called MPI_Init and does not wait: it computes, or is about to return from a call.
+    Computes,
+    /// Its process was stopped by a signal or a debugger.
+    Stopped,
+    /// It has not called MPI_Init.
+    Starting,
+    /// It has called MPI_Finalize.
+    Finalized,
+    /// It has aborted.
+    Aborted,
+    /// Its process has ended.
+    Ended,
+}
+
+impl Activity {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activity::Waits => "waits",
+            Activity::Computes => "computes",
+            Activity::Stopped => "stopped",
+            Activity::Starting => "starting",
+            Activity::Finalized => "finalized",
+            Activity::Aborted => "aborted",
+            Activity::Ended => "ended",
+        }
+    }
+
+    fn of(rank: &RankSample) -> Activity {
+        let Some(process) = &rank.process else {
+            return Activity::Ended;
+        };
+        let Some(view) = &rank.view else {
+            return Activity::Starting;
+        };
+        match view.state {
+            _ if matches!(process.state, 'T' | 't') => Activity::Stopped,
+            RankState::Absent => Activity::Starting,
+            RankState::Finalized => Activity::Finalized,
+            RankState::Aborted { .. } => Activity::Aborted,
+            RankState::Running { .. } if view.waiting.is_some() => Activity::Waits,
+            RankState::Running { .. } => Activity::Computes,
+        }
+    }
+}
+
+/// Messages and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Amount<T> {
+    /// Messages, or one-sided operations.
+    pub messages: T,
+    /// Bytes of them.
+    pub bytes: T,
+}
+
+/// A rank as it is shown.
+pub struct RankRow {
+    /// Its number in the job.
+    pub rank: u32,
+    /// Its process, if that is known.
+    pub pid: Option<u32>,
+    /// What it does.
+    pub activity: Activity,
+    /// The state of its main thread (`R`, `S`, ...).
+    pub process_state: Option<char>,
+    /// What it waits for, if it does.
+    pub waiting: Option<WaitView>,
+    /// Processor time, in percent of one processor.
+    pub cpu: Option<f64>,
+    /// Resident memory in bytes.
+    pub resident: Option<u64>,
+    /// All counters.
+    pub counters: Counters,
+    /// What was sent so far, by channel.
+    pub totals: [Amount<u64>; CHANNEL_COUNT],
+    /// What was sent in each second of the interval, by channel.
+    pub rates: [Amount<f64>; CHANNEL_COUNT],
+}
+
+impl JobView {
+    /// The job between two samples.
+    pub fn between(job: &WatchedJob, before: &Sample, after: &Sample, has_ended: bool) -> JobView {
+        let first = &job.job.parts[0].description;
+        let mut hosts: Vec<&str> = Vec::new();
+        for part in &job.job.parts {
+            if !hosts.contains(&part.description.host.as_str()) {
+                hosts.push(&part.description.host);
+            }
+        }
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let interval = after.at.saturating_duration_since(before.at).as_secs_f64();
+        // Where ranks have ended since, the samples may differ in nothing but their contents.
+        let pairs = before.ranks.iter().zip(&after.ranks);
+        JobView {
+            pid: job.job.pid(),
+            command: first.command.clone(),
+            host: hosts.join(","),
+            size: job.job.parts[0].segment.job_size(),
+            nodes: first.nodes,
+            seconds: (now.as_secs_f64() - first.started_ms as f64 / 1e3).max(0.0),
+            interval,
+            has_ended,
+            ranks: pairs
+                .map(|(old, new)| RankRow::new(old, new, interval))
+                .collect(),
+        }
+    }
+
+    /// What all ranks here sent in each second.
+    pub fn total_rate(&self) -> Amount<f64> {
+        sum(self.ranks.iter().map(RankRow::rate))
+    }
+}
+
+impl RankRow {
+    fn new(before: &RankSample, after: &RankSample, interval: f64) -> RankRow {
+        let counters = |sample: &RankSample| {
+            let view = sample.view.as_ref();
+            view.map(|view| view.counters).unwrap_or_default()
+        };
+        let (old, new) = (totals(&counters(before)), totals(&counters(after)));
+        let rate = |old: u64, new: u64| match interval > 0.0 {
+            true => new.saturating_sub(old) as f64 / interval,
+            false => 0.0,
+        };
+        let ticks = before.process.zip(after.process);
+        let per_second = rustix::param::clock_ticks_per_second() as f64;
+        let activity = Activity::of(after);
+        let waits = activity == Activity::Waits;
+        RankRow {
+            rank: after.rank,
+            pid: after.pid,
+            activity,
+            process_state: after.process.map(|process| process.state),
+            waiting: after
+                .view
+                .as_ref()
+                .and_then(|v| v.waiting.clone())
+                .filter(|_| waits),
+            cpu: ticks.map(|(a, b)| 100.0 * rate(a.ticks, b.ticks) / per_second),
+            resident: after.process.map(|process| process.resident),
+            counters: counters(after),
+            totals: new,
+            rates: std::array::from_fn(|at| Amount {
+                messages: rate(old[at].messages, new[at].messages),
+                bytes: rate(old[at].bytes, new[at].bytes),
+            }),
+        }
+    }
+
+    /// What it sent in each second, on all channels.
+    pub fn rate(&self) -> Amount<f64> {
+        sum(self.rates.iter().copied())
+    }
+
+    /// The function that it waits in, or what it waits for if that is not known.
+    pub fn call(&self) -> &str {
+        match &self.waiting {
+            None => "",
+            Some(wait) if !wait.call.is_empty() => &wait.call,
+            Some(wait) => kind_name(wait.what.kind),
+        }
+    }
+
+    /// The rank that it waits for.
+    pub fn peer(&self) -> Peer {
+        let Some(wait) = &self.waiting else {
+            return Peer::None;
+        };
+        let may_be_any = matches!(wait.what.kind, WaitKind::Receive | WaitKind::Probe);
+        match u32::try_from(wait.what.peer) {
+            Ok(peer) => Peer::Rank(peer),
+            Err(_) if may_be_any => Peer::Any,
+            Err(_) => Peer::None,
+        }
+    }
+
+    /// Messages that have arrived and match no receive so far; `None` outside of MPI.
+    pub fn unexpected(&self) -> Option<u64> {
+        let runs = matches!(
+            self.activity,
+            Activity::Waits | Activity::Computes | Activity::Stopped
+        );
+        runs.then(|| self.counters.get(Counter::UnexpectedQueue))
+    }
+
+    /// The tag that it waits for. Tags of the library's own messages mean nothing to the program.
+    pub fn tag(&self) -> Option<i32> {
+        let wait = self.waiting.as_ref()?;
+        let is_message = matches!(
+            wait.what.kind,
+            WaitKind::Receive | WaitKind::Probe | WaitKind::Send
+        );
+        let tag = Some(wait.what.tag).filter(|&tag| tag >= 0);
+        tag.filter(|_| is_message && wait.what.context & 1 == 0)
+    }
+}
+
+/// Whom a rank waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// Nobody, or several.
+    None,
+    /// The first that sends.
+    Any,
+    /// This rank of the job.
+    Rank(u32),
+}
+
+/// The word for a kind of waiting.
+pub fn kind_name(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Send => "send",
+        WaitKind::Receive => "receive",
+        WaitKind::Probe => "probe",
+        WaitKind::Requests => "requests",
+        WaitKind::Collective => "collective",
+        WaitKind::Window => "window",
+    }
+}
+
+fn sum(amounts: impl Iterator<Item = Amount<f64>>) -> Amount<f64> {
+    amounts.fold(Amount::default(), |sum, amount| Amount {
+        messages: sum.messages + amount.messages,
+        bytes: sum.bytes + amount.bytes,
+    })
+}
+
+fn totals(counters: &Counters) -> [Amount<u64>; CHANNEL_COUNT] {
+    // A rank may have written anything there: sums must not overflow.
+    let add = |sum: Amount<u64>, (messages, bytes): (u64, u64)| Amount {
+        messages: sum.messages.saturating_add(messages),
+        bytes: sum.bytes.saturating_add(bytes),
+    };
+    std::array::from_fn(|at| match CHANNELS.get(at) {
+        Some((_, paths)) => {
+            let parts = paths
+                .iter()
+                .map(|&p| (counters.messages(p), counters.bytes(p)));
+            parts.fold(Amount::default(), add)
+        }
+        None => {
+            let parts = AccessClass::ALL.iter().map(|&a| counters.operations(a));
+            parts.fold(Amount::default(), add)
+        }
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::top::process::ProcessSample;
+    use mica_node::segment::{RankView, Waiting};
+
+    /// A rank that has sent this many messages of 10 bytes.
+    fn sample(rank: u32, sent: u64, ticks: u64, waiting: Option<WaitView>) -> RankSample {
+        let mut counters = Counters::default();
+        counters.add_messages(TrafficClass::Ring, sent, 10 * sent);
+        counters.add_messages(TrafficClass::Direct, 1, 5);
+        RankSample {
+            rank,
+            pid: Some(100 + rank),
+            process: Some(ProcessSample {
+                state: 'S',
+                ticks,
+                started: 1,
+                resident: 3 << 20,
+            }),
+            view: Some(RankView {
+                state: RankState::Running { pid: 100 + rank },
+                pid: 100 + rank,
+                waiting,
+                counters,
+            }),
+        }
+    }
+
+    /// A wait for rank 0 with tag 7.
+    pub fn receive() -> WaitView {
+        WaitView {
+            what: Waiting {
+                kind: WaitKind::Receive,
+                peer: 0,
+                tag: 7,
+                context: 2,
+                unexpected: 3,
+            },
+            ns: 12_300_000_000,
+            call: "MPI_Recv".to_owned(),
+        }
+    }
+
+    /// A row of a rank that waits, or computes.
+    pub fn row(rank: u32, waiting: Option<WaitView>) -> RankRow {
+        let (before, after) = (sample(rank, 5, 10, None), sample(rank, 25, 60, waiting));
+        RankRow::new(&before, &after, 2.0)
+    }
+
+    #[test]
+    fn rates_are_differences_by_channel() {
+        let row = row(1, Some(receive()));
+        let shm = CHANNEL_NAMES
+            .iter()
+            .position(|&name| name == "shm")
+            .unwrap();
+        assert_eq!((row.totals[shm].messages, row.totals[shm].bytes), (25, 250));
+        assert_eq!(
+            (row.rates[shm].messages, row.rates[shm].bytes),
+            (10.0, 100.0)
+        );
+        assert_eq!(row.rate().messages, 10.0);
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        assert_eq!(row.cpu, Some(100.0 * 25.0 / ticks));
+        assert_eq!(
+            (row.call(), row.peer(), row.tag()),
+            ("MPI_Recv", Peer::Rank(0), Some(7))
+        );
+        assert_eq!(row.activity, Activity::Waits);
+    }
+
+    #[test]
+    fn absurd_values_neither_overflow_nor_panic() {
+        let mut wait = receive();
+        wait.what.peer = i32::MIN;
+        wait.what.tag = i32::MIN;
+        wait.ns = u64::MAX;
+        let mut after = sample(1, 0, 0, Some(wait));
+        let before = sample(1, 9, 9, None);
+        if let Some(view) = &mut after.view {
+            view.counters = Counters::new([u64::MAX; mica_node::counters::COUNTERS]);
+        }
+        let wild = RankRow::new(&before, &after, 0.0);
+        assert_eq!(
+            (wild.peer(), wild.tag(), wild.rate().bytes),
+            (Peer::Any, None, 0.0)
+        );
+        // Counters that go backwards are no negative rate.
+        let back = RankRow::new(&after, &before, 1.0);
+        assert_eq!(
+            (back.rate().bytes, back.cpu),
+            (
+                0.0,
+                Some(900.0 / rustix::param::clock_ticks_per_second() as f64)
+            )
+        );
+    }
+
+    #[test]
+    fn activities_follow_process_and_record() {
+        let mut rank = sample(1, 0, 0, None);
+        assert_eq!(Activity::of(&rank), Activity::Computes);
+        rank.process.as_mut().unwrap().state = 'T';
+        assert_eq!(Activity::of(&rank), Activity::Stopped);
+        rank.process.as_mut().unwrap().state = 'R';
+        rank.view.as_mut().unwrap().state = RankState::Absent;
+        assert_eq!(Activity::of(&rank), Activity::Starting);
+        rank.view.as_mut().unwrap().state = RankState::Finalized;
+        assert_eq!(Activity::of(&rank), Activity::Finalized);
+        rank.process = None;
+        assert_eq!(Activity::of(&rank), Activity::Ended);
+    }
+}

@@ -1,0 +1,272 @@
+//! Reading the ranks' control data of a job segment from outside of the job (`mica top`).
+//!
+//! The reader has a descriptor opened for reading and copies each rank's block by `pread`: nothing
+//! is mapped, so that a file that is shorter than it claims is an error and no SIGBUS, and a hole
+//! is read as zeros and costs no memory. A block is copied twice, and again while what the rank
+//! waits for differs between the two copies, so that a record that is being written is not shown
+//! half old and half new. All numbers are the ranks', who may have overwritten them with anything:
+//! they are checked where they lead to memory (how many ranks there are), and shown otherwise.
+
+use super::block::{CALL_BYTES, RankBlock, RankState, Waiting};
+use super::spec::NodeMembers;
+use super::{Geometry, Header, MAGIC, PAGE};
+use crate::counters::{ALL, Counters};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+/// Copies of a block until two of them agree on what the rank waits for.
+const COPIES_MAX: usize = 8;
+
+/// A job segment, opened for reading.
+#[derive(Debug)]
+pub struct SegmentReader {
+    file: File,
+    geometry: Geometry,
+    job_size: u32,
+    ranks: Vec<u32>,
+}
+
+/// What a rank's control data say at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankView {
+    /// Its state.
+    pub state: RankState,
+    /// The process that it says it is, 0 before `MPI_Init`; in its own PID namespace.
+    pub pid: u32,
+    /// What it waits for, if it has waited for some time.
+    pub waiting: Option<WaitView>,
+    /// Its counters.
+    pub counters: Counters,
+}
+
+/// A wait that lasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitView {
+    /// What is waited for.
+    pub what: Waiting,
+    /// For how many nanoseconds.
+    pub ns: u64,
+    /// The function that the program called; empty as long as it is not known.
+    pub call: String,
+}
+
+impl SegmentReader {
+    /// A number that differs between versions whose segments, or whose counters, are laid out
+    /// differently.
+    pub fn layout() -> u64 {
+        let numbers = [
+            MAGIC,
+            size_of::<RankBlock>() as u64,
+            std::mem::offset_of!(RankBlock, life) as u64,
+            std::mem::offset_of!(RankBlock, waiting) as u64,
+            std::mem::offset_of!(RankBlock, counters) as u64,
+            std::mem::offset_of!(RankBlock, given) as u64,
+        ];
+        let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
+        let names = ALL
+            .iter()
+            .flat_map(|counter| counter.name.bytes().chain([0]));
+        // FNV-1a.
+        numbers
+            .chain(names)
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            })
+    }
+
+    /// Takes the descriptor of a segment.
+    ///
+    /// # Errors
+    /// When it holds something else, or cannot be read.
+    pub fn open(descriptor: OwnedFd) -> io::Result<SegmentReader> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "this is no job segment");
+        let file = File::from(descriptor);
+        let mut head = [0; size_of::<Header>()];
+        file.read_exact_at(&mut head, 0)?;
+        let u32_at = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| head[at + i]));
+        let magic = std::mem::offset_of!(Header, magic);
+        if head[magic..magic + 8] != MAGIC.to_ne_bytes() {
+            return Err(invalid());
+        }
+        let geometry = std::mem::offset_of!(Header, geometry);
+        let ranks = u32_at(geometry + std::mem::offset_of!(Geometry, ranks));
+        let cells = u32_at(geometry + std::mem::offset_of!(Geometry, cells));
+        let job_size = u32_at(std::mem::offset_of!(Header, job_size));
+        // Offsets of blocks follow from these two alone.
+        let geometry = Geometry::new(ranks, cells, 64).ok_or_else(invalid)?;
+        let end = geometry.control_bytes() as u64;
+        if ranks > job_size || file.metadata()?.len() < end.max(PAGE as u64) {
+            return Err(invalid());
+        }
+        let mut reader = SegmentReader {
+            file,
+            geometry,
+            job_size,
+            ranks: Vec::new(),
+        };
+        // One at a time: the first that is invalid ends this, however many are claimed.
+        for index in 0..ranks {
+            let rank = reader.copy(index)?.given.rank;
+            let is_next = reader.ranks.last().is_none_or(|&last| last < rank);
+            if !is_next || rank >= job_size {
+                return Err(invalid());
+            }
+            reader.ranks.push(rank);
+        }
+        NodeMembers::new(reader.ranks.clone(), job_size).ok_or_else(invalid)?;
+        Ok(reader)
+    }
+
+    /// The ranks on this node, in rising order.
+    pub fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
+    /// Ranks of the job on all nodes.
+    pub fn job_size(&self) -> u32 {
+        self.job_size
+    }
+
+    /// The descriptor.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The control data of the rank with this index among [`ranks`](Self::ranks).
+    ///
+    /// # Errors
+    /// When the file cannot be read any more.
+    pub fn read(&self, index: usize) -> io::Result<RankView> {
+        let mut before = self.copy(index as u32)?;
+        for _ in 0..COPIES_MAX {
+            let block = self.copy(index as u32)?;
+            let (one, other) = (before.waiting(), block.waiting());
+            let agree = one.map(|(what, _)| what) == other.map(|(what, _)| what)
+                && before.call_bytes() == block.call_bytes();
+            before = block;
+            if agree {
+                break;
+            }
+        }
+        Ok(view(&before))
+    }
+
+    fn copy(&self, index: u32) -> io::Result<Box<RankBlock>> {
+        // SAFETY: zeroed memory is a valid block: `JobSegment::create` makes blocks of it.
+        let mut block = unsafe { Box::<RankBlock>::new_zeroed().assume_init() };
+        // SAFETY: the bytes of the block, which nothing else refers to. Whatever is written there,
+        // the block stays valid: it consists of numbers and atomic numbers, and padding.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut((&raw mut *block).cast::<u8>(), size_of::<RankBlock>())
+        };
+        let offset = self.geometry.block(index) as u64;
+        self.file.read_exact_at(bytes, offset)?;
+        Ok(block)
+    }
+}
+
+fn view(block: &RankBlock) -> RankView {
+    let waiting = block.waiting().map(|(what, ns)| WaitView {
+        what,
+        ns,
+        call: call_of(&block.call_bytes()),
+    });
+    RankView {
+        state: block.state(),
+        pid: block.pid(),
+        waiting,
+        counters: block.counters(),
+    }
+}
+
+/// The name of a function, or nothing.
+fn call_of(bytes: &[u8; CALL_BYTES]) -> String {
+    let name = bytes.split(|&b| b == 0).next().unwrap_or_default();
+    let is_name = name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    match is_name {
+        true => String::from_utf8_lossy(name).into_owned(),
+        false => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{JobSegment, JobSpec, WaitKind, monotonic_ns};
+    use super::*;
+    use crate::topology::CorePlace;
+
+    fn segment() -> JobSegment {
+        let places = [CorePlace::UNKNOWN; 3];
+        let spec = JobSpec {
+            job_size: 9,
+            members: &[2, 3, 8],
+            ..JobSpec::on_one_node(&places, 2, &[])
+        };
+        JobSegment::create(&spec).unwrap()
+    }
+
+    fn reader(segment: &JobSegment) -> SegmentReader {
+        SegmentReader::open(segment.as_fd().try_clone_to_owned().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_wait_is_read_with_its_call() {
+        let segment = segment();
+        let reader = reader(&segment);
+        assert_eq!((reader.ranks(), reader.job_size()), (&[2, 3, 8][..], 9));
+        assert_eq!(reader.read(1).unwrap().state, RankState::Absent);
+        segment.claim(3).unwrap();
+        let what = Waiting {
+            kind: WaitKind::Receive,
+            peer: 2,
+            tag: 7,
+            context: 4,
+            unexpected: 5,
+        };
+        let block = segment.block(3);
+        let since = monotonic_ns() - 1_000_000;
+        block.set_waiting(Some((&what, since)));
+        block.name_wait("MPI_Intercomm_create_from_groups");
+        let view = reader.read(1).unwrap();
+        assert_eq!(view.pid, std::process::id());
+        let wait = view.waiting.unwrap();
+        assert_eq!(wait.what, what);
+        assert!(wait.ns >= 1_000_000);
+        assert_eq!(wait.call, "MPI_Intercomm_create_from_groups");
+        // A later update keeps the name; the end of the wait does not.
+        block.set_waiting(Some((&what, since)));
+        assert!(!reader.read(1).unwrap().waiting.unwrap().call.is_empty());
+        block.set_waiting(None);
+        assert_eq!(reader.read(1).unwrap().waiting, None);
+        block.set_waiting(Some((&what, since)));
+        assert_eq!(reader.read(1).unwrap().waiting.unwrap().call, "");
+    }
+
+    /// A rank can write anything into its block.
+    #[test]
+    fn scribbled_control_data_are_bounded() {
+        let segment = segment();
+        let file = File::from(segment.as_fd().try_clone_to_owned().unwrap());
+        let open = || SegmentReader::open(segment.as_fd().try_clone_to_owned().unwrap());
+        let reader = reader(&segment);
+        let block = reader.geometry.block(1) as u64;
+        for byte in [0xff, 0x80, 0x01, 0x1b] {
+            file.write_all_at(&[byte; size_of::<RankBlock>()], block)
+                .unwrap();
+            let view = reader.read(1).unwrap();
+            assert!(view.waiting.is_none_or(|wait| wait.call.is_empty()));
+        }
+        assert!(open().is_err(), "its rank is out of order");
+        // More ranks than the file has room for, and than the job has.
+        let ranks =
+            (std::mem::offset_of!(Header, geometry) + std::mem::offset_of!(Geometry, ranks)) as u64;
+        for claimed in [0, 4, 1 << 20, u32::MAX] {
+            file.write_all_at(&claimed.to_ne_bytes(), ranks).unwrap();
+            assert!(open().is_err(), "{claimed}");
+        }
+        file.write_all_at(b"x", 0).unwrap();
+        assert!(open().is_err());
+    }
+}
