@@ -45,9 +45,17 @@ const LAW: &[(&str, &[&str])] = &[
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
     ("mica-launch", &["mica-bootstrap", "mica-node"]),
+    // The profile as data: what `mica profile` writes and others draw.
+    ("mica-profile", &[]),
     (
         "mica",
-        &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"],
+        &[
+            "mica-profile",
+            "mica-channel",
+            "mica-policy",
+            "mica-bootstrap",
+            "mica-node",
+        ],
     ),
     ("mica-tests", &["mica-node"]),
     // The fuzz targets call code that parses external input in any crate. No crate uses them.
