@@ -7,6 +7,7 @@
 mod bench;
 mod channels;
 mod doctor;
+mod draw;
 mod explain;
 mod info;
 mod network;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::draw::text::size;
 use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::Suite;
@@ -158,16 +159,6 @@ impl FigureTable {
     }
 }
 
-/// `64 KiB`: only exact multiples are shortened, so that a size is never rounded.
-pub fn size(bytes: u64) -> String {
-    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
-        if bytes >> shift > 0 && bytes & ((1 << shift) - 1) == 0 {
-            return format!("{} {unit}", bytes >> shift);
-        }
-    }
-    format!("{bytes} B")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,18 +190,5 @@ mod tests {
                 "skew x (8 B, 2 ranks)",
             ]
         );
-    }
-
-    #[test]
-    fn sizes_are_exact() {
-        for (bytes, text) in [
-            (8, "8 B"),
-            (1500, "1500 B"),
-            (1024, "1 KiB"),
-            (98_304, "96 KiB"),
-            (4 << 20, "4 MiB"),
-        ] {
-            assert_eq!(size(bytes), text);
-        }
     }
 }

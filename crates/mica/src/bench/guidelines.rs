@@ -9,9 +9,10 @@
 
 use serde::Serialize;
 
-use super::data::{FigureKey, size};
+use crate::draw::text::{size, three_digits};
+use super::data::FigureKey;
 use super::results::ResultRow;
-use super::stats::{Stats, three_digits};
+use super::stats::Stats;
 use super::suite::{Better, Guideline, Set, Suite, Term, TermScale};
 
 /// The name of the guideline about sizes.

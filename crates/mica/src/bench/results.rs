@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::data::{FigureKey, FigureTable, size};
+use crate::draw::text::size;
+use super::data::{FigureKey, FigureTable};
 use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::{Better, MICA, Suite};
