@@ -11,6 +11,7 @@ mod draw;
 mod explain;
 mod info;
 mod network;
+mod profile;
 mod table;
 mod tune;
 mod version;

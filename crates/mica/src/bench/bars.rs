@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::draw::text::{size, three_digits};
 use super::contestant::variant_name;
 use super::data::{FigureKey, FigureTable, KeyValue};
 use super::results::{self, ResultRow, quotient};
 use super::suite::{Bar, MICA, Suite, Than};
+use crate::draw::text::{size, three_digits};
 
 /// A bar at one size, judged.
 #[derive(Debug, Clone, Serialize)]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::draw::text::size;
 use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::Suite;
+use crate::draw::text::size;
 
 /// What a figure measures; the figures of all contestants with the same key are comparable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -23,10 +23,11 @@ pre { white-space: pre-wrap; font-size: 12px; }
 
 /// Writes the page.
 pub fn page(report: &BenchReport) -> String {
-    let mut html = page::head(&report.title, STYLE);
+    let mut html = page::open(&report.title, STYLE);
     let _ = writeln!(
         html,
-        "<p>{}.<br><code>{}</code>, {} interleaved rounds.</p>",
+        "<h1>{}</h1>\n<p>{}.<br><code>{}</code>, {} interleaved rounds.</p>",
+        escape(&report.title),
         escape(&report.host.line()),
         escape(&report.command),
         report.rounds

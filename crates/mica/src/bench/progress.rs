@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::draw::text::three_digits;
 use super::run::BenchRun;
+use crate::draw::text::three_digits;
 
 /// Shown on stderr; stdout is for results.
 pub struct BenchProgress {

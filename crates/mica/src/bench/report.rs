@@ -5,8 +5,6 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use crate::draw::page::TableCells;
-use crate::draw::text::three_digits;
 use super::bars::Judged;
 use super::cache::Misses;
 use super::guidelines::{Findings, Violation};
@@ -14,6 +12,8 @@ use super::host::HostFacts;
 use super::plot::Plot;
 use super::results::{ResultRow, RunFailure};
 use super::stats::Stats;
+use crate::draw::page::TableCells;
+use crate::draw::text::three_digits;
 
 /// Everything that a report shows.
 #[derive(Serialize)]

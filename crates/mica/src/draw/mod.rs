@@ -18,7 +18,9 @@
 //! | `heat` | a heat map of a square table |
 //! | `page` | the frame of a page, and its tables |
 
+pub mod bars;
 pub mod colour;
+pub mod heat;
 pub mod lines;
 pub mod page;
 pub mod scale;

@@ -126,15 +126,26 @@ mod tests {
         );
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!((count(0), count(999)), ("0".into(), "999".into()));
-        assert_eq!((time(0.0015), time(3e-8)), ("1.5 ms".into(), "30 ns".into()));
+        assert_eq!(
+            (time(0.0015), time(3e-8)),
+            ("1.5 ms".into(), "30 ns".into())
+        );
         assert_eq!((time(0.0), time(61.0)), ("0 ns".into(), "61 s".into()));
         assert_eq!(volume(1_536_000.0), "1.46 MiB");
-        assert_eq!((percent(0.0), percent(0.0002)), ("0 %".into(), "< 0.1 %".into()));
+        assert_eq!(
+            (percent(0.0), percent(0.0002)),
+            ("0 %".into(), "< 0.1 %".into())
+        );
     }
 
     #[test]
     fn sizes_are_exact() {
-        for (bytes, text) in [(0, "0 B"), (1536, "1536 B"), (65536, "64 KiB"), (1 << 20, "1 MiB")] {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1536, "1536 B"),
+            (65536, "64 KiB"),
+            (1 << 20, "1 MiB"),
+        ] {
             assert_eq!(size(bytes), text);
         }
     }

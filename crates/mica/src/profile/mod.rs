@@ -1,0 +1,3 @@
+//! `mica profile`: where the time of an MPI program goes.
+
+pub mod report;
