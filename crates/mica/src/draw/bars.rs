@@ -115,15 +115,21 @@ fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
     );
 }
 
-/// Labels under columns; one is left out where the one before it leaves no room.
+/// Labels under columns: each, or every second, fourth, eighth where there is no room for more.
 fn column_labels<'a>(svg: &mut String, y: f64, labels: impl Iterator<Item = (f64, &'a str)>) {
-    let mut free = f64::NEG_INFINITY;
-    for (at, label) in labels {
-        let half = label.chars().count() as f64 * CHARACTER / 2.0;
-        if at - half >= free {
-            text(svg, at, y, "mid", label);
-            free = at + half + 6.0;
-        }
+    let labels: Vec<(f64, &str)> = labels.collect();
+    let half = |label: &str| label.chars().count() as f64 * CHARACTER / 2.0 + 2.0;
+    let free = |every: usize| {
+        let shown: Vec<_> = labels.iter().step_by(every).collect();
+        let apart = |two: &[&(f64, &str)]| two[0].0 + half(two[0].1) <= two[1].0 - half(two[1].1);
+        shown.windows(2).all(apart)
+    };
+    let mut every = 1;
+    while !free(every) {
+        every *= 2;
+    }
+    for (at, label) in labels.iter().step_by(every) {
+        text(svg, *at, y, "mid", label);
     }
 }
 
@@ -155,6 +161,10 @@ fn room(high: f64, label: &dyn Fn(f64) -> String) -> f64 {
 }
 
 impl StackedBars<'_> {
+    fn axis_room(&self) -> f64 {
+        self.axis.chars().count() as f64 * CHARACTER
+    }
+
     fn highest(&self) -> f64 {
         let sums = self.bars.iter().map(|bar| bar.values.iter().sum::<f64>());
         sums.fold(0.0, f64::max)
@@ -249,7 +259,7 @@ impl StackedBars<'_> {
         let middle = left + step * self.bars.len() as f64 / 2.0;
         text(
             &mut svg,
-            middle.max(self.width / 3.0),
+            middle.max(self.axis_room() / 2.0),
             HEIGHT - 8.0,
             "mid quiet",
             self.axis,
@@ -259,6 +269,10 @@ impl StackedBars<'_> {
 }
 
 impl GroupedBars<'_> {
+    fn axis_room(&self) -> f64 {
+        self.axis.chars().count() as f64 * CHARACTER
+    }
+
     /// The chart; its axis goes from 0 to 100 %.
     pub fn svg(&self) -> String {
         let mut svg = open(self.name, self.width, HEIGHT);
@@ -272,13 +286,17 @@ impl GroupedBars<'_> {
         let (left, right) = (room(1.0, &label), self.width - 8.0);
         rules(&mut svg, &y, left, right, &label);
         let apart = if self.aside.is_empty() { 0.0 } else { 18.0 };
-        let count = self.groups.len() + self.aside.len();
-        let step = ((right - left - apart) / count.max(1) as f64).min(96.0);
-        let divider = right - step * self.aside.len() as f64 - apart / 2.0;
+        let all = self.groups.len() + self.aside.len();
+        let even = (right - left - apart) / all.max(1) as f64;
+        // What the groups are compared with needs room for its names.
+        let aside_step = even.clamp(44.0, 96.0);
+        let rest = right - left - apart - aside_step * self.aside.len() as f64;
+        let step = (rest / self.groups.len().max(1) as f64).min(96.0);
+        let divider = left + step * self.groups.len() as f64 + apart / 2.0;
         let main = |place: usize| left + place as f64 * step;
-        let aside = |place: usize| divider + apart / 2.0 + place as f64 * step;
+        let aside = |place: usize| divider + apart / 2.0 + place as f64 * aside_step;
         self.groups_at(&mut svg, &y, self.groups, (&main, step));
-        self.groups_at(&mut svg, &y, self.aside, (&aside, step));
+        self.groups_at(&mut svg, &y, self.aside, (&aside, aside_step));
         if apart > 0.0 {
             let low = bottom + 22.0;
             let _ = writeln!(
@@ -300,14 +318,14 @@ impl GroupedBars<'_> {
         for (place, group) in self.aside.iter().enumerate() {
             target(
                 &mut svg,
-                [aside(place), TOP, step, bottom - TOP],
+                [aside(place), TOP, aside_step, bottom - TOP],
                 &group.tip,
             );
         }
         let middle = left + step * self.groups.len() as f64 / 2.0;
         text(
             &mut svg,
-            middle.max(self.width / 3.0),
+            middle.max(self.axis_room() / 2.0),
             HEIGHT - 8.0,
             "mid quiet",
             self.axis,

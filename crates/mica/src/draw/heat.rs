@@ -27,7 +27,10 @@ pub struct HeatMap<'a> {
     pub value_label: fn(f64) -> String,
 }
 
+/// The side of the map in pixels: that of a cell where cells are few.
 const EXTENT: f64 = 400.0;
+const LARGEST_CELL: f64 = 40.0;
+const LEAST_EXTENT: f64 = 140.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 46.0;
 const STEPS: usize = 7;
@@ -38,15 +41,16 @@ const COLUMN_CHARACTER: f64 = 7.0;
 impl HeatMap<'_> {
     /// The map as SVG.
     pub fn svg(&self) -> String {
-        let (width, height) = (LEFT + EXTENT + 14.0, TOP + EXTENT + 52.0);
-        let mut svg = open(self.name, width, height);
-        let cell = EXTENT / self.side.max(1) as f64;
+        let extent = self.extent();
+        let height = TOP + extent + 52.0;
+        let mut svg = open(self.name, LEFT + EXTENT + 14.0, height);
+        let cell = extent / self.side.max(1) as f64;
         let _ = writeln!(
             svg,
             "<g class=\"heat\" data-key=\"{}\" data-left=\"{LEFT}\" data-top=\"{TOP}\" \
-             data-extent=\"{EXTENT}\" data-side=\"{}\">\
-             <rect class=\"empty\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{EXTENT}\" \
-             height=\"{EXTENT}\"/>\
+             data-extent=\"{extent}\" data-side=\"{}\">\
+             <rect class=\"empty\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{extent}\" \
+             height=\"{extent}\"/>\
              <g transform=\"translate({LEFT} {TOP}) scale({cell})\">",
             escape(self.key),
             self.side
@@ -65,7 +69,7 @@ impl HeatMap<'_> {
             let at = *border as f64 * cell;
             let _ = write!(
                 svg,
-                "<path class=\"border\" d=\"M{:.1} {TOP}v{EXTENT}M{LEFT} {:.1}h{EXTENT}\"/>",
+                "<path class=\"border\" d=\"M{:.1} {TOP}v{extent}M{LEFT} {:.1}h{extent}\"/>",
                 LEFT + at,
                 TOP + at
             );
@@ -74,6 +78,11 @@ impl HeatMap<'_> {
         self.axes(&mut svg, cell);
         self.legend(&mut svg);
         svg + "</svg>\n"
+    }
+
+    /// The map's side in pixels.
+    fn extent(&self) -> f64 {
+        (self.side as f64 * LARGEST_CELL).clamp(LEAST_EXTENT, EXTENT)
     }
 
     fn range(&self) -> (f64, f64) {
@@ -122,7 +131,7 @@ impl HeatMap<'_> {
         }
         put(
             svg,
-            LEFT + EXTENT / 2.0,
+            LEFT + self.extent() / 2.0,
             16.0,
             "mid quiet",
             self.column_name,
@@ -130,7 +139,7 @@ impl HeatMap<'_> {
         let _ = writeln!(
             svg,
             "<text class=\"mid quiet\" transform=\"translate(16 {:.1}) rotate(-90)\">{}</text>",
-            TOP + EXTENT / 2.0,
+            TOP + self.extent() / 2.0,
             escape(self.row_name)
         );
     }
@@ -141,7 +150,7 @@ impl HeatMap<'_> {
         if self.cells.is_empty() {
             return;
         }
-        let (y, wide) = (TOP + EXTENT + 18.0, 28.0);
+        let (y, wide) = (TOP + self.extent() + 18.0, 28.0);
         let steps = if high > low {
             0..STEPS
         } else {

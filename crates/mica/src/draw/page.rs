@@ -99,7 +99,10 @@ impl DataTable<'_> {
     /// The table. A column is right-aligned if its first cell is a number without a bar.
     pub fn html(&self) -> String {
         let numeric: Vec<bool> = match self.rows.first() {
-            Some(row) => row.iter().map(|cell| cell.number.is_some()).collect(),
+            Some(row) => {
+                let numeric = |cell: &Cell| cell.number.is_some() && cell.bar.is_none();
+                row.iter().map(numeric).collect()
+            }
             None => vec![false; self.header.len()],
         };
         let mut html = format!(

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use mica_profile::Level;
 use mica_profile::summary::{Amount, distribution, even_distribution};
 
-use super::page::{Section, figure, pair};
+use super::page::{Section, column, figure, pair};
 use super::view::{View, class_label, class_range, level_colour};
 use crate::draw::bars::{Bar, GroupedBars, Series, StackedBars, legend};
 use crate::draw::colour;
@@ -20,6 +20,9 @@ use crate::draw::text::{count, percent, short, volume};
 const AXIS: &str = "size class (bytes, from here to below twice as much)";
 /// Half of the page's width.
 const WIDTH: f64 = 520.0;
+/// The whole, where there are more than [`FEW`] groups of bars.
+const WIDE: f64 = 1080.0;
+const FEW: usize = 8;
 
 /// What a chart counts.
 #[derive(Clone, Copy)]
@@ -208,16 +211,13 @@ impl Distribution {
             colour: level_colour(*level),
         });
         let series: Vec<Series> = series.collect();
-        let charts = pair(
-            (
-                Quantity::Messages.title(),
-                &self.chart(Quantity::Messages, &series),
-            ),
-            (
-                Quantity::Bytes.title(),
-                &self.chart(Quantity::Bytes, &series),
-            ),
-        );
+        let charts = [Quantity::Messages, Quantity::Bytes].map(|q| self.chart(q, &series));
+        let messages = (Quantity::Messages.title(), charts[0].as_str());
+        let bytes = (Quantity::Bytes.title(), charts[1].as_str());
+        let charts = match self.classes.len() > FEW {
+            true => column(messages, bytes),
+            false => pair(messages, bytes),
+        };
         let mut names = legend(&series);
         names = names.replace(
             "</ul>",
@@ -285,7 +285,7 @@ impl Distribution {
             points: &points,
             aside: &aside,
             axis: AXIS,
-            width: WIDTH,
+            width: if groups.len() > FEW { WIDE } else { WIDTH },
         };
         chart.svg()
     }

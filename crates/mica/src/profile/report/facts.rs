@@ -132,6 +132,9 @@ fn findings(view: &View) -> Vec<String> {
 }
 
 fn balance(view: &View) -> Option<String> {
+    if view.mpi_ns == 0 {
+        return None;
+    }
     let shares = view.profile.ranks.iter().filter(|rank| rank.app_ns > 0);
     let mut shares: Vec<(f64, u32)> = shares
         .map(|rank| (share(rank.mpi_ns, rank.app_ns), rank.rank))

@@ -38,8 +38,16 @@ pub fn figure(chart: &str, note: Option<&str>, table: &str) -> String {
 
 /// Two charts beside one another, with their titles.
 pub fn pair(a: (&str, &str), b: (&str, &str)) -> String {
-    let one = |(title, chart)| format!("<div><h3>{title}</h3>{chart}</div>");
-    format!("<div class=\"pair\">{}{}</div>", one(a), one(b))
+    format!("<div class=\"pair\">{}{}</div>", titled(a), titled(b))
+}
+
+/// Two wide charts, one below the other.
+pub fn column(a: (&str, &str), b: (&str, &str)) -> String {
+    titled(a) + &titled(b)
+}
+
+fn titled((title, chart): (&str, &str)) -> String {
+    format!("<div><h3>{title}</h3>{chart}</div>")
 }
 
 /// The whole page.

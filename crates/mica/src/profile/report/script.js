@@ -156,8 +156,9 @@ function step(range, room) {
 
 function resize() {
   const width = canvas.parentElement.clientWidth;
-  const rows = lanes.length * 26;
-  const height = Math.round(Math.min(Math.max(rows, 90), 560)) + AXIS + 4;
+  // Rows of whole pixels: where some were rounded up and others down, some ranks would vanish.
+  const each = lanes.length * 26 <= 560 ? 26 : Math.max(1, Math.floor(560 / lanes.length));
+  const height = Math.min(Math.max(each * lanes.length, 60), 1000) + AXIS + 4;
   const ratio = devicePixelRatio || 1;
   size = { width, height };
   canvas.style.height = height + "px";
@@ -196,20 +197,23 @@ function draw() {
   let drawn = 0;
   for (let row = Math.floor(view.low); row < Math.min(lanes.length, view.high); row++) {
     const lane = lanes[row];
-    const top = y(row) + gap / 2;
+    // Rows of a pixel or two end at whole pixels: fractions would show as stripes.
+    const thin = height < 4;
+    const top = thin ? Math.floor(y(row)) : y(row) + gap / 2;
+    const tall = thin ? Math.max(1, Math.floor(y(row + 1)) - top) : height - gap;
     if (height >= 8) {
       context.globalAlpha = 1;
       context.fillStyle = colour.soft;
       context.fillRect(LABEL, top, plot(), height - gap);
     }
-    drawn += drawLane(context, colour, lane, top, Math.max(0.75, height - gap));
+    drawn += drawLane(context, colour, lane, top, tall);
   }
   context.restore();
   context.globalAlpha = 1;
   labels(context, colour, height);
   const shown = view.to - view.from;
   document.getElementById("window").textContent =
-    `${time(Math.max(0, view.from))} to ${time(Math.min(span, view.to))}, `
+    `${view.from > 0 ? time(view.from) : 0} to ${time(Math.min(span, view.to))}, `
     + `${time(Math.min(span, shown))} shown`;
   root.dataset.drawn = drawn;
 }
@@ -265,13 +269,13 @@ function labels(context, colour, height) {
   context.fillStyle = colour.quiet;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  const every = 2 ** Math.max(0, Math.ceil(Math.log2(14 / height)));
+  const every = 2 ** Math.max(0, Math.ceil(Math.log2(16 / height)));
   const begin = Math.ceil(Math.max(0, view.low) / every) * every;
   for (let row = begin; row < Math.min(lanes.length, view.high); row += every) {
     const lane = lanes[row];
     const name = "rank " + lane.rank + (threads ? "." + lane.thread : "");
-    const middle = y(row) + height / 2;
-    if (middle > AXIS + 4) context.fillText(name, LABEL - 8, middle);
+    const middle = Math.max(AXIS + 5, y(row) + height / 2);
+    context.fillText(name, LABEL - 8, middle);
   }
 }
 

@@ -4,7 +4,7 @@ use mica_profile::summary::{CallSum, by_call_and_site};
 
 use super::facts::share;
 use super::page::Section;
-use super::time::{duration, mean_size};
+use super::time::{NO_CALLS, duration, mean_size};
 use super::view::View;
 use crate::draw::page::{Cell, DataTable};
 use crate::draw::text::{count, percent, time, volume};
@@ -60,11 +60,14 @@ pub fn section(view: &View) -> Section {
         title: "Call sites",
         question: "Which line of the program calls, and what does it cost? Type to filter; a click \
                    on a heading sorts.",
-        body: format!(
-            "<p class=\"filter\"><label>Filter <input type=\"search\" id=\"filter\" \
+        body: match sums.is_empty() {
+            true => NO_CALLS.into(),
+            false => format!(
+                "<p class=\"filter\"><label>Filter <input type=\"search\" id=\"filter\" \
              placeholder=\"call, function or file\" autocomplete=\"off\"></label> \
              <output id=\"filtered\" for=\"filter\"></output></p>\n{}",
-            table.html()
-        ),
+                table.html()
+            ),
+        },
     }
 }

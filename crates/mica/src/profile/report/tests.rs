@@ -110,14 +110,15 @@ fn generated(ranks: u32, steps: u32) -> Profile {
         .filter(|rank| rank % 7 == 3)
         .flat_map(|rank| [(rank, 3), (rank, 4)])
         .map(|(rank, site)| {
-            let behind = (40 + numbers.below(400)) * 1000 * US / (1 + u64::from(site - 3) * 3);
+            let times = u64::from(steps) / (2 + u64::from(site)) + numbers.below(4);
+            let behind = times * (700 + numbers.below(500)) * US;
             LateArrival {
                 call: SITES[site as usize].0.into(),
                 site,
                 rank,
-                times: 1 + numbers.below(u64::from(steps)),
+                times,
                 behind_ns: behind,
-                wait_ns: behind * u64::from(ranks - 1),
+                wait_ns: behind * u64::from(ranks - 1) * 9 / 10,
             }
         })
         .collect();
@@ -489,4 +490,105 @@ fn a_browser_shows_the_page_from_the_file_alone() {
         // The script made the headings of tables into buttons.
         assert!(name == "empty" || document.contains("<button type=\"button\">call</button>"));
     }
+}
+
+/// Acts as a reader would, and leaves what came of it in an attribute.
+const READER: &str = r##"<script>
+const seen = {};
+const text = (selector) => document.querySelector(selector).textContent;
+const press = (key, more) =>
+  canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...more }));
+const point = (target, x, y) => {
+  const box = target.getBoundingClientRect();
+  target.dispatchEvent(new PointerEvent("pointermove",
+    { clientX: box.left + x, clientY: box.top + y, bubbles: true }));
+  return text("#tip");
+};
+const canvas_ = document.getElementById("canvas");
+const column = [...document.querySelectorAll("#calls th button")]
+  .find((button) => button.textContent === "sent");
+column.click();
+seen.most = text("#calls tbody td");
+column.click();
+seen.least = text("#calls tbody td");
+seen.sorted = column.parentElement.getAttribute("aria-sort");
+filter.value = "Exchange solver";
+filter.dispatchEvent(new Event("input"));
+seen.filtered = text("#filtered");
+seen.tip = point(document.querySelector("#ranks .hit"), 5, 5);
+const map = document.querySelector(".heat .empty");
+const cell = map.getBoundingClientRect().width / 16;
+seen.cell = point(map, 1.5 * cell, 0.5 * cell);
+seen.call = point(canvas_, 300, 40);
+seen.whole = text("#window");
+canvas_.focus();
+press("+");
+setTimeout(() => {
+  seen.zoomed = text("#window");
+  canvas_.dispatchEvent(new WheelEvent("wheel", { deltaY: -400, bubbles: true, cancelable: true }));
+  setTimeout(() => {
+    seen.wheel = text("#window");
+    press("Home");
+    setTimeout(() => {
+      seen.home = text("#window");
+      document.documentElement.dataset.seen = encodeURIComponent(JSON.stringify(seen));
+    }, 100);
+  }, 100);
+}, 100);
+</script>"##;
+
+#[test]
+fn tables_sort_and_the_time_line_zooms() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: there is no chromium here (apt-get install chromium)");
+        return;
+    };
+    let directory = Directory::new("acted-on");
+    write(&generated(16, 24), &directory.0).unwrap();
+    let path = directory.0.join(PAGE);
+    let page = fs::read_to_string(&path).unwrap();
+    fs::write(&path, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
+    let (document, console) = open(browser, &directory.0);
+    assert_eq!(console, "");
+    let (_, seen) = document
+        .split_once("data-seen=\"")
+        .expect("the reader's attribute");
+    let (seen, _) = seen.split_once('"').unwrap();
+    let seen: Value = serde_json::from_str(&decoded(seen)).unwrap();
+    let of = |name: &str| seen[name].as_str().unwrap();
+    assert_eq!((of("most"), of("sorted")), ("MPI_Isend", "ascending"));
+    assert!(
+        ["MPI_Waitall", "MPI_Irecv"].contains(&of("least")),
+        "{seen}"
+    );
+    assert_eq!(of("filtered"), "3 of 6");
+    assert!(of("tip").starts_with("Rank 0\napplication: "), "{seen}");
+    assert!(of("cell").starts_with("0 \u{2192} 1\n") && of("cell").contains(" messages, "));
+    assert!(of("call").starts_with("rank 0"), "{seen}");
+    assert!(
+        of("whole").starts_with("0 to ") && of("home") == of("whole"),
+        "{seen}"
+    );
+    assert!(
+        of("zoomed") != of("whole") && of("wheel") != of("zoomed"),
+        "{seen}"
+    );
+}
+
+/// Undoes `encodeURIComponent`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, more)) = rest.split_first() {
+        rest = more;
+        bytes.push(match first {
+            b'%' => {
+                let (digits, more) = rest.split_at(2);
+                rest = more;
+                u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap()
+            }
+            byte => *byte,
+        });
+    }
+    String::from_utf8(bytes).unwrap()
 }

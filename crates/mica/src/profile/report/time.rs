@@ -13,6 +13,8 @@ const ROWS: usize = 24;
 /// Columns that a chart of ranks has room for.
 pub const COLUMNS: usize = 512;
 const NS: f64 = 1e-9;
+/// Instead of a table of calls without rows.
+pub const NO_CALLS: &str = "<p class=\"none\">No MPI call was recorded.</p>";
 
 /// A value for each rank and series, in seconds, as a chart of ranks.
 pub struct ByRank<'a> {
@@ -186,7 +188,10 @@ pub fn by_call(view: &View) -> Section {
         title: "Time by call",
         question: "Which MPI functions take the time, in how many calls, and how much do they send? \
                    Times are sums over all ranks.",
-        body: table.html(),
+        body: match view.calls.is_empty() {
+            true => NO_CALLS.into(),
+            false => table.html(),
+        },
     }
 }
 

@@ -1,9 +1,11 @@
 //! The time line's data for the page's script, bounded.
 //!
-//! If there are more intervals than [`BUDGET`], time is cut into equal parts, and calls of one
-//! thread that begin in the same part and are shorter than it become one bar, which knows how many
-//! they were and how long they took; longer calls stay as they are. The parts are the shortest, by
-//! doubling, that keep the budget. The page says what was merged; `trace.json` has every interval.
+//! If there are more intervals than [`BUDGET`], calls of one thread that are shorter than a limit
+//! and follow one another with gaps of at most a quarter of it become one bar, which knows how many
+//! they were and how long they took; longer calls stay as they are. A bar ends at eight limits. The
+//! limit is the smallest, by doubling, that keeps the budget. (Parts of equal length instead of gaps
+//! would show beats where the program has a period.) The page says what was merged; `trace.json`
+//! has every interval.
 //!
 //! The script reads arrays of numbers by lane (a thread of a rank), with starts as differences.
 
@@ -18,8 +20,8 @@ use super::view::View;
 use crate::draw::page::{Cell, DataTable};
 use crate::draw::text::{count, escape, time, volume};
 
-/// Bars on the page: about 40 bytes each.
-pub const BUDGET: usize = 40_000;
+/// Bars on the page: about 35 bytes each.
+pub const BUDGET: usize = 80_000;
 /// Rows of the table of the longest calls.
 const LONGEST: usize = 50;
 const NS: f64 = 1e-9;
@@ -72,7 +74,7 @@ pub struct Drawn<'a> {
     lanes: BTreeMap<(u32, u32), Vec<TimelineBar<'a>>>,
     span: u64,
     /// Calls shorter than this may be merged; 0 if none was.
-    part: u64,
+    limit: u64,
 }
 
 impl<'a> Drawn<'a> {
@@ -96,16 +98,16 @@ impl<'a> Drawn<'a> {
             .map(|interval| interval.end_ns)
             .max()
             .unwrap_or(0);
-        let mut part = 0;
-        let mut drawn = merged(&lanes, part);
-        while bars(&drawn) > budget.max(lanes.len()) && part < span {
-            part = (part * 2).max(span / 65_536).max(1);
-            drawn = merged(&lanes, part);
+        let mut limit = 0;
+        let mut drawn = merged(&lanes, limit);
+        while bars(&drawn) > budget.max(lanes.len()) && limit < span * 8 {
+            limit = (limit * 2).max(span / 65_536).max(1);
+            drawn = merged(&lanes, limit);
         }
         Drawn {
             lanes: drawn,
             span,
-            part,
+            limit,
         }
     }
 
@@ -170,18 +172,18 @@ impl<'a> Drawn<'a> {
     fn notes(&self, view: &View) -> Option<String> {
         let timeline = &view.profile.timeline;
         let mut notes = Vec::new();
-        if self.part > 0 {
+        if self.limit > 0 {
             notes.push(format!(
                 "{} calls are drawn as {} bars: neighbouring calls shorter than {} are one bar, paler \
                  where there is time between them.",
                 count(timeline.intervals.len() as u64),
                 count(bars(&self.lanes) as u64),
-                time(self.part as f64 * NS)
+                time(self.limit as f64 * NS)
             ));
         }
         if timeline.dropped > 0 {
             notes.push(format!(
-                "The first {} calls were not kept.",
+                "{} later calls are not here: each rank kept its first calls only.",
                 count(timeline.dropped)
             ));
         }
@@ -193,16 +195,20 @@ fn bars(lanes: &BTreeMap<(u32, u32), Vec<TimelineBar>>) -> usize {
     lanes.values().map(Vec::len).sum()
 }
 
-/// Merges calls that are shorter than `part` and begin in the same one.
-fn merged<'a>(lanes: &Lanes<'a>, part: u64) -> BTreeMap<(u32, u32), Vec<TimelineBar<'a>>> {
+/// Merges calls that are shorter than `limit` and follow one another.
+fn merged<'a>(lanes: &Lanes<'a>, limit: u64) -> BTreeMap<(u32, u32), Vec<TimelineBar<'a>>> {
+    let joins = |bar: &TimelineBar, interval: &TimelineInterval| {
+        interval.start_ns.saturating_sub(bar.end) <= limit / 4
+            && interval.end_ns.saturating_sub(bar.start) <= limit.saturating_mul(8)
+    };
     let merge = |lane: &[&'a TimelineInterval]| {
         let mut bars: Vec<TimelineBar> = Vec::new();
         // Whether the last bar is of short calls, which others may join.
         let mut open = false;
         for interval in lane {
-            let short = length(interval) < part;
+            let short = length(interval) < limit;
             match bars.last_mut().filter(|_| short && open) {
-                Some(bar) if bar.start / part == interval.start_ns / part => bar.add(interval),
+                Some(bar) if joins(bar, interval) => bar.add(interval),
                 _ => bars.push(TimelineBar::of(interval)),
             }
             open = short;
@@ -298,10 +304,10 @@ mod tests {
         let profile = Profile::example();
         let view = View::new(&profile);
         let drawn = Drawn::new(&view, BUDGET);
-        assert_eq!((drawn.part, bars(&drawn.lanes)), (0, 60));
+        assert_eq!((drawn.limit, bars(&drawn.lanes)), (0, 60));
         assert_eq!(
             drawn.notes(&view).unwrap(),
-            "The first 404 calls were not kept."
+            "404 later calls are not here: each rank kept its first calls only."
         );
     }
 
@@ -310,7 +316,7 @@ mod tests {
         let profile = Profile::example();
         let view = View::new(&profile);
         let drawn = Drawn::new(&view, 42);
-        assert!(bars(&drawn.lanes) <= 42 && drawn.part > 0);
+        assert!(bars(&drawn.lanes) <= 42 && drawn.limit > 0);
         let all = || drawn.lanes.values().flatten();
         assert_eq!(all().map(|bar| bar.calls).sum::<u64>(), 60);
         let time: u64 = profile.timeline.intervals.iter().map(length).sum();

@@ -43,11 +43,11 @@ pub fn late(view: &View) -> Section {
         caption: &caption,
         header: &[
             "late rank",
-            "waited for it, all ranks",
+            "the others waited",
             "call",
-            "where it came late",
+            "where",
             "times last",
-            "behind the one before",
+            "late by",
             "mean",
         ],
         rows: late.iter().take(ROWS).map(row).collect(),
@@ -55,8 +55,8 @@ pub fn late(view: &View) -> Section {
     Section {
         id: "late",
         title: "Late arrivals",
-        question: "Which rank made the others wait in a collective call, where, and how long? Look \
-                   for the reason in what that rank did before the call.",
+        question: "Which rank made the others wait in a collective call, where, and how long? \u{201c}Late by\u{201d} \
+                   counts from the arrival of the one before it. Look for the reason in what that rank did before the call.",
         body: match late.is_empty() {
             true => "<p class=\"none\">No collective call waited for a rank.</p>".into(),
             false => table.html(),
