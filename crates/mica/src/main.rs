@@ -1,6 +1,6 @@
 //! The `mica` command: what the library finds on this machine and its settings (`info`), what
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
-//! (`bench`), and its version (`version`).
+//! (`bench`), where a program's communication time goes (`profile`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -66,6 +66,8 @@ enum Command {
     Tune(tune::TuneOptions),
     /// Measure Mica beside MPICH, Open MPI and Intel MPI on this machine.
     Bench(bench::BenchOptions),
+    /// Run a job and say where its communication time goes: mica profile -- mpiexec -n 4 PROGRAM.
+    Profile(profile::ProfileOptions),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Version { json } => Ok(version::text(json)),
         Command::Tune(options) => tune::tune(&options),
         Command::Bench(options) => return bench::main(options),
+        Command::Profile(options) => return profile::main(&options),
     };
     match text {
         Ok(text) => {

@@ -211,10 +211,6 @@ function draw() {
   context.restore();
   context.globalAlpha = 1;
   labels(context, colour, height);
-  const shown = view.to - view.from;
-  document.getElementById("window").textContent =
-    `${view.from > 0 ? time(view.from) : 0} to ${time(Math.min(span, view.to))}, `
-    + `${time(Math.min(span, shown))} shown`;
   root.dataset.drawn = drawn;
 }
 
@@ -287,9 +283,18 @@ function clamp() {
   view.low = Math.min(Math.max(view.low, 0), lanes.length - rows);
   view.high = view.low + rows;
 }
+function say() {
+  const shown = Math.min(span, view.to) - Math.max(0, view.from);
+  const ranks = Math.round(view.high - view.low);
+  document.getElementById("window").textContent =
+    `${view.from > 0 ? time(view.from) : 0} to ${time(Math.min(span, view.to))}, `
+    + `${time(shown)} shown`
+    + (ranks < lanes.length ? `, ${ranks} of ${lanes.length} ranks` : "");
+}
 let pending = false;
 function changed() {
   clamp();
+  say();
   if (pending) return;
   pending = true;
   requestAnimationFrame(() => { pending = false; draw(); });
@@ -356,16 +361,11 @@ canvas.addEventListener("keydown", (event) => {
   const rows = (view.high - view.low) * 0.25;
   const keys = { ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2),
     ArrowUp: () => moveRows(-rows), ArrowDown: () => moveRows(rows),
-    "+": () => (event.shiftKey && event.code !== "BracketRight" && event.code !== "Equal"
-      ? zoomRows(0.5) : zoom(0.5)),
-    "=": () => zoom(0.5), "-": () => zoom(2), _: () => zoomRows(2), "*": () => zoomRows(0.5),
-    Home: all, "0": all };
-  // With Shift, + and - are other characters on many keyboards: their keys decide.
-  const shifted = { Equal: () => zoomRows(0.5), BracketRight: () => zoomRows(0.5),
-    NumpadAdd: () => zoomRows(0.5), Minus: () => zoomRows(2), Slash: () => zoomRows(2),
-    NumpadSubtract: () => zoomRows(2) };
-  const action = (event.shiftKey && event.key !== "+" && shifted[event.code]) || keys[event.key];
-  if (!action || event.ctrlKey || event.altKey || event.metaKey) return;
+    "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), Home: all, "0": all,
+    "]": () => zoomRows(0.5), "[": () => zoomRows(2) };
+  const action = keys[event.key];
+  const modified = event.ctrlKey || event.altKey || event.metaKey;
+  if (!action || (modified && !event.getModifierState("AltGraph"))) return;
   event.preventDefault();
   action();
 });
@@ -396,6 +396,7 @@ function at(px, py) {
   return lines.join("\n");
 }
 
+say();
 new ResizeObserver(resize).observe(canvas.parentElement);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 resize();

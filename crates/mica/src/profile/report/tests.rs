@@ -496,8 +496,8 @@ fn a_browser_shows_the_page_from_the_file_alone() {
 const READER: &str = r##"<script>
 const seen = {};
 const text = (selector) => document.querySelector(selector).textContent;
-const press = (key, more) =>
-  canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...more }));
+const press = (key) =>
+  canvas_.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 const point = (target, x, y) => {
   const box = target.getBoundingClientRect();
   target.dispatchEvent(new PointerEvent("pointermove",
@@ -523,18 +523,14 @@ seen.call = point(canvas_, 300, 40);
 seen.whole = text("#window");
 canvas_.focus();
 press("+");
-setTimeout(() => {
-  seen.zoomed = text("#window");
-  canvas_.dispatchEvent(new WheelEvent("wheel", { deltaY: -400, bubbles: true, cancelable: true }));
-  setTimeout(() => {
-    seen.wheel = text("#window");
-    press("Home");
-    setTimeout(() => {
-      seen.home = text("#window");
-      document.documentElement.dataset.seen = encodeURIComponent(JSON.stringify(seen));
-    }, 100);
-  }, 100);
-}, 100);
+seen.zoomed = text("#window");
+canvas_.dispatchEvent(new WheelEvent("wheel", { deltaY: -400, bubbles: true, cancelable: true }));
+seen.wheel = text("#window");
+press("]");
+seen.ranks = text("#window");
+press("Home");
+seen.home = text("#window");
+document.documentElement.dataset.seen = encodeURIComponent(JSON.stringify(seen));
 </script>"##;
 
 #[test]

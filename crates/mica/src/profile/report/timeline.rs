@@ -254,11 +254,11 @@ fn body(view: &View, drawn: &Drawn) -> String {
     let chart = format!(
         "{}<div class=\"tools\">{}<output id=\"window\"></output></div>\n\
          <div class=\"timeline\"><canvas id=\"canvas\" tabindex=\"0\" role=\"application\" \
-         aria-label=\"Time line of {} ranks. Arrow keys move, plus and minus zoom, with Shift they \
+         aria-label=\"Time line of {} ranks. Arrow keys move, plus and minus zoom, brackets \
          zoom the ranks, Home shows all. The longest calls are in the table below.\"></canvas></div>\n\
          <p class=\"keys\">Keys: <kbd>\u{2190}</kbd> <kbd>\u{2192}</kbd> <kbd>\u{2191}</kbd> \
-         <kbd>\u{2193}</kbd> move, <kbd>+</kbd> <kbd>\u{2212}</kbd> zoom time, <kbd>Shift</kbd> with \
-         them zooms ranks, <kbd>Home</kbd> shows all. The same calls are in <code>{}</code> for \
+         <kbd>\u{2193}</kbd> move, <kbd>+</kbd> <kbd>\u{2212}</kbd> zoom time, <kbd>[</kbd> \
+         <kbd>]</kbd> ranks, <kbd>Home</kbd> shows all. The same calls are in <code>{}</code> for \
          Perfetto.</p>\n",
         crate::draw::bars::legend(&view.series()),
         buttons.concat(),
