@@ -1,8 +1,8 @@
 //! Colours that readers with any kind of colour vision can tell apart, in light and dark mode.
 //!
-//! The eight hues are Okabe and Ito's. In a page, `--c0` to `--c7` are these hues, lightened where
-//! the ground is dark; `--ramp` ends are for heat maps, which go from the ground to one hue, so that
-//! lightness alone carries the value.
+//! The hues are Okabe and Ito's (Color Universal Design). In a page, `--c0` to `--c6` are these
+//! hues, lightened where the ground is dark, and `--c7` is grey; heat maps go from `--heat0`, which
+//! is nearly the ground, to `--heat1`, so that lightness alone carries the value.
 
 /// Okabe and Ito's hues without yellow, which vanishes on white; grey for what is left over.
 pub const BLUE: &str = "#0072b2";
@@ -17,14 +17,16 @@ pub const GREY: &str = "#777777";
 
 /// The CSS variables of a page, for both modes.
 pub const THEME: &str = "
-:root { color-scheme: light dark; --ground: #fff; --panel: #fff; --soft: #f5f6f8; --ink: #16191d;
-  --quiet: #5b6470; --rule: #e3e6ea; --axis: #9aa3ad; --accent: #0072b2; --good: #00694c; --bad: #b3261e;
+:root { color-scheme: light dark;
+  --ground: #fff; --panel: #fff; --soft: #f5f6f8; --ink: #16191d; --quiet: #5b6470;
+  --rule: #e3e6ea; --axis: #9aa3ad; --accent: #0072b2;
   --c0: #0072b2; --c1: #e69f00; --c2: #009e73; --c3: #cc79a7; --c4: #56b4e9; --c5: #d55e00;
   --c6: #8c6bb1; --c7: #7a828c; --work: #d7dce2; --heat0: #eef3f8; --heat1: #08306b; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14171b; --panel: #1a1e23; --soft: #22272e;
-  --ink: #e8eaed; --quiet: #a0a9b4; --rule: #2d333b; --axis: #5f6873; --accent: #62b5ec; --good: #4fc49f;
-  --bad: #ff8a80; --c0: #3d9bdb; --c1: #f0b13c; --c2: #2fbf95; --c3: #dc93bb; --c4: #8ccdf3;
-  --c5: #f0813a; --c6: #ab91cc; --c7: #8a939e; --work: #3a424c; --heat0: #20262d; --heat1: #9fd2f7; } }
+@media (prefers-color-scheme: dark) { :root {
+  --ground: #14171b; --panel: #1a1e23; --soft: #22272e; --ink: #e8eaed; --quiet: #a0a9b4;
+  --rule: #2d333b; --axis: #5f6873; --accent: #62b5ec;
+  --c0: #3d9bdb; --c1: #f0b13c; --c2: #2fbf95; --c3: #dc93bb; --c4: #8ccdf3; --c5: #f0813a;
+  --c6: #ab91cc; --c7: #8a939e; --work: #3a424c; --heat0: #20262d; --heat1: #9fd2f7; } }
 ";
 
 /// The number of hues in [`THEME`] before the grey one.

@@ -85,7 +85,7 @@ pub fn time(seconds: f64) -> String {
 /// `12.3 %` of a share between 0 and 1.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
-        p if p == 0.0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
         p if p < 0.1 => "< 0.1 %".to_owned(),
         p => format!("{p:.1} %"),
     }

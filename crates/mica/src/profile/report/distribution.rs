@@ -1,8 +1,8 @@
 //! Messages by size, and the two-dimensional message distribution of chai-2009 (2.2.2).
 //!
 //! With `n` messages, `m` of them in a size class and `m_l` of these over level `l`, the bar of `l`
-//! in the class is `m_l / m`, and the point is `m / n` (Figures 2.2 to 2.4); the same for bytes. The
-//! groups at the right have all sizes together and the even distribution, in which each rank sends
+//! in the class is `m_l / m`, and the point is `m / n` (Figures 2.2 to 2.4); the same for bytes.
+//! The groups at the right have all sizes together and the even distribution, in which each rank sends
 //! as much to each other one.
 
 use std::collections::BTreeMap;
@@ -91,8 +91,8 @@ pub fn by_size(view: &View) -> Section {
     Section {
         id: "sizes",
         title: "Message sizes",
-        question: "Are there many small messages or a few large ones? Small ones cost latency, large \
-                   ones bandwidth. Collective calls count once for each rank, with what it gave.",
+        question: "Are there many small messages or a few large ones? Small ones cost latency, \
+                   large ones bandwidth. Collective calls count once for each rank, with what it gave.",
         body: match classes.is_empty() {
             true => "<p class=\"none\">Nothing was sent.</p>".into(),
             false => figure(&(legend(&series) + &charts), None, &size_table(&classes)),

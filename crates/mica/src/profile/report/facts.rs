@@ -16,7 +16,7 @@ pub fn html(view: &View) -> String {
     let mut html = format!(
         "<header>\n<p class=\"kicker\">MPI profile</p>\n<h1><code>{}</code></h1>\n\
          <p class=\"where\">{}</p>\n",
-        escape(&job.command.join(" ")),
+        escape(&short_command(&job.command)),
         escape(&origin(view)),
     );
     html += "<dl class=\"facts\">\n";
@@ -49,6 +49,18 @@ fn origin(view: &View) -> String {
     parts.push(date(job.started_unix_s));
     parts.retain(|part| !part.is_empty());
     parts.join(" \u{b7} ")
+}
+
+/// The command with the programs' names instead of their whole paths.
+fn short_command(command: &[String]) -> String {
+    let word = |word: &String| match word
+        .strip_prefix('/')
+        .and_then(|path| path.rsplit('/').next())
+    {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => word.clone(),
+    };
+    command.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Date and time in UTC (civil from days, Hinnant).
@@ -215,6 +227,22 @@ fn nearness(view: &View) -> Option<String> {
 fn notes(view: &View) -> Vec<String> {
     let job = &view.profile.job;
     let mut notes = Vec::new();
+    let full = job.command.join(" ");
+    if full != short_command(&job.command) {
+        notes.push(format!("The whole command: {full}"));
+    }
+    if view
+        .profile
+        .ranks
+        .iter()
+        .any(|rank| rank.mpi_ns > rank.app_ns)
+    {
+        notes.push(
+            "Several threads of a rank were in MPI at once: its MPI time is their sum, and may be \
+             more than the rank's time."
+                .into(),
+        );
+    }
     if job.exit_code != 0 {
         notes.push(format!(
             "The command ended with exit code {}.",
@@ -251,6 +279,28 @@ mod tests {
         assert_eq!(date(0), "1970-01-01 00:00 UTC");
         assert_eq!(date(1_764_000_000), "2025-11-24 16:00 UTC");
         assert_eq!(date(951_827_696), "2000-02-29 12:34 UTC");
+    }
+
+    #[test]
+    fn heading_has_names_without_paths() {
+        let command = [
+            "/opt/mica/bin/mpiexec",
+            "-n",
+            "4",
+            "./ring",
+            "/",
+            "--in=/tmp/x",
+        ];
+        let command = command.map(str::to_owned);
+        assert_eq!(short_command(&command), "mpiexec -n 4 ./ring / --in=/tmp/x");
+    }
+
+    #[test]
+    fn time_of_several_threads_is_explained() {
+        let mut profile = Profile::example();
+        assert_eq!(notes(&View::new(&profile)), ["made by hand"]);
+        profile.ranks[1].mpi_ns = profile.ranks[1].app_ns * 2;
+        assert!(notes(&View::new(&profile))[0].starts_with("Several threads"));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! time line and shows what is under the pointer. Each chart has its figures as a table below it.
 //! All text of a profile passes `escape` or, in the embedded data, `script_json`.
 //!
-//! Charts and terms follow the papers: MPI time and its share by call as in ma-2011's Tables 1 to 4;
-//! the message distribution is chai-2009's (2.2.2): bars are shares of the levels within a size
+//! Charts and terms follow the papers: MPI time and its share by call as in ma-2011's Tables 1 to
+//! 4; the message distribution is chai-2009's (2.2.2): bars are shares of the levels within a size
 //! class, points the class's share of all, beside the even distribution.
 //!
 //! The page is bounded whatever the profile's size: charts group ranks ([`groups`]), tables end

@@ -186,8 +186,8 @@ pub fn by_call(view: &View) -> Section {
     Section {
         id: "calls",
         title: "Time by call",
-        question: "Which MPI functions take the time, in how many calls, and how much do they send? \
-                   Times are sums over all ranks.",
+        question: "Which MPI functions take the time, in how many calls, and how much do they \
+                   send? Times are sums over all ranks.",
         body: match view.calls.is_empty() {
             true => NO_CALLS.into(),
             false => table.html(),

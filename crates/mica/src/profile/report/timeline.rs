@@ -3,8 +3,8 @@
 //! If there are more intervals than [`BUDGET`], calls of one thread that are shorter than a limit
 //! and follow one another with gaps of at most a quarter of it become one bar, which knows how many
 //! they were and how long they took; longer calls stay as they are. A bar ends at eight limits. The
-//! limit is the smallest, by doubling, that keeps the budget. (Parts of equal length instead of gaps
-//! would show beats where the program has a period.) The page says what was merged; `trace.json`
+//! limit is the smallest, by doubling, that keeps the budget. (Parts of equal length instead of
+//! gaps would show beats where the program has a period.) The page says what was merged; `trace.json`
 //! has every interval.
 //!
 //! The script reads arrays of numbers by lane (a thread of a rank), with starts as differences.
@@ -174,8 +174,8 @@ impl<'a> Drawn<'a> {
         let mut notes = Vec::new();
         if self.limit > 0 {
             notes.push(format!(
-                "{} calls are drawn as {} bars: neighbouring calls shorter than {} are one bar, paler \
-                 where there is time between them.",
+                "{} calls are drawn as {} bars: neighbouring calls shorter than {} are one bar, \
+                 paler where there is time between them.",
                 count(timeline.intervals.len() as u64),
                 count(bars(&self.lanes) as u64),
                 time(self.limit as f64 * NS)
@@ -255,7 +255,8 @@ fn body(view: &View, drawn: &Drawn) -> String {
         "{}<div class=\"tools\">{}<output id=\"window\"></output></div>\n\
          <div class=\"timeline\"><canvas id=\"canvas\" tabindex=\"0\" role=\"application\" \
          aria-label=\"Time line of {} ranks. Arrow keys move, plus and minus zoom, brackets \
-         zoom the ranks, Home shows all. The longest calls are in the table below.\"></canvas></div>\n\
+         zoom the ranks, Home shows all. The longest calls are in the table below.\">\
+         </canvas></div>\n\
          <p class=\"keys\">Keys: <kbd>\u{2190}</kbd> <kbd>\u{2192}</kbd> <kbd>\u{2191}</kbd> \
          <kbd>\u{2193}</kbd> move, <kbd>+</kbd> <kbd>\u{2212}</kbd> zoom time, <kbd>[</kbd> \
          <kbd>]</kbd> ranks, <kbd>Home</kbd> shows all. The same calls are in <code>{}</code> for \

@@ -59,7 +59,10 @@ fn names(view: &View) -> Vec<Value> {
             .iter()
             .map(|interval| (interval.rank, interval.thread)),
     );
-    let event = |name: &str, pid: u32, tid: u32, args: Value| json!({ "ph": "M", "name": name, "pid": pid, "tid": tid, "args": args });
+    let event = |name: &str, pid: u32, tid: u32, args: Value| {
+        let of = json!({ "ph": "M", "name": name, "pid": pid, "tid": tid });
+        with_args(of, args)
+    };
     let mut events = Vec::new();
     for rank in &view.profile.ranks {
         let name = format!("rank {} ({})", rank.rank, rank.host);
@@ -72,6 +75,11 @@ fn names(view: &View) -> Vec<Value> {
         events.push(event("thread_name", rank, thread, name));
     }
     events
+}
+
+fn with_args(mut event: Value, args: Value) -> Value {
+    event["args"] = args;
+    event
 }
 
 fn call(interval: &TimelineInterval, sites: &[String]) -> Value {

@@ -15,6 +15,8 @@ use crate::draw::text::{count, time};
 /// Rows of the table of late arrivals.
 const ROWS: usize = 100;
 const NS: f64 = 1e-9;
+const NO_REASONS: &str = "<p class=\"none\">The profile does not say what the library waited for: \
+                          only Mica counts that.</p>";
 
 /// The ranks that others waited for, those with the largest wait first.
 pub fn late(view: &View) -> Section {
@@ -55,8 +57,10 @@ pub fn late(view: &View) -> Section {
     Section {
         id: "late",
         title: "Late arrivals",
-        question: "Which rank made the others wait in a collective call, where, and how long? \u{201c}Late by\u{201d} \
-                   counts from the arrival of the one before it. Look for the reason in what that rank did before the call.",
+        question: "Which rank made the others wait in a collective call, where, and how long? \
+                   \u{201c}Late by\u{201d} \
+                   counts from the arrival of the one before it. Look for the reason in \
+                   what that rank did before the call.",
         body: match late.is_empty() {
             true => "<p class=\"none\">No collective call waited for a rank.</p>".into(),
             false => table.html(),
@@ -75,7 +79,7 @@ pub fn reasons(view: &View) -> Section {
         body: match &view.profile.waits {
             Some(waits) if waits.iter().any(|wait| wait.ns > 0) => by_reason(view, waits),
             Some(_) => "<p class=\"none\">The library did not wait.</p>".into(),
-            None => "<p class=\"none\">This MPI library does not say what it waits for.</p>".into(),
+            None => NO_REASONS.into(),
         },
     }
 }
