@@ -26,10 +26,10 @@ LOCAL = re.compile(
     r"|Init|Init_thread|Finalize|Abort|Session_init|Session_finalize)(_c)?"
 )
 BEFORE = {
-    "MPI_Comm_free": "comm::forget(*comm)",
-    "MPI_Comm_disconnect": "comm::forget(*comm)",
-    "MPI_Win_free": "comm::forget(*win)",
-    "MPI_Request_free": "persistent::forget(*request)",
+    "MPI_Comm_free": "comm::forget(comm)",
+    "MPI_Comm_disconnect": "comm::forget(comm)",
+    "MPI_Win_free": "comm::forget(win)",
+    "MPI_Request_free": "persistent::forget(request)",
     "MPI_Type_free": "thread::forget_datatypes()",
 }
 FLOWS = {

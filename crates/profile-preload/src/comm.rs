@@ -135,13 +135,14 @@ pub fn window(win: MPI_Win) -> Option<&'static CommInfo> {
     })
 }
 
-/// A handle is about to be freed.
-pub fn forget(handle: usize) {
-    if let Some(table) = KNOWN.get() {
-        table
-            .write()
-            .expect("no panic while locked")
-            .remove(&handle);
+/// The handle at this address is about to be freed.
+///
+/// # Safety
+/// The address is null or that of a handle.
+pub unsafe fn forget(handle: *const usize) {
+    // SAFETY: as the caller promises.
+    if let (Some(table), Some(handle)) = (KNOWN.get(), unsafe { handle.as_ref() }) {
+        table.write().expect("no panic while locked").remove(handle);
         GENERATION.fetch_add(1, Ordering::Relaxed);
     }
 }

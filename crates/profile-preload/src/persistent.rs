@@ -30,10 +30,14 @@ pub fn get(request: MPI_Request) -> Option<Prepared> {
     table.as_ref()?.get(&request).copied()
 }
 
-/// A request is about to be freed.
-pub fn forget(request: MPI_Request) {
+/// The request at this address is about to be freed.
+///
+/// # Safety
+/// The address is null or that of a request.
+pub unsafe fn forget(request: *const MPI_Request) {
     let mut table = PREPARED.lock().expect("no panic while locked");
-    if let Some(table) = table.as_mut() {
-        table.remove(&request);
+    // SAFETY: as the caller promises.
+    if let (Some(table), Some(request)) = (table.as_mut(), unsafe { request.as_ref() }) {
+        table.remove(request);
     }
 }

@@ -37,7 +37,7 @@ wrap! {
 }
 
 wrap! {
-    51 MPI_Comm_free mpi_comm_free(comm: *mut MPI_Comm) before { comm::forget(*comm) }
+    51 MPI_Comm_free mpi_comm_free(comm: *mut MPI_Comm) before { comm::forget(comm) }
     => Traffic::Nothing
 }
 

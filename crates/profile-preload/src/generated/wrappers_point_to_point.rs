@@ -209,7 +209,7 @@ wrap! {
 
 wrap! {
     277 MPI_Request_free mpi_request_free(request: *mut MPI_Request) before {
-        persistent::forget(*request) }
+        persistent::forget(request) }
     => Traffic::Nothing
 }
 

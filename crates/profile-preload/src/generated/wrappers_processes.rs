@@ -29,7 +29,7 @@ wrap! {
 }
 
 wrap! {
-    47 MPI_Comm_disconnect mpi_comm_disconnect(comm: *mut MPI_Comm) before { comm::forget(*comm) }
+    47 MPI_Comm_disconnect mpi_comm_disconnect(comm: *mut MPI_Comm) before { comm::forget(comm) }
     => Traffic::Nothing
 }
 

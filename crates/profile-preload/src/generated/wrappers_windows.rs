@@ -218,7 +218,7 @@ wrap! { 338 MPI_Win_flush_local mpi_win_flush_local(rank: c_int, win: MPI_Win) =
 wrap! { 339 MPI_Win_flush_local_all mpi_win_flush_local_all(win: MPI_Win) => Traffic::Nothing }
 
 wrap! {
-    340 MPI_Win_free mpi_win_free(win: *mut MPI_Win) before { comm::forget(*win) }
+    340 MPI_Win_free mpi_win_free(win: *mut MPI_Win) before { comm::forget(win) }
     => Traffic::Nothing
 }
 
