@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use mica_profile::Level;
 use mica_profile::summary::{Amount, distribution, even_distribution};
 
-use super::page::{Section, column, figure, pair};
+use super::section::{Section, column, figure, pair};
 use super::view::{View, class_label, class_range, level_colour};
 use crate::draw::bars::{Bar, GroupedBars, Series, StackedBars, legend};
 use crate::draw::colour;

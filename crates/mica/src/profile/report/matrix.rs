@@ -6,7 +6,7 @@ use mica_profile::Pair;
 use serde_json::{Value, json};
 
 use super::groups::Groups;
-use super::page::{Section, figure, pair};
+use super::section::{Section, figure, pair};
 use super::view::View;
 use crate::draw::heat::HeatMap;
 use crate::draw::page::{Cell, DataTable};

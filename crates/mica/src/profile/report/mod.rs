@@ -18,6 +18,7 @@ mod facts;
 mod groups;
 mod matrix;
 mod page;
+mod section;
 mod sites;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use mica_profile::summary::{CallSum, by_call_and_site};
 
 use super::facts::share;
-use super::page::Section;
+use super::section::Section;
 use super::time::{NO_CALLS, duration, mean_size};
 use super::view::View;
 use crate::draw::page::{Cell, DataTable};

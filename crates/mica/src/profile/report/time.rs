@@ -2,7 +2,7 @@
 
 use super::facts::share;
 use super::groups::Groups;
-use super::page::{Section, figure};
+use super::section::{Section, figure};
 use super::view::View;
 use crate::draw::bars::{Bar, Series, StackedBars, legend};
 use crate::draw::page::{Cell, DataTable};

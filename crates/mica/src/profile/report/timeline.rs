@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use mica_profile::TimelineInterval;
 use serde_json::{Value, json};
 
-use super::page::{Section, figure};
+use super::section::{Section, figure};
 use super::time::duration;
 use super::view::View;
 use crate::draw::page::{Cell, DataTable};
-use crate::draw::text::{count, escape, time, volume};
+use crate::draw::text::{count, time, volume};
 
 /// Bars on the page: about 35 bytes each.
 pub const BUDGET: usize = 80_000;
@@ -264,7 +264,7 @@ fn body(view: &View, drawn: &Drawn) -> String {
         crate::draw::bars::legend(&view.series()),
         buttons.concat(),
         view.profile.ranks.len(),
-        escape(super::TRACE)
+        "trace.json"
     );
     figure(&chart, drawn.notes(view).as_deref(), &longest(view))
 }

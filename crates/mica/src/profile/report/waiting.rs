@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mica_profile::{LateArrival, Wait};
 
-use super::page::{Section, figure};
+use super::section::{Section, figure};
 use super::time::{ByRank, duration};
 use super::view::View;
 use crate::draw::bars::Series;
