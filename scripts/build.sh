@@ -4,6 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 step build-library cargo build --release --locked -p mica-mpi5
+step build-profiler cargo build --release --locked -p mica-profile-preload
 step build-tools cargo build --release --locked -p mica-launch -p mica
 
 if readelf -d "$CARGO_TARGET/release/libmpi_abi.so" | grep -E 'NEEDED.*(hwloc|udev)'; then

@@ -83,6 +83,21 @@ else
     say "for tests of several nodes: all there"
 fi
 
+# One test opens the page of `mica profile` in a browser, and says so when there is none.
+browser() {
+    command -v chromium || command -v chromium-browser || command -v google-chrome
+}
+if ! browser >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update && apt-get install -y --no-install-recommends chromium; } \
+        >"$LOGS/apt-browser.log" 2>&1 </dev/null || true
+fi
+if browser >/dev/null; then
+    say "browser: $(browser)"
+else
+    say "chromium: not there, and cannot be installed here: no browser opens the page of mica profile"
+fi
+
 if ! command -v cargo >/dev/null; then
     fail "there is no Rust: install it from https://rustup.rs and start again"
 fi

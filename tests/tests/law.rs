@@ -45,9 +45,19 @@ const LAW: &[(&str, &[&str])] = &[
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
     ("mica-launch", &["mica-bootstrap", "mica-node"]),
+    // What the profiler loads into ranks, under any vendor's library.
+    ("mica-profile-preload", &[]),
+    // The profile as data: what `mica profile` writes and others draw.
+    ("mica-profile", &[]),
     (
         "mica",
-        &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"],
+        &[
+            "mica-profile",
+            "mica-channel",
+            "mica-policy",
+            "mica-bootstrap",
+            "mica-node",
+        ],
     ),
     ("mica-tests", &["mica-node"]),
     // The fuzz targets call code that parses external input in any crate. No crate uses them.
@@ -79,7 +89,13 @@ const LIBRARY: &[&str] = &[
 
 /// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
 /// comments.
-const UNSAFE: &[&str] = &["mica-node", "mica-channel", "mica-abi", "mica-mpi5"];
+const UNSAFE: &[&str] = &[
+    "mica-node",
+    "mica-channel",
+    "mica-abi",
+    "mica-mpi5",
+    "mica-profile-preload",
+];
 
 /// Crates that only tools may use, never the library.
 const TOOLS_ONLY: &[&str] = &[

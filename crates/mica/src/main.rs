@@ -1,15 +1,18 @@
 //! The `mica` command: what the library finds on this machine and its settings (`info`), what
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
-//! (`bench`), what the ranks of a running job do (`top`), and its version (`version`).
+//! (`bench`), where a program's communication time goes (`profile`), what the ranks of a running job
+//! do (`top`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
 mod bench;
 mod channels;
 mod doctor;
+mod draw;
 mod explain;
 mod info;
 mod network;
+mod profile;
 mod table;
 mod top;
 mod tune;
@@ -67,6 +70,8 @@ enum Command {
     Bench(bench::BenchOptions),
     /// Show what the ranks of a running job do: computing or waiting for whom, rates, memory.
     Top(top::TopOptions),
+    /// Run a job and say where its communication time goes: mica profile -- mpiexec -n 4 PROGRAM.
+    Profile(profile::ProfileOptions),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +88,7 @@ fn main() -> ExitCode {
         Command::Tune(options) => tune::tune(&options),
         Command::Bench(options) => return bench::main(options),
         Command::Top(options) => return top::main(&options),
+        Command::Profile(options) => return profile::main(&options),
     };
     match text {
         Ok(text) => {

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::contestant::variant_name;
 use super::data::{FigureKey, FigureTable, KeyValue};
 use super::results::{self, ResultRow, quotient};
-use super::stats::three_digits;
 use super::suite::{Bar, MICA, Suite, Than};
+use crate::draw::text::{size, three_digits};
 
 /// A bar at one size, judged.
 #[derive(Debug, Clone, Serialize)]
@@ -90,7 +90,7 @@ fn one(
     };
     let mut judged = Judged {
         text: bar.text.clone(),
-        place: bytes.map(super::data::size).unwrap_or_default(),
+        place: bytes.map(size).unwrap_or_default(),
         unit: String::new(),
         value: None,
         reference: None,

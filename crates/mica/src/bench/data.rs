@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::Suite;
+use crate::draw::text::size;
 
 /// What a figure measures; the figures of all contestants with the same key are comparable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -158,16 +159,6 @@ impl FigureTable {
     }
 }
 
-/// `64 KiB`: only exact multiples are shortened, so that a size is never rounded.
-pub fn size(bytes: u64) -> String {
-    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
-        if bytes >> shift > 0 && bytes & ((1 << shift) - 1) == 0 {
-            return format!("{} {unit}", bytes >> shift);
-        }
-    }
-    format!("{bytes} B")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,18 +190,5 @@ mod tests {
                 "skew x (8 B, 2 ranks)",
             ]
         );
-    }
-
-    #[test]
-    fn sizes_are_exact() {
-        for (bytes, text) in [
-            (8, "8 B"),
-            (1500, "1500 B"),
-            (1024, "1 KiB"),
-            (98_304, "96 KiB"),
-            (4 << 20, "4 MiB"),
-        ] {
-            assert_eq!(size(bytes), text);
-        }
     }
 }

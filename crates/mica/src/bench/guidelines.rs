@@ -9,10 +9,11 @@
 
 use serde::Serialize;
 
-use super::data::{FigureKey, size};
+use super::data::FigureKey;
 use super::results::ResultRow;
-use super::stats::{Stats, three_digits};
+use super::stats::Stats;
 use super::suite::{Better, Guideline, Set, Suite, Term, TermScale};
+use crate::draw::text::{size, three_digits};
 
 /// The name of the guideline about sizes.
 const MONOTONE: &str = "no slower for less data than for more";

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::plot::escape;
 use super::report::{BenchReport, TableDetail};
+use crate::draw::page;
+use crate::draw::text::escape;
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #111; background: #fff; margin: 2rem auto;
@@ -22,11 +23,10 @@ pre { white-space: pre-wrap; font-size: 12px; }
 
 /// Writes the page.
 pub fn page(report: &BenchReport) -> String {
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n<p>{1}.<br><code>{2}</code>, \
-         {3} interleaved rounds.</p>\n",
+    let mut html = page::open(&report.title, STYLE);
+    let _ = writeln!(
+        html,
+        "<h1>{}</h1>\n<p>{}.<br><code>{}</code>, {} interleaved rounds.</p>",
         escape(&report.title),
         escape(&report.host.line()),
         escape(&report.command),
@@ -43,7 +43,7 @@ pub fn page(report: &BenchReport) -> String {
     let tables = report.tables(TableDetail::Medians);
     let (bars, others): (Vec<_>, Vec<_>) = tables.iter().partition(|cells| cells.title == "Bars");
     for cells in bars {
-        table(&mut html, cells);
+        page::table(&mut html, cells, class);
     }
     if !report.plots.is_empty() {
         html += "<h2>Plots</h2>\n<p class=\"note\">Lines join the medians of the rounds; bands \
@@ -54,7 +54,7 @@ pub fn page(report: &BenchReport) -> String {
         html += "</div>\n";
     }
     for cells in others {
-        table(&mut html, cells);
+        page::table(&mut html, cells, class);
     }
     let host = serde_json::to_string_pretty(&report.host).expect("plain data is valid JSON");
     let _ = writeln!(
@@ -65,27 +65,11 @@ pub fn page(report: &BenchReport) -> String {
     html
 }
 
-fn table(html: &mut String, cells: &super::report::TableCells) {
-    let _ = writeln!(
-        html,
-        "<h2>{}</h2>\n<p class=\"note\">{}</p>\n<div class=\"table\"><table><tr>",
-        escape(&cells.title),
-        escape(&cells.note)
-    );
-    for name in &cells.header {
-        let _ = write!(html, "<th>{}</th>", escape(name));
+/// The class of a cell by its text.
+fn class(cell: &str) -> Option<&'static str> {
+    match cell {
+        "reached" => Some("reached"),
+        "missed" => Some("missed"),
+        _ => None,
     }
-    html.push_str("</tr>\n");
-    for row in &cells.rows {
-        html.push_str("<tr>");
-        for cell in row {
-            let class = match cell.as_str() {
-                verdict @ ("reached" | "missed") => format!(" class=\"{verdict}\""),
-                _ => String::new(),
-            };
-            let _ = write!(html, "<td{class}>{}</td>", escape(cell));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</table></div>\n");
 }

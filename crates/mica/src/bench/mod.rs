@@ -12,6 +12,8 @@ mod contestant;
 mod data;
 mod execute;
 mod figure;
+#[cfg(test)]
+mod golden;
 mod guidelines;
 mod host;
 mod hosts;

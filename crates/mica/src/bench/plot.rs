@@ -1,16 +1,18 @@
 //! Plots: value over size (or ranks, or another key) for each contestant, as self-contained SVG.
 //!
-//! Both axes are logarithmic: message sizes and times span decades, and equal ratios are equal
-//! distances. A line connects medians; the band behind it is the middle half of the rounds. Names
-//! are at the ends of the lines.
+//! This chooses what is shown: the axis, one plot for each combination of the other keys, and each
+//! contestant's look. A line connects medians; the band behind it is the middle half of the rounds.
+//! [`LineChart`] draws them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
-use super::data::{FigureKey, KeyValue, size};
+use super::data::{FigureKey, KeyValue};
 use super::results::ResultRow;
-use super::stats::{Stats, three_digits};
+use super::stats::Stats;
 use super::suite::{Better, Suite};
+use crate::draw::colour;
+use crate::draw::lines::{Line, LineChart, LinePoint, LineStyle};
+use crate::draw::text::{short, size, three_digits};
 
 /// One plot.
 pub struct Plot {
@@ -28,14 +30,6 @@ struct PlotSeries {
     points: Vec<(f64, Stats)>,
 }
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 430.0;
-const LEFT: f64 = 66.0;
-const RIGHT: f64 = 112.0;
-const TOP: f64 = 64.0;
-const BOTTOM: f64 = 52.0;
-/// The least vertical distance of two names at the ends of lines.
-const NAME_HEIGHT: f64 = 16.0;
 /// The least number of points for a plot.
 const LEAST_POINTS: usize = 3;
 
@@ -192,250 +186,79 @@ fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
     series
 }
 
-/// Colours that most people can distinguish (Okabe and Ito).
-fn colour(name: &str) -> &'static str {
-    match name {
-        "mica" => "#0072b2",
-        "mpich" => "#e69f00",
-        "openmpi" => "#009e73",
-        "impi" => "#cc79a7",
-        "floor" => "#777777",
+/// How a contestant's line looks.
+fn style(name: &str) -> LineStyle {
+    let colour = match name {
+        "mica" => colour::BLUE,
+        "mpich" => colour::ORANGE,
+        "openmpi" => colour::GREEN,
+        "impi" => colour::PINK,
+        "floor" => colour::GREY,
         name => {
-            let variants = ["#56b4e9", "#d55e00", "#8c6bb1", "#4d4d4d"];
+            let variants = [colour::SKY, colour::VERMILION, colour::PURPLE, colour::DARK];
             variants[name.bytes().map(usize::from).sum::<usize>() % variants.len()]
         }
-    }
-}
-
-/// Maps a logarithmic axis to a range of pixels.
-struct LogScale {
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-}
-
-impl LogScale {
-    fn at(&self, value: f64) -> f64 {
-        let span = (self.high / self.low).ln().max(1e-9);
-        self.from + (value / self.low).ln() / span * (self.to - self.from)
+    };
+    let width = match name {
+        "mica" => 3.0,
+        "floor" => 1.5,
+        _ => 1.8,
+    };
+    LineStyle {
+        colour,
+        width,
+        dashed: name == "floor",
+        bold: name == "mica",
+        marks: name != "floor",
     }
 }
 
 impl Plot {
     /// The plot as SVG.
     pub fn svg(&self) -> String {
-        let points = || self.series.iter().flat_map(|s| &s.points);
-        let x = LogScale {
-            low: points().map(|p| p.0).fold(f64::INFINITY, f64::min),
-            high: points().map(|p| p.0).fold(0.0, f64::max),
-            from: LEFT + 8.0,
-            to: WIDTH - RIGHT,
-        };
-        let lowest = points().map(|p| p.1.q1).fold(f64::INFINITY, f64::min);
-        let highest = points().map(|p| p.1.q3).fold(0.0, f64::max);
-        let y = LogScale {
-            low: lowest / 1.15,
-            high: highest * 1.15,
-            from: HEIGHT - BOTTOM,
-            to: TOP,
-        };
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"system-ui, Helvetica, Arial, \
-                 sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-             <text x=\"{LEFT}\" y=\"26\" font-size=\"16\" font-weight=\"600\" \
-                 fill=\"#111\">{}</text>\n\
-             <text x=\"{LEFT}\" y=\"46\" fill=\"#555\">{}</text>\n",
-            escape(&self.title),
-            escape(&self.note)
-        );
-        self.axes(&mut svg, &x, &y);
-        for series in &self.series {
-            series.draw(&mut svg, &x, &y, &self.axis);
-        }
-        self.names(&mut svg, &y);
-        svg + "</svg>\n"
-    }
-
-    fn axes(&self, svg: &mut String, x: &LogScale, y: &LogScale) {
-        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
-        for value in ticks(y.low, y.high) {
-            let at = y.at(value);
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" \
-                 stroke=\"#e4e4e4\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#333\">{}</text>",
-                LEFT - 8.0,
-                at + 4.0,
-                short(value)
-            );
-        }
-        let mut places: Vec<f64> = self
-            .series
-            .iter()
-            .flat_map(|s| &s.points)
-            .map(|p| p.0)
-            .collect();
-        places.sort_by(f64::total_cmp);
-        places.dedup();
-        let mut free = f64::NEG_INFINITY;
-        for value in places {
-            let at = x.at(value);
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{:.1}\" \
-                stroke=\"#999\"/>",
-                bottom + 5.0
-            );
-            // A label is drawn only if the previous one leaves room.
-            if at >= free {
-                let label = self.label(value);
-                let _ = writeln!(
-                    svg,
-                    "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\" \
-                    fill=\"#333\">{label}</text>",
-                    bottom + 20.0
-                );
-                free = at + 46.0;
-            }
-        }
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\" stroke=\"#999\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#555\">{}</text>",
-            (LEFT + right) / 2.0,
-            HEIGHT - 12.0,
-            escape(if self.axis == "bytes" {
-                "message size"
+        let sizes = self.axis == "bytes";
+        let chart = LineChart {
+            title: &self.title,
+            note: &self.note,
+            x_name: if sizes { "message size" } else { &self.axis },
+            x_label: if sizes {
+                |value| size(value as u64)
             } else {
-                &self.axis
-            })
-        );
-    }
-
-    fn label(&self, value: f64) -> String {
-        match self.axis.as_str() {
-            "bytes" => size(value as u64),
-            _ => short(value),
-        }
-    }
-
-    /// Names at the ends of the lines, moved apart where they would overlap.
-    fn names(&self, svg: &mut String, y: &LogScale) {
-        let ends = self.series.iter().filter_map(|series| {
-            let last = series.points.last()?;
-            Some((y.at(last.1.median), series.name.as_str()))
-        });
-        let mut ends: Vec<(f64, &str)> = ends.collect();
-        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for i in 1..ends.len() {
-            ends[i].0 = ends[i].0.max(ends[i - 1].0 + NAME_HEIGHT);
-        }
-        // Names that were moved past the bottom edge move back up.
-        let mut limit = HEIGHT - BOTTOM;
-        for end in ends.iter_mut().rev() {
-            end.0 = end.0.min(limit);
-            limit = end.0 - NAME_HEIGHT;
-        }
-        for (at, name) in ends {
-            let weight = if name == "mica" { 700 } else { 400 };
-            let _ = writeln!(
-                svg,
-                "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"{}\" font-weight=\"{weight}\">{}</text>",
-                WIDTH - RIGHT + 10.0,
-                at + 4.0,
-                colour(name),
-                escape(name)
-            );
-        }
+                short
+            },
+            lines: self.series.iter().map(|s| s.line(&self.axis)).collect(),
+        };
+        chart.svg()
     }
 }
 
 impl PlotSeries {
-    fn draw(&self, svg: &mut String, x: &LogScale, y: &LogScale, axis: &str) {
-        let colour = colour(&self.name);
-        let line = |value: fn(&Stats) -> f64| {
-            let at = move |(place, stats): &(f64, Stats)| {
-                format!("{:.1},{:.1}", x.at(*place), y.at(value(stats)))
-            };
-            self.points.iter().map(at).collect::<Vec<_>>()
-        };
-        let (low, high) = (line(|s| s.q1), line(|s| s.q3));
-        let band: Vec<String> = low.into_iter().chain(high.into_iter().rev()).collect();
-        let (width, dash) = match self.name.as_str() {
-            "mica" => (3.0, ""),
-            "floor" => (1.5, " stroke-dasharray=\"5 4\""),
-            _ => (1.8, ""),
-        };
-        let _ = writeln!(
-            svg,
-            "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.14\"/>\
-             <polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
-             stroke-linejoin=\"round\"{dash}/>",
-            band.join(" "),
-            line(|s| s.median).join(" ")
-        );
-        for (place, stats) in self.points.iter().filter(|_| self.name != "floor") {
+    fn line(&self, axis: &str) -> Line<'_> {
+        let point = |(place, stats): &(f64, Stats)| {
             let where_at = match axis {
                 "bytes" => size(*place as u64),
                 axis => format!("{axis} {}", short(*place)),
             };
-            let _ = writeln!(
-                svg,
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.2\" fill=\"{colour}\"><title>{}, \
-                 {where_at}: {} (middle half {} to {})</title></circle>",
-                x.at(*place),
-                y.at(stats.median),
-                escape(&self.name),
-                three_digits(stats.median),
-                three_digits(stats.q1),
-                three_digits(stats.q3)
-            );
+            LinePoint {
+                x: *place,
+                low: stats.q1,
+                middle: stats.median,
+                high: stats.q3,
+                title: format!(
+                    "{}, {where_at}: {} (middle half {} to {})",
+                    self.name,
+                    three_digits(stats.median),
+                    three_digits(stats.q1),
+                    three_digits(stats.q3)
+                ),
+            }
+        };
+        Line {
+            name: &self.name,
+            style: style(&self.name),
+            points: self.points.iter().map(point).collect(),
         }
     }
-}
-
-/// Round values between `low` and `high`: decades, with 2 and 5 where there are few.
-fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let decades = (high / low).log10();
-    let steps: &[f64] = match decades {
-        d if d > 3.0 => &[1.0],
-        d if d > 0.7 => &[1.0, 2.0, 5.0],
-        _ => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
-    };
-    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-    let all =
-        (first..=last).flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
-    all.filter(|value| (low..=high).contains(value)).collect()
-}
-
-/// `20 k`, `0.5`, `3 M`.
-fn short(value: f64) -> String {
-    for (unit, factor) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        if value >= factor * 0.9999 {
-            return format!("{} {unit}", trimmed(value / factor));
-        }
-    }
-    trimmed(value)
-}
-
-fn trimmed(value: f64) -> String {
-    let text = three_digits(value);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
-}
-
-/// Escapes text for XML.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -486,19 +309,5 @@ mod tests {
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(svg.matches("<circle").count(), 6);
-    }
-
-    #[test]
-    fn ticks_are_round_and_inside() {
-        assert_eq!(
-            ticks(0.08, 70.0),
-            [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0]
-        );
-        assert_eq!(ticks(1.0, 1e5).len(), 6);
-        assert!(ticks(10.0, 14.0).len() >= 2);
-        assert_eq!(
-            (short(20_000.0).as_str(), short(0.5).as_str()),
-            ("20 k", "0.5")
-        );
     }
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::run::BenchRun;
-use super::stats::three_digits;
+use crate::draw::text::three_digits;
 
 /// Shown on stderr; stdout is for results.
 pub struct BenchProgress {

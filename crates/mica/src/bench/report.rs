@@ -11,7 +11,9 @@ use super::guidelines::{Findings, Violation};
 use super::host::HostFacts;
 use super::plot::Plot;
 use super::results::{ResultRow, RunFailure};
-use super::stats::{Stats, three_digits};
+use super::stats::Stats;
+use crate::draw::page::TableCells;
+use crate::draw::text::three_digits;
 
 /// Everything that a report shows.
 #[derive(Serialize)]
@@ -32,14 +34,6 @@ pub struct BenchReport {
     pub left_out: Vec<String>,
     #[serde(skip)]
     pub plots: Vec<Plot>,
-}
-
-/// A table as plain cells, from which every format of the report is made.
-pub struct TableCells {
-    pub title: String,
-    pub note: String,
-    pub header: Vec<String>,
-    pub rows: Vec<Vec<String>>,
 }
 
 /// What a table shows of a figure.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::data::{FigureKey, FigureTable, size};
+use super::data::{FigureKey, FigureTable};
 use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::{Better, MICA, Suite};
+use crate::draw::text::size;
 
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]

@@ -40,19 +40,6 @@ impl Stats {
     }
 }
 
-/// Three significant digits, without an exponent: `0.0747`, `8.72`, `16000`.
-pub fn three_digits(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
-    }
-    let digits = |value: f64| 2 - value.abs().log10().floor() as i32;
-    let unit = 10f64.powi(digits(value));
-    let rounded = (value * unit).round() / unit;
-    // Rounding may have added a digit: 99.96 is 100, not 100.0.
-    let digits = digits(rounded);
-    format!("{rounded:.*}", digits.clamp(0, 12) as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,19 +57,5 @@ mod tests {
             (7.0, 7.0, 7.0, 7.0, 7.0, 1)
         );
         assert_eq!(Stats::of(&[]), None);
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        for (value, text) in [
-            (0.07467, "0.0747"),
-            (8.7249, "8.72"),
-            (15_987.0, "16000"),
-            (99.96, "100"),
-            (0.0, "0"),
-            (-1.2345, "-1.23"),
-        ] {
-            assert_eq!(three_digits(value), text);
-        }
     }
 }

@@ -1,0 +1,196 @@
+"""The wrappers of the profiler's library, `crates/profile-preload`: one macro call for each call that it times, with what
+the call moves as its arguments say it.
+
+Which argument is the count, the datatype, the peer, the communicator is read from the parameters' names, which the Forum's
+description keeps uniform. What a wrapper may say is `Traffic` in `crates/profile-preload/src/traffic.rs`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import api
+from api import Function
+
+# Calls that are local and cheap, of the families that are timed; the other families are left out as a whole.
+FAMILIES = ("collectives", "communicators", "files", "partitioned", "point_to_point", "processes", "topologies", "windows")
+LOCAL = re.compile(
+    r"MPI_(Op_.*|Group_.*|.*keyval|Attr_.*|Comm_(size|rank|compare|test_inter|group|remote_.*|[gs]et_.*|get_parent)"
+    r"|(Type|Win)_[gs]et_name|File_(get_(info|group|amode|atomicity|view|type_extent)|set_info)|Register_datarep"
+    r"|(Buffer|Comm|Session)_(attach|detach)_.*|Buffer_(attach|detach)|Get_count|Status_.*|Test_cancelled|Request_get_.*"
+    r"|Cart_(coords|get|rank|shift|map)|Cartdim_get|Graph_(get|map|neighbors.*)|Graphdims_get|Dims_create|Topo_test"
+    r"|Dist_graph_neighbors.*|Win_(shared_query|get_group|[gs]et_info|attach|detach)|Session_(?!finalize).*|Initialized"
+    r"|Finalized|Query_thread|Is_thread_main|(Publish|Unpublish|Lookup)_name|(Open|Close)_port"
+    # By hand in `session.rs`.
+    r"|Init|Init_thread|Finalize|Abort|Session_init|Session_finalize)(_c)?"
+)
+BEFORE = {
+    "MPI_Comm_free": "comm::forget(comm)",
+    "MPI_Comm_disconnect": "comm::forget(comm)",
+    "MPI_Win_free": "comm::forget(win)",
+    "MPI_Request_free": "persistent::forget(request)",
+    "MPI_Type_free": "thread::forget_datatypes()",
+}
+FLOWS = {
+    "bcast": "Broadcast", "scatter": "Scatter", "scatterv": "Scatter", "gather": "Gather", "gatherv": "Gather",
+    "allgather": "ToAll", "allgatherv": "ToAll", "alltoall": "ToAll", "alltoallv": "ToAll", "alltoallw": "ToAll",
+    "reduce": "Reduce", "scan": "Chain", "exscan": "Chain",
+}
+COLLECTIVE = re.compile(
+    r"mpi_i?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce_scatter(?:_block)?|reduce|allreduce"
+    r"|scan|exscan|neighbor_allgatherv?|neighbor_alltoall[vw]?)(_init)?"
+)
+
+
+def timed(functions: list[Function]) -> list[Function]:
+    """The functions that are wrapped, in the ABI's order; a function's number is its place here."""
+    return [
+        f for f in functions
+        if f.errors and (f.plain == "MPI_Type_free" or (f.family in FAMILIES and not LOCAL.fullmatch(f.plain)))
+    ]
+
+
+def files(functions: list[Function], note: str) -> dict[str, str]:
+    """The files of `crates/profile-preload/src/generated/`."""
+    wrapped = timed(functions)
+    number = {f.name: i for i, f in enumerate(wrapped)}
+    texts, families = {}, []
+    for family, chapter, _ in api.FAMILIES:
+        members = [f for f in wrapped if f.family == family]
+        if not members:
+            continue
+        families.append(family)
+        body = "\n\n".join(_wrapper(f, number[f.name]) for f in members)
+        texts[f"wrappers_{family}.rs"] = (
+            f"//! Wrappers of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
+        )
+    modules = "\n".join(f"mod wrappers_{family};" for family in sorted(families))
+    names = "\n".join(f'    c"{f.name}",' for f in wrapped)
+    texts["mod.rs"] = (
+        "//! The calls that are timed, by chapter of the standard, and their names.\n//!\n"
+        f"//! {note}\n\n// The same text serves `int` and `MPI_Count`.\n#![allow(clippy::unnecessary_cast)]\n\n{modules}\n\nuse std::ffi::CStr;\n\n"
+        "/// The names of the calls; a call's number is its index.\n"
+        f"pub const NAMES: [&CStr; {len(wrapped)}] = [\n{names}\n];\n"
+    )
+    return texts
+
+
+def _wrapper(function: Function, number: int) -> str:
+    params = ", ".join(f"{p.rust_name}: {_type(p)}".replace(" ", api.GLUE) for p in function.params if not p.variadic)
+    before = BEFORE.get(function.plain)
+    before = f" before {{ {before} }}" if before else ""
+    line = f"wrap! {{ {number} {function.name} {function.name.lower()}({params}){before} => {_traffic(function)} }}"
+    if len(line) <= 100:
+        return line.replace(api.GLUE, " ")
+    signature = f"{number} {function.name} {function.name.lower()}({params}){before}"
+    return "\n".join(["wrap! {", *_wrap(signature), *_wrap(f"=> {_traffic(function)}"), "}"]).replace(api.GLUE, " ")
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="        ", break_long_words=False)
+
+
+def _type(param) -> str:
+    return "usize" if param.callback else param.rust
+
+
+def _traffic(function: Function) -> str:
+    names = {p.name: p for p in function.params}
+    out = {p.name: p for p in function.params if p.kind == "COMMUNICATOR" and p.depth == 1}
+    base = function.plain.lower()
+    if function.plain in BEFORE:
+        return "Traffic::Nothing"
+    if base in ("mpi_start", "mpi_startall"):
+        return "Traffic::Start(request, 1)" if base == "mpi_start" else "Traffic::Start(array_of_requests, count)"
+    if found := COLLECTIVE.fullmatch(base):
+        return _collective(names, base, *found.groups())
+    if "win" in names and "target_rank" in names:
+        count = "origin_count" if "origin_count" in names else "1"
+        datatype = "origin_datatype" if "origin_datatype" in names else "datatype" if "datatype" in names else ""
+        if datatype:
+            # The result of MPI_Get_accumulate comes back even where nothing is sent.
+            if "result_count" in names:
+                count, datatype = "target_count", "target_datatype"
+            return f"Traffic::Target {{ win, peer: target_rank, count: {_wide(count)}, datatype }}".replace(
+                "datatype }", f"datatype: {datatype} }}" if datatype != "datatype" else "datatype }")
+        return "Traffic::Nothing"
+    if "dest" in names:
+        count, datatype = ("sendcount", "sendtype") if "sendcount" in names else ("count", "datatype")
+        count = f"{_wide('partitions')} * {_wide('count')}" if "partitions" in names else _wide(count)
+        value = "datatype" if datatype == "datatype" else f"datatype: {datatype}"
+        message = f"{{ comm, peer: dest, count: {count}, {value} }}"
+        if base.endswith("_init"):
+            return f"Traffic::Prepare(request, Message {message})"
+        return f"Traffic::To(Message {message})"
+    if "source" in names and "comm" in names and names["source"].depth == 0:
+        return "Traffic::From(comm, source)"
+    if out and "idup" not in base and "spawn" not in base:
+        return f"Traffic::NewComm({next(iter(out))})"
+    if "comm" in names and names["comm"].depth == 0:
+        return "Traffic::On(comm)"
+    return "Traffic::Nothing"
+
+
+def _collective(names, base: str, kind: str, init: str | None) -> str:
+    start = "Persistent(request)" if init else "Started" if base.startswith("mpi_i") else "Blocking"
+    flow = "Neighbors" if kind.startswith("neighbor") else FLOWS.get(kind, "Mixed")
+    root = "root" if "root" in names else "root: NO_ROOT"
+    data = _data(names, kind)
+    return f"Traffic::Collective(Collective {{ comm, {root}, flow: Flow::{flow}, start: Start::{start}, data: {data} }})"
+
+
+def _data(names, kind: str) -> str:
+    if kind == "barrier":
+        return "Data::None"
+    if kind == "bcast":
+        return f"Data::block({_wide('count')}, datatype)"
+    if kind == "reduce_scatter":
+        return "Data::Blocks(recvcounts.into(), datatype)"
+    if kind == "reduce_scatter_block":
+        return f"Data::block({_wide('recvcount')}, datatype)"
+    if "sendtype" not in names and "sendtypes" not in names:
+        return f"Data::block({_wide('count')}, datatype)"
+    if kind in ("neighbor_alltoallv", "neighbor_alltoallw"):
+        return "Data::None"
+    send = _part(names, "send")
+    # Where the data is in place, what would be sent is described by the arguments of the receive.
+    if kind in ("gather", "allgather", "alltoall", "alltoallv", "alltoallw"):
+        return f"Data::unless_in_place(sendbuf, {send}, {_part(names, 'recv')})"
+    if kind in ("gatherv", "allgatherv"):
+        return f"Data::unless_in_place(sendbuf, {send}, Data::Own(recvcounts.into(), recvtype))"
+    return send
+
+
+def _part(names, side: str) -> str:
+    if f"{side}types" in names:
+        return f"Data::Each({side}counts.into(), {side}types)"
+    if f"{side}counts" in names:
+        return f"Data::Blocks({side}counts.into(), {side}type)"
+    return f"Data::block({_wide(f'{side}count')}, {side}type)"
+
+
+def _wide(name: str) -> str:
+    return name if name.isdigit() else f"{name} as i64".replace(" ", api.GLUE)
+
+
+def _uses(body: str) -> str:
+    words = set(re.findall(r"\w+", body))
+    lines = []
+    if ffi := sorted(words & {"c_char", "c_int", "c_void"}):
+        lines.append(f"use std::ffi::{{{', '.join(ffi)}}};")
+    lines.append("")
+    crate = sorted(m for m in ("comm", "persistent", "thread") if f"{m}::" in body)
+    lines += [f"use crate::{module};" for module in crate]
+    traffic = [t for t in ("Collective", "Data", "Flow", "Message", "NO_ROOT", "Start", "Traffic") if re.search(rf"(?<!::)\b{t}\b", body)]
+    lines.append(f"use crate::traffic::{{{', '.join(traffic)}}};")
+    lines.append("use crate::trampoline::wrap;")
+    if types := sorted(w for w in words if w in _TYPES):
+        lines.append(f"use crate::types::{{{', '.join(types)}}};")
+    return "\n".join(lines).strip("\n")
+
+
+_TYPES = {
+    "MPI_Aint", "MPI_Comm", "MPI_Count", "MPI_Datatype", "MPI_Errhandler", "MPI_File", "MPI_Group", "MPI_Info",
+    "MPI_Message", "MPI_Offset", "MPI_Op", "MPI_Request", "MPI_Session", "MPI_Status", "MPI_Win",
+}

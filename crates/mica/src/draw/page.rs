@@ -1,0 +1,152 @@
+//! The frame of an HTML page that is one file, and its tables.
+
+use std::fmt::Write as _;
+
+use super::text::escape;
+
+/// A table's cells as text, from which every format is made.
+pub struct TableCells {
+    pub title: String,
+    pub note: String,
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The page's first lines, before its heading.
+pub fn open(title: &str, style: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{0}</title>\n<style>{style}</style>\n",
+        escape(title)
+    )
+}
+
+/// A table under its own heading. `class` names the class of a cell by its text.
+pub fn table(html: &mut String, cells: &TableCells, class: fn(&str) -> Option<&'static str>) {
+    let _ = writeln!(
+        html,
+        "<h2>{}</h2>\n<p class=\"note\">{}</p>\n<div class=\"table\"><table><tr>",
+        escape(&cells.title),
+        escape(&cells.note)
+    );
+    for name in &cells.header {
+        let _ = write!(html, "<th>{}</th>", escape(name));
+    }
+    html.push_str("</tr>\n");
+    for row in &cells.rows {
+        html.push_str("<tr>");
+        for cell in row {
+            let class = class(cell).map_or_else(String::new, |name| format!(" class=\"{name}\""));
+            let _ = write!(html, "<td{class}>{}</td>", escape(cell));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</table></div>\n");
+}
+
+/// A cell of a [`DataTable`].
+#[derive(Clone, Default)]
+pub struct Cell {
+    pub text: String,
+    /// What the cell is sorted by, if not by its text.
+    pub number: Option<f64>,
+    /// A bar behind the text: its share of the cell, and its colour.
+    pub bar: Option<(f64, String)>,
+    /// What a pointer on it shows.
+    pub tip: Option<String>,
+}
+
+impl Cell {
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell {
+            text: text.into(),
+            ..Cell::default()
+        }
+    }
+
+    pub fn number(number: f64, text: impl Into<String>) -> Cell {
+        Cell {
+            text: text.into(),
+            number: Some(number),
+            ..Cell::default()
+        }
+    }
+
+    pub fn with_bar(self, share: f64, colour: impl Into<String>) -> Cell {
+        Cell {
+            bar: Some((share, colour.into())),
+            ..self
+        }
+    }
+
+    pub fn with_tip(self, tip: impl Into<String>) -> Cell {
+        Cell {
+            tip: Some(tip.into()),
+            ..self
+        }
+    }
+}
+
+/// A table whose columns a script can sort: the header cells of a table with the class `data`.
+pub struct DataTable<'a> {
+    pub caption: &'a str,
+    pub header: &'a [&'a str],
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl DataTable<'_> {
+    /// The table. A column is right-aligned if its first cell is a number without a bar.
+    pub fn html(&self) -> String {
+        let numeric: Vec<bool> = match self.rows.first() {
+            Some(row) => {
+                let numeric = |cell: &Cell| cell.number.is_some() && cell.bar.is_none();
+                row.iter().map(numeric).collect()
+            }
+            None => vec![false; self.header.len()],
+        };
+        let mut html = format!(
+            "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">\
+             <table class=\"data\"><caption>{0}</caption><thead><tr>",
+            escape(self.caption)
+        );
+        for (name, numeric) in self.header.iter().zip(&numeric) {
+            let class = if *numeric { " class=\"n\"" } else { "" };
+            let _ = write!(html, "<th scope=\"col\"{class}>{}</th>", escape(name));
+        }
+        html += "</tr></thead><tbody>\n";
+        for row in &self.rows {
+            html += "<tr>";
+            for (cell, numeric) in row.iter().zip(&numeric) {
+                cell.write(&mut html, *numeric);
+            }
+            html += "</tr>\n";
+        }
+        html + "</tbody></table></div>\n"
+    }
+}
+
+impl Cell {
+    fn write(&self, html: &mut String, numeric: bool) {
+        html.push_str("<td");
+        if numeric {
+            html.push_str(" class=\"n\"");
+        }
+        if let Some(number) = self.number {
+            let _ = write!(html, " data-n=\"{number}\"");
+        }
+        if let Some(tip) = &self.tip {
+            let _ = write!(html, " data-tip=\"{}\"", escape(tip));
+        }
+        html.push('>');
+        if let Some((share, colour)) = &self.bar {
+            let width = share.clamp(0.0, 1.0) * 100.0;
+            let _ = write!(
+                html,
+                "<i class=\"bar\"><b style=\"width:{width:.1}%;background:{colour}\"></b></i>"
+            );
+        }
+        html.push_str(&escape(&self.text));
+        html.push_str("</td>");
+    }
+}

@@ -1,0 +1,264 @@
+//! Makes one profile of the records of all ranks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mica_profile::model::FORMAT;
+use mica_profile::summary::level;
+use mica_profile::{
+    CallRecord, Job, Pair, Profile, RankProfile, Site, SizeCount, Timeline, TimelineInterval,
+};
+
+use super::late;
+use super::records::{RankRecords, RecordedCall, RecordedSite};
+use super::symbols::Symbols;
+
+/// The sites of all ranks, each once.
+struct Sites {
+    all: Vec<Site>,
+    /// By rank and the number in its records.
+    index: BTreeMap<(u32, u64), u32>,
+}
+
+/// The profile of the job. `ranks` has one record at least.
+pub fn merge(mut job: Job, ranks: Vec<RankRecords>) -> Profile {
+    describe(&mut job, &ranks);
+    let sites = Sites::of(&ranks);
+    let profiles = profiles(&job, &ranks);
+    let one_clock = ranks.windows(2).all(|pair| pair[0].boot == pair[1].boot);
+    let late = match one_clock {
+        true => late::arrivals(&ranks, |rank, site| sites.index(rank, site)),
+        false => {
+            job.notes
+                .push("late arrivals: not known, the ranks' clocks differ".into());
+            Vec::new()
+        }
+    };
+    Profile {
+        format: FORMAT,
+        calls: calls(&ranks, &sites),
+        sizes: sizes(&ranks, &profiles),
+        matrix: matrix(&ranks),
+        late,
+        waits: None,
+        timeline: timeline(&ranks, &sites),
+        sites: sites.all,
+        ranks: profiles,
+        job,
+    }
+}
+
+/// Fills what the ranks know of the job.
+fn describe(job: &mut Job, ranks: &[RankRecords]) {
+    let first = &ranks[0];
+    job.library = first.library.clone();
+    job.is_mica = first.library.starts_with("Mica ");
+    let present: BTreeSet<u32> = ranks.iter().map(|rank| rank.rank).collect();
+    job.missing_ranks = (0..first.size)
+        .filter(|rank| !present.contains(rank))
+        .collect();
+    if !job.is_mica {
+        job.notes
+            .push(format!("the MPI library is not Mica but {}", first.library));
+    }
+    let unfinished: Vec<String> = ranks
+        .iter()
+        .filter(|rank| !rank.finalized)
+        .map(|rank| rank.rank.to_string())
+        .collect();
+    if !unfinished.is_empty() {
+        job.notes.push(format!(
+            "ended without MPI_Finalize: ranks {}",
+            unfinished.join(", ")
+        ));
+    }
+    let spans: u64 = ranks.iter().map(|rank| rank.dropped_spans).sum();
+    if spans > 0 {
+        job.notes
+            .push(format!("time line: {spans} later calls were not kept"));
+    }
+    let arrivals: u64 = ranks.iter().map(|rank| rank.dropped_arrivals).sum();
+    if arrivals > 0 {
+        job.notes.push(format!(
+            "late arrivals: {arrivals} later arrivals were not kept"
+        ));
+    }
+}
+
+/// One for each rank of the job; those that left no record are empty.
+fn profiles(job: &Job, ranks: &[RankRecords]) -> Vec<RankProfile> {
+    let mut nodes: Vec<(&str, &str)> = Vec::new();
+    let mut profiles = Vec::new();
+    for records in ranks {
+        let key = (records.boot.as_str(), records.processor.as_str());
+        let node = nodes
+            .iter()
+            .position(|node| *node == key)
+            .unwrap_or_else(|| {
+                nodes.push(key);
+                nodes.len() - 1
+            });
+        profiles.push(RankProfile {
+            rank: records.rank,
+            host: records.host.clone(),
+            node: node as u32,
+            pid: records.pid,
+            place: records.place,
+            app_ns: records.app_ns,
+            mpi_ns: records.mpi_ns,
+            finalized: records.finalized,
+        });
+    }
+    profiles.extend(job.missing_ranks.iter().map(|&rank| RankProfile {
+        rank,
+        host: "?".into(),
+        ..RankProfile::default()
+    }));
+    profiles.sort_by_key(|rank| rank.rank);
+    profiles
+}
+
+impl Sites {
+    fn of(ranks: &[RankRecords]) -> Sites {
+        // The same place in the program has another address in each rank.
+        let distinct: BTreeSet<&RecordedSite> =
+            ranks.iter().flat_map(|rank| rank.sites.values()).collect();
+        let order: Vec<&RecordedSite> = distinct.into_iter().collect();
+        let mut symbols = Symbols::default();
+        let mut all: Vec<Site> = order.iter().map(|site| symbols.resolve(site)).collect();
+        let mut index = BTreeMap::new();
+        for rank in ranks {
+            for (number, site) in &rank.sites {
+                let found = order.binary_search(&site).expect("all were collected");
+                index.insert((rank.rank, *number), found as u32);
+            }
+        }
+        // Calls whose site is not in the records get this one.
+        all.push(Site {
+            object: "?".into(),
+            ..Site::default()
+        });
+        Sites { all, index }
+    }
+
+    fn index(&self, rank: u32, site: u64) -> u32 {
+        let unknown = self.all.len() as u32 - 1;
+        self.index.get(&(rank, site)).copied().unwrap_or(unknown)
+    }
+}
+
+fn calls(ranks: &[RankRecords], sites: &Sites) -> Vec<CallRecord> {
+    let mut calls: BTreeMap<(u32, &str, u32), CallRecord> = BTreeMap::new();
+    for rank in ranks {
+        // Threads of a rank have records of their own.
+        for call in &rank.calls {
+            let site = sites.index(rank.rank, call.site);
+            let entry = calls
+                .entry((rank.rank, &call.name, site))
+                .or_insert_with(|| CallRecord {
+                    rank: rank.rank,
+                    call: call.name.clone(),
+                    site,
+                    min_ns: u64::MAX,
+                    ..CallRecord::default()
+                });
+            add(entry, call);
+        }
+    }
+    calls.into_values().collect()
+}
+
+fn add(entry: &mut CallRecord, call: &RecordedCall) {
+    entry.count += call.count;
+    entry.time_ns += call.time_ns;
+    entry.min_ns = entry.min_ns.min(call.min_ns);
+    entry.max_ns = entry.max_ns.max(call.max_ns);
+    entry.sends += call.sends;
+    entry.bytes += call.bytes;
+    entry.comm_size = entry.comm_size.max(call.comm_size);
+    let length = entry.durations.len().max(call.durations.len());
+    entry.durations.resize(length, 0);
+    for (sum, count) in entry.durations.iter_mut().zip(&call.durations) {
+        *sum += count;
+    }
+}
+
+fn sizes(ranks: &[RankRecords], profiles: &[RankProfile]) -> Vec<SizeCount> {
+    let mut sizes: BTreeMap<_, SizeCount> = BTreeMap::new();
+    for rank in ranks {
+        let own = &profiles[rank.rank as usize];
+        for message in &rank.messages {
+            let peer = message.peer.and_then(|peer| profiles.get(peer as usize));
+            let level = peer.map(|peer| level(own, peer));
+            let key = (rank.rank, &message.name, level, message.class);
+            let entry = sizes.entry(key).or_insert_with(|| SizeCount {
+                rank: rank.rank,
+                call: message.name.clone(),
+                level,
+                class: message.class,
+                messages: 0,
+                bytes: 0,
+            });
+            entry.messages += message.messages;
+            entry.bytes += message.bytes;
+        }
+    }
+    sizes.into_values().collect()
+}
+
+fn matrix(ranks: &[RankRecords]) -> Vec<Pair> {
+    let mut pairs: BTreeMap<(u32, u32), Pair> = BTreeMap::new();
+    let pair = |from, to| Pair {
+        from,
+        to,
+        messages: 0,
+        bytes: 0,
+        collective_messages: 0,
+        collective_bytes: 0,
+    };
+    for rank in ranks {
+        let from = rank.rank;
+        for message in &rank.messages {
+            if let Some(to) = message.peer.filter(|to| *to < rank.size) {
+                let entry = pairs.entry((from, to)).or_insert_with(|| pair(from, to));
+                entry.messages += message.messages;
+                entry.bytes += message.bytes;
+            }
+        }
+        for block in rank.blocks.iter().filter(|block| block.peer < rank.size) {
+            let to = block.peer;
+            let entry = pairs.entry((from, to)).or_insert_with(|| pair(from, to));
+            entry.collective_messages += block.messages;
+            entry.collective_bytes += block.bytes;
+        }
+    }
+    pairs.into_values().collect()
+}
+
+/// The intervals of all ranks from one origin; where clocks differ, from the first start of each.
+fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
+    let mut origins: BTreeMap<&str, u64> = BTreeMap::new();
+    for rank in ranks {
+        let origin = origins.entry(&rank.boot).or_insert(rank.start_ns);
+        *origin = rank.start_ns.min(*origin);
+    }
+    let mut intervals = Vec::new();
+    for rank in ranks {
+        let origin = origins[rank.boot.as_str()];
+        intervals.extend(rank.spans.iter().map(|span| TimelineInterval {
+            rank: rank.rank,
+            thread: span.thread,
+            start_ns: span.start_ns.saturating_sub(origin),
+            end_ns: span.end_ns.max(span.start_ns).saturating_sub(origin),
+            call: span.name.clone(),
+            site: sites.index(rank.rank, span.site),
+            bytes: span.bytes,
+            peer: span.peer,
+        }));
+    }
+    intervals.sort_by_key(|interval| (interval.rank, interval.start_ns));
+    Timeline {
+        origin_ns: origins[ranks[0].boot.as_str()],
+        intervals,
+        dropped: ranks.iter().map(|rank| rank.dropped_spans).sum(),
+    }
+}

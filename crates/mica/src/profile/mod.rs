@@ -1,0 +1,193 @@
+//! `mica profile [OPTIONS] -- mpiexec -n N PROGRAM`: runs a job with the profiler's library in its
+//! ranks and says where its communication time goes.
+//!
+//! [`command`] puts the library into the ranks, and into nothing else of the command. The ranks
+//! leave their records in a directory of this run, which is removed at the end; [`records`] reads
+//! them, [`merge`] makes one [`Profile`] of them, with [`symbols`] (function and line of a call
+//! site) and [`late`] (which rank collectives waited for). [`text`] prints it in mpiP's terms, with
+//! the tables of ma-2011; [`report`] draws it on a page for a browser.
+//!
+//! The library under test may be any that has the standard's ABI. The command's exit code is that
+//! of the job.
+
+mod command;
+mod late;
+mod merge;
+mod records;
+mod report;
+mod symbols;
+mod text;
+
+use std::error::Error;
+use std::fs::{self, DirBuilder};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, ExitStatus};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use mica_profile::{Job, Profile};
+
+use crate::explain::prefix;
+
+/// The options of `mica profile`.
+#[derive(Args)]
+pub struct ProfileOptions {
+    /// Write profile.json and the reports into this directory.
+    #[arg(short, long, value_name = "DIR", default_value = "mica-profile")]
+    output: PathBuf,
+    /// Print the report and write nothing.
+    #[arg(long, conflicts_with = "output")]
+    text: bool,
+    /// Print the profile as JSON and write nothing.
+    #[arg(long, conflicts_with_all = ["output", "text"])]
+    json: bool,
+    /// Keep no time line.
+    #[arg(long)]
+    no_timeline: bool,
+    /// Rows of the tables of call sites.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    sites: usize,
+    /// Use this library in the ranks rather than the one of this installation.
+    #[arg(long, value_name = "FILE", hide = true)]
+    library: Option<PathBuf>,
+    /// The command, as it is without the profiler: mpiexec -n 4 ./program.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Runs the job and reports. The exit code is the job's, or 1 if there is no report.
+pub fn main(options: &ProfileOptions) -> ExitCode {
+    match profile(options) {
+        Ok(status) => code(status),
+        Err(error) => {
+            eprintln!("mica profile: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
+    let library = match &options.library {
+        Some(file) => file.clone(),
+        None => installed_library()?,
+    };
+    let writes = !options.text && !options.json;
+    if writes {
+        fs::create_dir_all(&options.output)
+            .map_err(|error| format!("{}: {error}", options.output.display()))?;
+    }
+    // Ranks on other nodes write there as well, so it lies where the output does: more likely
+    // shared than the directory for temporary files.
+    let parent = if writes {
+        options.output.clone()
+    } else {
+        std::env::temp_dir()
+    };
+    let records = RecordsDirectory::make(&parent)?;
+    let (started, clock) = (SystemTime::now(), Instant::now());
+    let mut command = command::under_profiler(&options.command, &library, &records.path)?;
+    if options.no_timeline {
+        command::keep_no_spans(&mut command);
+    }
+    let status = command::run(&command)?;
+    let job = Job {
+        command: options.command.clone(),
+        host: rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned(),
+        exit_code: i32::from(number(status)),
+        started_unix_s: started
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs()),
+        wall_ns: clock.elapsed().as_nanos() as u64,
+        ..Job::default()
+    };
+    let ranks = records::read_all(&records.path)?;
+    if ranks.is_empty() {
+        let what = "no rank left a record: the command started no MPI program with the \
+                    standard's ABI (libmpi_abi.so), or its ranks were killed";
+        eprintln!("mica profile: {what}");
+        return Ok(status);
+    }
+    let profile = merge::merge(job, ranks);
+    show(&profile, options)?;
+    Ok(status)
+}
+
+/// Prints and writes.
+fn show(profile: &Profile, options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
+    let json = || serde_json::to_string_pretty(profile).expect("plain data is valid JSON") + "\n";
+    let text = text::render(profile, options.sites);
+    let printed = if options.json { json() } else { text.clone() };
+    // A reader that has exited (`| head`) is no error.
+    let _ = std::io::stdout().write_all(printed.as_bytes());
+    if options.text || options.json {
+        return Ok(());
+    }
+    let files = [("profile.json", json()), ("report.txt", text)];
+    for (name, content) in files {
+        let path = options.output.join(name);
+        fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    report::write(profile, &options.output)
+        .map_err(|error| format!("{}: {error}", options.output.display()))?;
+    let page = options.output.join(report::PAGE);
+    println!(
+        "Written to {}; open {}",
+        options.output.display(),
+        page.display()
+    );
+    Ok(())
+}
+
+/// `lib/libmica_profile.so` of this installation.
+fn installed_library() -> Result<PathBuf, Box<dyn Error>> {
+    let prefix = prefix().ok_or("cannot find the installation of this command")?;
+    let library = prefix.join("lib/libmica_profile.so");
+    match library.exists() {
+        true => Ok(fs::canonicalize(library)?),
+        false => Err(format!("{} does not exist: install Mica first", library.display()).into()),
+    }
+}
+
+/// Where the ranks write; removed with all that is in it when the value goes.
+struct RecordsDirectory {
+    path: PathBuf,
+}
+
+impl RecordsDirectory {
+    fn make(parent: &Path) -> Result<RecordsDirectory, Box<dyn Error>> {
+        let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
+        let name = format!("mica-records-{}-{nanoseconds}", std::process::id());
+        let path = fs::canonicalize(parent)?.join(name);
+        // Only this user's: what ranks wrote is read back.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(RecordsDirectory { path })
+    }
+}
+
+impl Drop for RecordsDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn code(status: ExitStatus) -> ExitCode {
+    ExitCode::from(number(status))
+}
+
+/// The exit code as a shell gives it.
+fn number(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => 128 + signal as u8,
+        (None, None) => 1,
+    }
+}

@@ -1,0 +1,364 @@
+//! The profile as text, in mpiP's terms and with the tables of ma-2011: application and MPI time
+//! (Table 1), the calls that took longest (2, 3), aggregate sent message size (4); the message
+//! distribution of chai-2009 2.2.2; late arrivals; call sites.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+use mica_profile::model::class_bounds;
+use mica_profile::summary::{CallSum, by_call_and_site, distribution, even_distribution};
+use mica_profile::{Language, Level, Profile, RankProfile, Site};
+
+/// Calls in the table of those that took longest, as in ma-2011.
+const MOST_USED: usize = 5;
+
+/// Ranks that the table of times names one by one.
+const RANKS: usize = 32;
+
+/// The whole text; `sites` bounds the rows of the tables of call sites.
+pub fn render(profile: &Profile, sites: usize) -> String {
+    let mut text = head(profile);
+    let sums = by_call_and_site(profile);
+    let mut part = |title: &str, table: String| {
+        if !table.is_empty() {
+            let _ = write!(text, "\n{title}\n{table}");
+        }
+    };
+    part("Application time and MPI time (seconds)", times(profile));
+    let app = app_ns(profile) as f64;
+    let mpi: u64 = profile.ranks.iter().map(|rank| rank.mpi_ns).sum();
+    part(
+        "Most used calls (time of all ranks)",
+        most_used(&sums, MOST_USED, app, mpi as f64),
+    );
+    part("Aggregate sent message size", sent(&sums, sites));
+    part(
+        "Messages by size and distance (point-to-point and one-sided)",
+        messages(profile),
+    );
+    part(
+        "Late arrivals: who was waited for in collectives",
+        late(profile, sites),
+    );
+    part("Call sites", call_sites(profile, &sums, sites));
+    for note in &profile.job.notes {
+        let _ = writeln!(text, "\nNote: {note}");
+    }
+    text
+}
+
+fn head(profile: &Profile) -> String {
+    let job = &profile.job;
+    let mut nodes: Vec<u32> = profile.ranks.iter().map(|rank| rank.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let rows = [
+        ("Command", job.command.join(" ")),
+        ("Library", job.library.clone()),
+        (
+            "Ranks",
+            format!(
+                "{} on {} node(s), from {}",
+                profile.ranks.len(),
+                nodes.len(),
+                job.host
+            ),
+        ),
+        ("Wall time", format!("{:.3} s", seconds(job.wall_ns))),
+        ("Exit code", job.exit_code.to_string()),
+    ];
+    let mut text: String = rows
+        .iter()
+        .map(|(name, value)| format!("{name:<10} {value}\n"))
+        .collect();
+    if !job.missing_ranks.is_empty() {
+        let ranks: Vec<String> = job.missing_ranks.iter().map(u32::to_string).collect();
+        let _ = writeln!(text, "No record  ranks {} (killed?)", ranks.join(", "));
+    }
+    text
+}
+
+/// Table 1 of ma-2011, by rank.
+fn times(profile: &Profile) -> String {
+    let mut table = numbers(&["Rank", "App time", "MPI time", "MPI %", "Host"]);
+    let row = |name: String, app: u64, mpi: u64, host: &str| {
+        let percent = percent(mpi as f64, app as f64);
+        let times = [app, mpi].map(|ns| format!("{:.3}", seconds(ns)));
+        let [app, mpi] = times;
+        vec![name, app, mpi, percent, host.to_owned()]
+    };
+    let of = |rank: &RankProfile| row(rank.rank.to_string(), rank.app_ns, rank.mpi_ns, &rank.host);
+    for rank in profile.ranks.iter().take(RANKS) {
+        table.add_row(of(rank));
+    }
+    let mpi = profile.ranks.iter().map(|rank| rank.mpi_ns).sum();
+    let rest = match profile.ranks.len() > RANKS {
+        true => "sum, with ranks not shown",
+        false => "",
+    };
+    table.add_row(row("*".into(), app_ns(profile), mpi, rest));
+    finish(table)
+}
+
+/// Tables 2 and 3 of ma-2011: a call at two sites has two rows, as there.
+fn most_used(sums: &[CallSum], rows: usize, app: f64, mpi: f64) -> String {
+    let mut table = numbers(&[
+        "Call",
+        "Site",
+        "Time (ms)",
+        "App %",
+        "MPI %",
+        "Count",
+        "Mean (us)",
+    ]);
+    for sum in sums.iter().take(rows) {
+        table.add_row(vec![
+            short(&sum.call).to_owned(),
+            site_number(sum),
+            format!("{:.3}", sum.time_ns as f64 / 1e6),
+            percent(sum.time_ns as f64, app),
+            percent(sum.time_ns as f64, mpi),
+            sum.count.to_string(),
+            format!("{:.2}", sum.time_ns as f64 / 1e3 / sum.count as f64),
+        ]);
+    }
+    finish(table)
+}
+
+/// Table 4 of ma-2011.
+fn sent(sums: &[CallSum], rows: usize) -> String {
+    let total: u64 = sums.iter().map(|sum| sum.bytes).sum();
+    let mut senders: Vec<&CallSum> = sums.iter().filter(|sum| sum.sends > 0).collect();
+    if senders.is_empty() {
+        return String::new();
+    }
+    senders.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));
+    let mut table = numbers(&[
+        "Call",
+        "Site",
+        "Count",
+        "Total (bytes)",
+        "Avrg (bytes)",
+        "Sent %",
+    ]);
+    for sum in senders.into_iter().take(rows) {
+        table.add_row(vec![
+            short(&sum.call).to_owned(),
+            site_number(sum),
+            sum.sends.to_string(),
+            sum.bytes.to_string(),
+            format!("{:.1}", sum.bytes as f64 / sum.sends as f64),
+            percent(sum.bytes as f64, total as f64),
+        ]);
+    }
+    finish(table)
+}
+
+/// Figures 2.2 to 2.4 of chai-2009: messages by size class and level, and the levels' shares
+/// beside those of the even distribution.
+fn messages(profile: &Profile) -> String {
+    let amounts = distribution(profile);
+    if amounts.is_empty() {
+        return String::new();
+    }
+    let levels: Vec<Level> = Level::ALL
+        .into_iter()
+        .filter(|level| amounts.keys().any(|key| key.1 == *level))
+        .collect();
+    let mut header = vec!["Bytes"];
+    header.extend(levels.iter().map(|level| level.name()));
+    let mut table = numbers(&header);
+    let mut classes: Vec<u8> = amounts.keys().map(|key| key.0).collect();
+    classes.dedup();
+    let count = |class, level| {
+        amounts
+            .get(&(class, level))
+            .map_or(0, |amount| amount.messages)
+    };
+    for &class in &classes {
+        let mut row = vec![bounds(class)];
+        row.extend(levels.iter().map(|level| count(class, *level).to_string()));
+        table.add_row(row);
+    }
+    let sum = |level: Level, bytes: bool| -> u64 {
+        let of_level = amounts.iter().filter(|(key, _)| key.1 == level);
+        of_level
+            .map(|(_, amount)| if bytes { amount.bytes } else { amount.messages })
+            .sum()
+    };
+    for (name, bytes) in [("messages %", false), ("bytes %", true)] {
+        let total: u64 = levels.iter().map(|level| sum(*level, bytes)).sum();
+        let mut row = vec![name.to_owned()];
+        row.extend(
+            levels
+                .iter()
+                .map(|level| percent(sum(*level, bytes) as f64, total as f64)),
+        );
+        table.add_row(row);
+    }
+    let even = even_distribution(&profile.ranks);
+    let mut row = vec!["even %".to_owned()];
+    row.extend(
+        levels
+            .iter()
+            .map(|level| percent(*even.get(level).unwrap_or(&0.0), 1.0)),
+    );
+    table.add_row(row);
+    finish(table)
+}
+
+fn late(profile: &Profile, rows: usize) -> String {
+    if profile.late.is_empty() {
+        return String::new();
+    }
+    let header = [
+        "Call",
+        "Rank",
+        "Times",
+        "Behind (ms)",
+        "Others waited (ms)",
+        "Site",
+    ];
+    let mut table = numbers(&header);
+    set_left(&mut table, 5);
+    for late in profile.late.iter().take(rows) {
+        table.add_row(vec![
+            short(&late.call).to_owned(),
+            late.rank.to_string(),
+            late.times.to_string(),
+            format!("{:.3}", late.behind_ns as f64 / 1e6),
+            format!("{:.3}", late.wait_ns as f64 / 1e6),
+            format!(
+                "{} {}",
+                late.site,
+                place(&profile.sites[late.site as usize])
+            ),
+        ]);
+    }
+    finish(table)
+}
+
+fn call_sites(profile: &Profile, sums: &[CallSum], rows: usize) -> String {
+    let header = [
+        "Site",
+        "Call",
+        "Count",
+        "Time (ms)",
+        "Min (us)",
+        "Max (us)",
+        "Place",
+    ];
+    let mut table = numbers(&header);
+    set_left(&mut table, 1);
+    set_left(&mut table, 6);
+    for sum in sums.iter().take(rows) {
+        let place = sum.site.map(|site| place(&profile.sites[site as usize]));
+        table.add_row(vec![
+            site_number(sum),
+            short(&sum.call).to_owned(),
+            sum.count.to_string(),
+            format!("{:.3}", sum.time_ns as f64 / 1e6),
+            format!("{:.2}", sum.min_ns as f64 / 1e3),
+            format!("{:.2}", sum.max_ns as f64 / 1e3),
+            place.unwrap_or_default(),
+        ]);
+    }
+    let mut text = finish(table);
+    if sums.len() > rows {
+        let _ = writeln!(text, "and {} more (--sites)", sums.len() - rows);
+    }
+    text
+}
+
+/// `function file:line`, as far as known.
+fn place(site: &Site) -> String {
+    let function = site.function.as_deref().unwrap_or("?");
+    match (&site.file, site.line) {
+        (Some(file), Some(line)) => format!("{function} {file}:{line}"),
+        _ if site.language == Language::Python => format!("{function} {}", site.object),
+        _ => format!("{function} {}+{:#x}", site.object, site.offset),
+    }
+}
+
+fn bounds(class: u8) -> String {
+    let (low, high) = class_bounds(class);
+    match low == high {
+        true => low.to_string(),
+        false => format!("{low}-{high}"),
+    }
+}
+
+fn app_ns(profile: &Profile) -> u64 {
+    profile.ranks.iter().map(|rank| rank.app_ns).sum()
+}
+
+fn site_number(sum: &CallSum) -> String {
+    sum.site.map_or_else(|| "*".into(), |site| site.to_string())
+}
+
+/// mpiP prints names without the prefix.
+fn short(call: &str) -> &str {
+    call.strip_prefix("MPI_").unwrap_or(call)
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn percent(part: f64, whole: f64) -> String {
+    match whole > 0.0 {
+        true => format!("{:.2}", 100.0 * part / whole),
+        false => "-".into(),
+    }
+}
+
+/// A table whose columns but the first are numbers.
+fn numbers(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_header(header.to_vec());
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn set_left(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
+}
+
+fn finish(table: Table) -> String {
+    let text: String = table
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect();
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_the_tables_of_the_example() {
+        let text = render(&Profile::example(), 20);
+        for row in [
+            // Allreduce: 800 ms of 840 ms.
+            ["Allreduce", "800.000", "93.90"],
+            ["Send", "9830400", "99.99"],
+            ["16384-32767", "100", "300"],
+            ["Allreduce", "900.000", "2700.000"],
+            ["Recv", "24.000", "/home/user/ring.c:22"],
+            ["even %", "16.67", "83.33"],
+        ] {
+            let has = |line: &&str| row.iter().all(|word| line.contains(word));
+            assert!(
+                text.lines().any(|line| has(&line)),
+                "no {row:?} in:\n{text}"
+            );
+        }
+    }
+}

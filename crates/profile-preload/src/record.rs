@@ -1,0 +1,388 @@
+//! Recording one call: from its entry to what it moved.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::clock;
+use crate::comm::{self, CommInfo};
+use crate::persistent::{self, Prepared};
+use crate::sites;
+use crate::thread::{Amount, Arrival, COLLECTIVE, Span, Tables, Thread, Waiting, current};
+use crate::traffic::{Collective, Data, Flow, Message, Start, Traffic};
+use crate::trampoline;
+use crate::types::{ROOT, SUCCESS};
+
+/// In place of a peer: none.
+pub const NO_PEER: u32 = u32::MAX;
+
+static RECORDING: AtomicBool = AtomicBool::new(false);
+
+/// Starts or stops recording in this process.
+pub fn set_recording(on: bool) {
+    // Relaxed: calls at the same time are recorded or not.
+    RECORDING.store(on, Ordering::Relaxed);
+}
+
+/// A call that is being timed.
+pub struct Call {
+    id: u16,
+    caller: usize,
+    start: u64,
+    thread: &'static Thread,
+}
+
+/// What a call moved.
+#[derive(Default)]
+struct Moved {
+    sends: u64,
+    bytes: u64,
+    peer: Option<u32>,
+    comm_size: u32,
+    arrival: Option<(&'static CommInfo, u64, Waiting)>,
+}
+
+impl Call {
+    /// The call begins. `None` if it is not recorded.
+    #[inline(always)]
+    pub fn enter(id: u16) -> Option<Call> {
+        let caller = trampoline::caller();
+        if !RECORDING.load(Ordering::Relaxed) {
+            return None;
+        }
+        let thread = current();
+        if thread.inside.replace(true) {
+            return None;
+        }
+        Some(Call {
+            id,
+            caller,
+            start: clock::ticks(),
+            thread,
+        })
+    }
+
+    /// The call ended with this code.
+    ///
+    /// # Safety
+    /// What `traffic` makes describes the arguments of the call.
+    #[inline(always)]
+    pub unsafe fn leave(self, result: c_int, traffic: impl FnOnce() -> Traffic) {
+        let end = clock::ticks();
+        let traffic = match result {
+            SUCCESS => traffic(),
+            _ => Traffic::Nothing,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { self.record(end, &traffic) };
+    }
+
+    /// # Safety
+    /// The call succeeded and `traffic` describes its arguments, or it is `Nothing`.
+    unsafe fn record(&self, end: u64, traffic: &Traffic) {
+        let mut site = sites::of(self.caller);
+        // If another thread has the tables, the process ends: the call is lost.
+        self.thread.with(|tables| {
+            let id = u64::from(self.id);
+            if tables.calls.find((id, site)).is_none() && site & sites::PYTHON == 0 {
+                site = sites::discover(self.caller);
+            }
+            // SAFETY: as the caller promises.
+            let moved = unsafe { self.moved(tables, traffic) };
+            self.add(tables, site, end, &moved);
+        });
+        self.thread.inside.set(false);
+    }
+
+    fn add(&self, tables: &mut Tables, site: u64, end: u64, moved: &Moved) {
+        let time = clock::duration_ns(end.saturating_sub(self.start));
+        tables.mpi_ns += time;
+        let stat = tables.calls.entry((u64::from(self.id), site));
+        stat.count += 1;
+        stat.time_ns += time;
+        stat.min_ns = stat.min_ns.min(time);
+        stat.max_ns = stat.max_ns.max(time);
+        stat.sends += moved.sends;
+        stat.bytes += moved.bytes;
+        if moved.comm_size != 0 {
+            stat.comm_size = moved.comm_size;
+        }
+        let class = (time | 1).ilog2() as usize;
+        stat.durations[class.min(stat.durations.len() - 1)] += 1;
+        let peer = moved.peer.unwrap_or(NO_PEER);
+        tables.keep_span(Span {
+            start: self.start,
+            end,
+            site,
+            bytes: moved.bytes,
+            peer,
+            id: self.id,
+        });
+        if let Some((comm, sequence, kind)) = moved.arrival {
+            tables.keep_arrival(Arrival {
+                comm,
+                sequence,
+                start: self.start,
+                site,
+                root: peer,
+                id: self.id,
+                kind,
+            });
+        }
+    }
+
+    /// What the call moved; counts its messages.
+    ///
+    /// # Safety
+    /// The call succeeded and `traffic` describes its arguments, or it is `Nothing`.
+    #[inline]
+    unsafe fn moved(&self, tables: &mut Tables, traffic: &Traffic) -> Moved {
+        // SAFETY: pointers in `traffic` are arguments of a call that succeeded.
+        unsafe {
+            match *traffic {
+                Traffic::Nothing => Moved::default(),
+                Traffic::On(comm) => Moved::on(tables.comm(comm, comm::info)),
+                Traffic::NewComm(comm) => Moved::on(comm::register(*comm)),
+                Traffic::From(comm, rank) => Moved::with(tables.comm(comm, comm::info), rank),
+                Traffic::To(ref message) => {
+                    let moved = message.resolve(tables);
+                    self.count(tables, &moved)
+                }
+                Traffic::Target {
+                    win,
+                    peer,
+                    count,
+                    datatype,
+                } => {
+                    let mut moved = Moved::with(tables.comm(win, comm::window), peer);
+                    moved.bytes = bytes(tables, count, datatype);
+                    self.count(tables, &moved)
+                }
+                Traffic::Prepare(request, ref message) => {
+                    let moved = message.resolve(tables);
+                    self.prepare(*request, moved)
+                }
+                Traffic::Start(requests, count) => start_all(tables, requests, count),
+                Traffic::Collective(ref collective) => self.collective(tables, collective),
+            }
+        }
+    }
+
+    /// Counts one message to the peer, if it is a process.
+    #[inline]
+    fn count(&self, tables: &mut Tables, moved: &Moved) -> Moved {
+        let mut moved = Moved { ..*moved };
+        match moved.peer {
+            Some(peer) => {
+                moved.sends = 1;
+                count_message(tables, self.id, u64::from(peer), moved.bytes);
+            }
+            // To MPI_PROC_NULL, or out of the job's world.
+            None => moved.bytes = 0,
+        }
+        moved
+    }
+
+    fn prepare(&self, request: usize, moved: Moved) -> Moved {
+        if moved.peer.is_some() {
+            let (id, peer, bytes) = (self.id, moved.peer, moved.bytes);
+            persistent::remember(request, Prepared { id, peer, bytes });
+        }
+        Moved { bytes: 0, ..moved }
+    }
+
+    /// # Safety
+    /// The arrays of the collective are those of a call that succeeded.
+    unsafe fn collective(&self, tables: &mut Tables, call: &Collective) -> Moved {
+        let Some(comm) = tables.comm(call.comm, comm::info) else {
+            return Moved::default();
+        };
+        let mut moved = Moved::with(Some(comm), call.root);
+        let is_root = call.root == ROOT || (!comm.inter && call.root == comm.rank);
+        // SAFETY: as the caller promises; what is not significant at this rank is not read.
+        unsafe {
+            if call.flow != Flow::Scatter || is_root {
+                let blocks = match call.flow {
+                    Flow::Mixed => comm.local_size,
+                    _ => comm.peers.len(),
+                };
+                moved.bytes = call.data.bytes(tables, comm, blocks);
+                moved.sends = u64::from(!matches!(call.data, Data::None));
+            }
+            match call.start {
+                Start::Persistent(request) => {
+                    let (id, bytes) = (self.id, moved.bytes);
+                    let peer = None;
+                    persistent::remember(*request, Prepared { id, peer, bytes });
+                    return Moved {
+                        bytes: 0,
+                        sends: 0,
+                        ..moved
+                    };
+                }
+                Start::Blocking => moved.arrival = arrival(comm, call.flow),
+                Start::Started => {}
+            }
+            if moved.sends > 0 {
+                count_message(tables, self.id, COLLECTIVE, moved.bytes);
+                flow(tables, comm, call, is_root, moved.bytes);
+            }
+        }
+        moved
+    }
+}
+
+/// The place of a blocking collective among those on its communicator, and who waits in it.
+fn arrival(comm: &'static CommInfo, flow: Flow) -> Option<(&'static CommInfo, u64, Waiting)> {
+    // Relaxed: collectives on one communicator follow each other.
+    let sequence = comm.sequence.fetch_add(1, Ordering::Relaxed);
+    let kind = match flow {
+        Flow::ToAll | Flow::Mixed => Waiting::All,
+        Flow::Broadcast | Flow::Scatter => Waiting::ForRoot,
+        Flow::Gather | Flow::Reduce => Waiting::Root,
+        Flow::Chain | Flow::Neighbors => return None,
+    };
+    (!comm.inter).then_some((comm, sequence, kind))
+}
+
+/// Counts the blocks of a collective that go from this rank to others.
+///
+/// # Safety
+/// The arrays of the collective are those of a call that succeeded.
+unsafe fn flow(
+    tables: &mut Tables,
+    comm: &'static CommInfo,
+    call: &Collective,
+    is_root: bool,
+    bytes: u64,
+) {
+    let to_all = |tables: &mut Tables| {
+        let key = (std::ptr::from_ref(comm).expose_provenance() as u64, 0);
+        tables.blocks_to_all.entry(key).add(bytes);
+    };
+    match (call.flow, call.data) {
+        (Flow::Broadcast, _) if is_root => to_all(tables),
+        (Flow::Gather, _) => {
+            if let Some(root) = comm.world_rank(call.root) {
+                tables.blocks.entry((root.into(), 0)).add(bytes);
+            }
+        }
+        (Flow::Scatter | Flow::ToAll, Data::Block(..) | Data::Own(..)) => to_all(tables),
+        (Flow::Scatter | Flow::ToAll, data) => {
+            for (index, peer) in comm.peers.iter().enumerate() {
+                // SAFETY: as the caller promises; there is a count for each peer.
+                let bytes = unsafe { data.block_bytes(tables, index) };
+                tables.blocks.entry((u64::from(*peer), 0)).add(bytes);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// # Safety
+/// The array is that of a call that succeeded.
+unsafe fn start_all(tables: &mut Tables, requests: *const usize, count: c_int) -> Moved {
+    let mut moved = Moved::default();
+    for i in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: as the caller promises.
+        let request = unsafe { *requests.add(i) };
+        if let Some(prepared) = persistent::get(request) {
+            let peer = prepared.peer.map_or(COLLECTIVE, u64::from);
+            count_message(tables, prepared.id, peer, prepared.bytes);
+            moved.sends += 1;
+            moved.bytes += prepared.bytes;
+            moved.peer = prepared.peer;
+        }
+    }
+    moved
+}
+
+#[inline]
+fn count_message(tables: &mut Tables, id: u16, peer: u64, bytes: u64) {
+    let class = u64::from(u64::BITS - bytes.leading_zeros());
+    tables
+        .messages
+        .entry((u64::from(id) << 8 | class, peer))
+        .add(bytes);
+}
+
+#[inline]
+fn bytes(tables: &mut Tables, count: i64, datatype: usize) -> u64 {
+    count.max(0) as u64 * tables.type_size(datatype)
+}
+
+impl Amount {
+    #[inline]
+    fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl Moved {
+    fn on(comm: Option<&'static CommInfo>) -> Moved {
+        Moved {
+            comm_size: comm.map_or(0, |comm| comm.peers.len() as u32),
+            ..Moved::default()
+        }
+    }
+
+    fn with(comm: Option<&'static CommInfo>, rank: c_int) -> Moved {
+        Moved {
+            peer: comm.and_then(|comm| comm.world_rank(rank)),
+            ..Moved::on(comm)
+        }
+    }
+}
+
+impl Message {
+    #[inline]
+    fn resolve(&self, tables: &mut Tables) -> Moved {
+        let mut moved = Moved::with(tables.comm(self.comm, comm::info), self.peer);
+        if moved.peer.is_some() {
+            moved.bytes = bytes(tables, self.count, self.datatype);
+        }
+        moved
+    }
+}
+
+impl Data {
+    /// Bytes in all.
+    ///
+    /// # Safety
+    /// Arrays have `blocks` elements.
+    unsafe fn bytes(self, tables: &mut Tables, comm: &CommInfo, blocks: usize) -> u64 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self {
+                Data::None => 0,
+                Data::Block(count, datatype) => bytes(tables, count, datatype),
+                Data::Own(..) => self.block_bytes(tables, comm.rank.max(0) as usize),
+                _ => (0..blocks)
+                    .map(|index| self.block_bytes(tables, index))
+                    .sum(),
+            }
+        }
+    }
+
+    /// Bytes of one block.
+    ///
+    /// # Safety
+    /// Arrays have more than `index` elements.
+    unsafe fn block_bytes(self, tables: &mut Tables, index: usize) -> u64 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self {
+                Data::None => 0,
+                Data::Block(count, datatype) => bytes(tables, count, datatype),
+                Data::Blocks(counts, datatype) | Data::Own(counts, datatype) => {
+                    bytes(tables, counts.get(index), datatype)
+                }
+                Data::Each(counts, datatypes) => match counts.get(index) {
+                    // The type of an empty block may be anything.
+                    0 => 0,
+                    count => bytes(tables, count, *datatypes.add(index)),
+                },
+            }
+        }
+    }
+}

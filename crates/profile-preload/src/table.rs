@@ -1,0 +1,109 @@
+//! A hash table of one thread: open addressing, keys of two words, entries that are only added.
+//! It grows at half its capacity, so that a probe ends soon.
+
+/// What is looked up: two numbers, of which the first is not `u64::MAX`.
+pub type Key = (u64, u64);
+
+const FREE: Key = (u64::MAX, 0);
+
+/// Entries when the first is added.
+const FIRST_CAPACITY: usize = 64;
+
+/// The table.
+pub struct Table<V> {
+    entries: Vec<(Key, V)>,
+    used: usize,
+}
+
+impl<V: Default> Table<V> {
+    /// An empty one, without memory.
+    pub const fn new() -> Table<V> {
+        Table {
+            entries: Vec::new(),
+            used: 0,
+        }
+    }
+
+    /// The value of a key, if there is one.
+    #[inline]
+    pub fn find(&mut self, key: Key) -> Option<&mut V> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let place = self.place(key);
+        let (found, value) = &mut self.entries[place];
+        (*found == key).then_some(value)
+    }
+
+    /// The value of a key, the default if it is new.
+    #[inline]
+    pub fn entry(&mut self, key: Key) -> &mut V {
+        if self.used * 2 >= self.entries.len() {
+            self.grow();
+        }
+        let place = self.place(key);
+        let (found, value) = &mut self.entries[place];
+        if *found != key {
+            *found = key;
+            self.used += 1;
+        }
+        value
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &V)> {
+        self.entries
+            .iter()
+            .filter(|(key, _)| *key != FREE)
+            .map(|(key, value)| (*key, value))
+    }
+
+    /// Where the key is or would be.
+    #[inline]
+    fn place(&self, key: Key) -> usize {
+        let mask = self.entries.len() - 1;
+        let mixed = (key.0 ^ key.1.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut place = (mixed >> 32) as usize & mask;
+        while self.entries[place].0 != key && self.entries[place].0 != FREE {
+            place = (place + 1) & mask;
+        }
+        place
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let capacity = (self.entries.len() * 2).max(FIRST_CAPACITY);
+        let free = || (FREE, V::default());
+        let old = std::mem::replace(
+            &mut self.entries,
+            std::iter::repeat_with(free).take(capacity).collect(),
+        );
+        for (key, value) in old {
+            if key != FREE {
+                let place = self.place(key);
+                self.entries[place] = (key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_all_keys_while_it_grows() {
+        let mut table: Table<u64> = Table::new();
+        assert!(table.find((1, 1)).is_none());
+        for round in 0..3 {
+            for i in 0..1000 {
+                *table.entry((i % 10, i << 4)) += i + round;
+            }
+        }
+        assert_eq!(table.iter().count(), 1000);
+        for i in 0..1000 {
+            assert_eq!(table.find((i % 10, i << 4)).copied(), Some(3 * i + 3));
+        }
+        assert!(table.find((11, 0)).is_none());
+    }
+}

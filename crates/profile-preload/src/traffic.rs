@@ -1,0 +1,166 @@
+//! What a call moves, as its arguments say it. The generated wrappers make a [`Traffic`]; `record`
+//! turns it into bytes and peers with the sizes and groups that MPI gives.
+
+use std::ffi::{c_int, c_void};
+
+use crate::types::{IN_PLACE, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Request, MPI_Win};
+
+/// The `root` of collectives that have none.
+pub const NO_ROOT: c_int = c_int::MIN;
+
+/// What a call moves.
+pub enum Traffic {
+    /// Nothing, or nothing that the arguments say.
+    Nothing,
+    /// Nothing, on a communicator.
+    On(MPI_Comm),
+    /// It created a communicator.
+    NewComm(*const MPI_Comm),
+    /// It receives from this rank, or looks for a message from it.
+    From(MPI_Comm, c_int),
+    /// It sends.
+    To(Message),
+    /// It prepares sends, of the request written here.
+    Prepare(*const MPI_Request, Message),
+    /// It starts that many prepared requests.
+    Start(*const MPI_Request, c_int),
+    /// It moves data between this process and a target of a window.
+    Target {
+        /// The window.
+        win: MPI_Win,
+        /// Rank in its group.
+        peer: c_int,
+        /// Number of elements.
+        count: i64,
+        /// Their type.
+        datatype: MPI_Datatype,
+    },
+    /// A collective.
+    Collective(Collective),
+}
+
+/// A message of point-to-point communication.
+pub struct Message {
+    /// Communicator.
+    pub comm: MPI_Comm,
+    /// Destination.
+    pub peer: c_int,
+    /// Number of elements.
+    pub count: i64,
+    /// Their type.
+    pub datatype: MPI_Datatype,
+}
+
+/// A collective call.
+pub struct Collective {
+    /// Communicator.
+    pub comm: MPI_Comm,
+    /// Root, or [`NO_ROOT`].
+    pub root: c_int,
+    /// Whose data goes where.
+    pub flow: Flow,
+    /// When it moves.
+    pub start: Start,
+    /// What this rank gives.
+    pub data: Data,
+}
+
+/// Whose data goes where.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The root's data to all.
+    Broadcast,
+    /// A block of the root's to each.
+    Scatter,
+    /// Everybody's to the root.
+    Gather,
+    /// Everybody's, combined, to the root.
+    Reduce,
+    /// Everybody's to all: the same to each, or a block to each.
+    ToAll,
+    /// Everybody's, combined, to all; or no data.
+    Mixed,
+    /// Combined along the ranks.
+    Chain,
+    /// To the neighbors of a topology.
+    Neighbors,
+}
+
+/// When a collective moves data.
+#[derive(Clone, Copy)]
+pub enum Start {
+    /// In this call, which waits for others.
+    Blocking,
+    /// From this call on.
+    Started,
+    /// When the request written here is started.
+    Persistent(*const MPI_Request),
+}
+
+/// What a rank gives to a collective.
+#[derive(Clone, Copy)]
+pub enum Data {
+    /// Nothing, or it is not counted.
+    None,
+    /// A block: elements and their type.
+    Block(i64, MPI_Datatype),
+    /// Blocks of one type.
+    Blocks(Counts, MPI_Datatype),
+    /// Of blocks of one type that of this rank.
+    Own(Counts, MPI_Datatype),
+    /// Blocks of a type each.
+    Each(Counts, *const MPI_Datatype),
+}
+
+impl Data {
+    /// A block.
+    pub fn block(count: i64, datatype: MPI_Datatype) -> Data {
+        Data::Block(count, datatype)
+    }
+
+    /// The first, or the second where `sendbuf` is `MPI_IN_PLACE`.
+    pub fn unless_in_place(sendbuf: *const c_void, given: Data, in_place: Data) -> Data {
+        if sendbuf.addr() == IN_PLACE {
+            in_place
+        } else {
+            given
+        }
+    }
+}
+
+/// An array of counts in either width.
+#[derive(Clone, Copy)]
+pub enum Counts {
+    /// `int`.
+    Int(*const c_int),
+    /// `MPI_Count`.
+    Wide(*const MPI_Count),
+}
+
+impl From<*const c_int> for Counts {
+    fn from(counts: *const c_int) -> Counts {
+        Counts::Int(counts)
+    }
+}
+
+impl From<*const MPI_Count> for Counts {
+    fn from(counts: *const MPI_Count) -> Counts {
+        Counts::Wide(counts)
+    }
+}
+
+impl Counts {
+    /// One of them.
+    ///
+    /// # Safety
+    /// The array has more than `index` elements.
+    pub unsafe fn get(self, index: usize) -> i64 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self {
+                Counts::Int(counts) => i64::from(*counts.add(index)),
+                Counts::Wide(counts) => *counts.add(index),
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! How a wrapper learns where it was called from.
+//!
+//! Rust has no `__builtin_return_address`. So the exported symbol is a naked function that stores
+//! the return address in a thread-local word and jumps to the wrapper, with the stack and all
+//! argument registers as they were; the wrapper reads the word before anything else. The word is
+//! initial-exec: the library is loaded at the start of the process, where static TLS has room.
+
+use std::arch::{asm, global_asm};
+
+global_asm!(
+    ".section .tbss.mica_profile_caller,\"awT\",@nobits",
+    ".hidden mica_profile_caller",
+    ".globl mica_profile_caller",
+    ".type mica_profile_caller, @object",
+    ".size mica_profile_caller, 8",
+    ".p2align 3",
+    "mica_profile_caller:",
+    ".zero 8",
+    ".text",
+);
+
+/// The body of a naked function: keeps the return address and jumps.
+#[cfg(target_arch = "x86_64")]
+macro_rules! keep_caller_and_jump {
+    ($inner:ident) => {
+        std::arch::naked_asm!(
+            "mov rax, qword ptr [rip + mica_profile_caller@GOTTPOFF]",
+            "mov r11, qword ptr [rsp]",
+            "mov qword ptr fs:[rax], r11",
+            "jmp {inner}",
+            inner = sym $inner,
+        )
+    };
+}
+
+/// The body of a naked function: keeps the return address and jumps.
+#[cfg(target_arch = "aarch64")]
+macro_rules! keep_caller_and_jump {
+    ($inner:ident) => {
+        std::arch::naked_asm!(
+            "mrs x16, tpidr_el0",
+            "adrp x17, :gottprel:mica_profile_caller",
+            "ldr x17, [x17, #:gottprel_lo12:mica_profile_caller]",
+            "str x30, [x16, x17]",
+            "b {inner}",
+            inner = sym $inner,
+        )
+    };
+}
+
+/// The return address of the exported function that this thread entered last.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn caller() -> usize {
+    let address: usize;
+    // SAFETY: reads this thread's word.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + mica_profile_caller@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0}]",
+            out(reg) address,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    address
+}
+
+/// The return address of the exported function that this thread entered last.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub fn caller() -> usize {
+    let address: usize;
+    // SAFETY: reads this thread's word.
+    unsafe {
+        asm!(
+            "mrs {1}, tpidr_el0",
+            "adrp {0}, :gottprel:mica_profile_caller",
+            "ldr {0}, [{0}, #:gottprel_lo12:mica_profile_caller]",
+            "ldr {0}, [{1}, {0}]",
+            out(reg) address,
+            out(reg) _,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    address
+}
+
+/// Defines `MPI_X` and the wrapper that it jumps to: times the library's function and records what
+/// it moved. What stands after `before` runs before the call, where a handle is still valid.
+macro_rules! wrap {
+    ($id:literal $mpi:ident $wrapper:ident($($p:ident: $t:ty),* $(,)?)
+        $(before { $before:expr })? => $traffic:expr) => {
+        /// Keeps the caller's address.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, clippy::too_many_arguments)]
+        unsafe extern "C" fn $mpi($($p: $t),*) -> std::ffi::c_int {
+            $crate::trampoline::keep_caller_and_jump!($wrapper)
+        }
+
+        #[allow(clippy::too_many_arguments)]
+        unsafe extern "C" fn $wrapper($($p: $t),*) -> std::ffi::c_int {
+            let call = $crate::record::Call::enter($id);
+            // SAFETY: the library's function of this name has this type; the caller keeps the
+            // conditions of the MPI call. `traffic` reads arguments of a call that succeeded.
+            unsafe {
+                $(if call.is_some() { $before; })?
+                let function: unsafe extern "C" fn($($t),*) -> std::ffi::c_int =
+                    std::mem::transmute($crate::resolve::function($id));
+                let result = function($($p),*);
+                if let Some(call) = call {
+                    call.leave(result, || $traffic);
+                }
+                result
+            }
+        }
+    };
+}
+
+pub(crate) use {keep_caller_and_jump, wrap};

@@ -1,0 +1,222 @@
+//! A small profile made by hand: four ranks on two nodes, a ring of 24 KiB messages and a reduction
+//! to which rank 3 comes late. `tests/example.json` is its JSON form.
+
+use crate::model::{
+    CallRecord, FORMAT, Job, Language, LateArrival, Pair, Place, Profile, RankProfile, Site,
+    SizeCount, Timeline, TimelineInterval, Wait, size_class,
+};
+use crate::summary::level;
+
+const MS: u64 = 1_000_000;
+const BYTES: u64 = 24_576;
+
+/// Name, site, calls, time of each, whether it sends data, bytes of each.
+const CALLS: [(&str, u32, u64, u64, bool, u64); 4] = [
+    ("MPI_Allreduce", 2, 20, 10 * MS, true, 8),
+    ("MPI_Recv", 1, 100, 60_000, false, 0),
+    ("MPI_Send", 0, 100, 20_000, true, BYTES),
+    ("MPI_Barrier", 3, 1, 5 * MS, false, 0),
+];
+
+impl Profile {
+    /// The example. Its sums: 80 reductions of 8 bytes, 400 messages of 24 KiB.
+    pub fn example() -> Profile {
+        let ranks: Vec<RankProfile> = (0..4).map(rank).collect();
+        let mut calls: Vec<CallRecord> = (0..4).flat_map(records).collect();
+        calls.sort_by(|a, b| (a.rank, &a.call, a.site).cmp(&(b.rank, &b.call, b.site)));
+        Profile {
+            format: FORMAT,
+            job: Job {
+                command: ["mpiexec", "-n", "4", "./ring"].map(String::from).to_vec(),
+                host: "alpha".into(),
+                library: "Mica 0.1.0".into(),
+                is_mica: true,
+                exit_code: 0,
+                started_unix_s: 1_764_000_000,
+                wall_ns: 1_300 * MS,
+                missing_ranks: Vec::new(),
+                notes: vec!["made by hand".into()],
+            },
+            sites: sites(),
+            calls,
+            sizes: (0..4).flat_map(|from| sizes(&ranks, from)).collect(),
+            matrix: (0..4).map(pair).collect(),
+            late: vec![LateArrival {
+                call: "MPI_Allreduce".into(),
+                site: 2,
+                rank: 3,
+                times: 18,
+                behind_ns: 900 * MS,
+                wait_ns: 2_700 * MS,
+            }],
+            waits: Some((0..4).flat_map(waits).collect()),
+            timeline: Timeline {
+                origin_ns: 5_000 * MS,
+                intervals: (0..4).flat_map(intervals).collect(),
+                dropped: 404,
+            },
+            ranks,
+        }
+    }
+}
+
+fn rank(rank: u32) -> RankProfile {
+    RankProfile {
+        rank,
+        host: ["alpha", "beta"][rank as usize / 2].into(),
+        node: rank / 2,
+        pid: 1000 + rank,
+        // The ranks of node 0 share a cache; those of node 1 are not bound.
+        place: (rank < 2).then_some(Place {
+            cpu: rank,
+            core: rank,
+            cache: 0,
+            package: 0,
+        }),
+        app_ns: 1_200 * MS,
+        mpi_ns: CALLS
+            .iter()
+            .map(|(_, _, count, each, ..)| count * each)
+            .sum(),
+        finalized: true,
+    }
+}
+
+fn records(rank: u32) -> Vec<CallRecord> {
+    let record = |&(call, site, count, each, sends, bytes): &(&str, u32, u64, u64, bool, u64)| {
+        let mut durations = vec![0; each.ilog2() as usize + 1];
+        durations[each.ilog2() as usize] = count;
+        CallRecord {
+            rank,
+            call: call.into(),
+            site,
+            count,
+            time_ns: count * each,
+            min_ns: each,
+            max_ns: each,
+            durations,
+            sends: if sends { count } else { 0 },
+            bytes: count * bytes,
+            comm_size: 4,
+        }
+    };
+    CALLS.iter().map(record).collect()
+}
+
+fn sites() -> Vec<Site> {
+    let site = |function: &str, line, offset| Site {
+        object: "/home/user/ring".into(),
+        offset,
+        function: Some(function.into()),
+        file: Some("/home/user/ring.c".into()),
+        line: Some(line),
+        language: Language::Compiled,
+    };
+    let mut sites = vec![
+        site("pass_on", 21, 0x1190),
+        site("pass_on", 22, 0x11b4),
+        site("main", 40, 0x1288),
+    ];
+    sites.push(Site {
+        object: "/home/user/check.py".into(),
+        offset: 0,
+        function: Some("check".into()),
+        file: Some("/home/user/check.py".into()),
+        line: Some(7),
+        language: Language::Python,
+    });
+    sites
+}
+
+fn sizes(ranks: &[RankProfile], from: u32) -> [SizeCount; 2] {
+    let to = &ranks[(from as usize + 1) % 4];
+    let size = |call: &str, level, bytes, messages| SizeCount {
+        rank: from,
+        call: call.into(),
+        level,
+        class: size_class(bytes),
+        messages,
+        bytes: messages * bytes,
+    };
+    [
+        size("MPI_Allreduce", None, 8, 20),
+        size(
+            "MPI_Send",
+            Some(level(&ranks[from as usize], to)),
+            BYTES,
+            100,
+        ),
+    ]
+}
+
+fn pair(from: u32) -> Pair {
+    Pair {
+        from,
+        to: (from + 1) % 4,
+        messages: 100,
+        bytes: 100 * BYTES,
+        collective_messages: 0,
+        collective_bytes: 0,
+    }
+}
+
+fn waits(rank: u32) -> [Wait; 2] {
+    [("peer", 150 * MS), ("copy", 40 * MS)].map(|(reason, ns)| Wait {
+        rank,
+        reason: reason.into(),
+        ns,
+    })
+}
+
+fn intervals(rank: u32) -> Vec<TimelineInterval> {
+    let interval = |start_ns, length, call: &str, site, bytes, peer| TimelineInterval {
+        rank,
+        thread: 0,
+        start_ns,
+        end_ns: start_ns + length,
+        call: call.into(),
+        site,
+        bytes,
+        peer,
+    };
+    let mut intervals = Vec::new();
+    for step in 0..5 {
+        let start = step * 60 * MS;
+        let (to, from) = ((rank + 1) % 4, (rank + 3) % 4);
+        intervals.push(interval(start, 20_000, "MPI_Send", 0, BYTES, Some(to)));
+        intervals.push(interval(
+            start + 20_000,
+            60_000,
+            "MPI_Recv",
+            1,
+            0,
+            Some(from),
+        ));
+        // Rank 3 comes 50 ms later than the others.
+        let late = if rank == 3 { 50 * MS } else { 0 };
+        let arrival = start + MS + late;
+        intervals.push(interval(
+            arrival,
+            51 * MS - late,
+            "MPI_Allreduce",
+            2,
+            8,
+            None,
+        ));
+    }
+    intervals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_form_is_kept() {
+        let text = include_str!("../tests/example.json");
+        let read: Profile = serde_json::from_str(text).expect("a profile");
+        assert_eq!(read, Profile::example());
+        let written = serde_json::to_string_pretty(&Profile::example()).expect("JSON");
+        assert_eq!(written, text.trim_end());
+    }
+}

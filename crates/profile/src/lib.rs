@@ -1,0 +1,22 @@
+//! The profile of a job as data: what `mica profile` writes as `profile.json`, and what its text,
+//! its HTML page, its trace and the rank mapper are made from.
+//!
+//! [`model`] has the types, [`summary`] the sums that several readers need (by call, by site, by
+//! rank, by level). Nothing here reads a file or runs a program: `mica profile` fills the model
+//! from the records of the ranks.
+//!
+//! Words are mpiP's where it has them: application time is the time between the return of
+//! `MPI_Init` and the call of `MPI_Finalize`, MPI time the part of it spent in MPI calls, a call
+//! site the place in the program that makes the call.
+
+#![forbid(unsafe_code)]
+
+#[cfg(any(test, feature = "example"))]
+mod example;
+pub mod model;
+pub mod summary;
+
+pub use model::{
+    CallRecord, Job, Language, LateArrival, Level, Pair, Place, Profile, RankProfile, Site,
+    SizeCount, Timeline, TimelineInterval, Wait,
+};

@@ -1,0 +1,322 @@
+//! The types of a profile. All times are nanoseconds; all ranks are ranks in `MPI_COMM_WORLD`.
+//!
+//! Sites are named by their index in [`Profile::sites`]. Invariants, which the merger of the ranks'
+//! records holds and readers may rely on: `ranks[i].rank == i`; every `site` is below
+//! `sites.len()` and every rank below `ranks.len()`; lists are sorted by their key (rank, call,
+//! site; rank, call, level, class; from, to; rank, start).
+//!
+//! The JSON form is the serde form of these types. A reader ignores fields that it does not know;
+//! [`Profile::format`] grows when a field changes its meaning.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the form that this crate reads and writes.
+pub const FORMAT: u32 = 1;
+
+/// The profile of one run of one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Version of this form ([`FORMAT`]).
+    pub format: u32,
+    /// What ran.
+    pub job: Job,
+    /// One for each rank, in order.
+    pub ranks: Vec<RankProfile>,
+    /// The call sites that [`CallRecord`], [`LateArrival`] and [`TimelineInterval`] name.
+    pub sites: Vec<Site>,
+    /// Calls by rank, name and site.
+    pub calls: Vec<CallRecord>,
+    /// The two-dimensional message distribution (chai-2009, 2.2.2): size class and level.
+    pub sizes: Vec<SizeCount>,
+    /// Communication matrix, pairs that talked only.
+    pub matrix: Vec<Pair>,
+    /// Collectives that waited for a rank.
+    pub late: Vec<LateArrival>,
+    /// Time that the library waited, by reason, where the library says (Mica does).
+    pub waits: Option<Vec<Wait>>,
+    /// What each rank did when.
+    pub timeline: Timeline,
+}
+
+/// What ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The command line after `--`.
+    pub command: Vec<String>,
+    /// The host on which `mica profile` ran.
+    pub host: String,
+    /// What `MPI_Get_library_version` says, first line.
+    pub library: String,
+    /// Whether that library is Mica.
+    pub is_mica: bool,
+    /// Exit code of the command.
+    pub exit_code: i32,
+    /// Seconds since the epoch at the start.
+    pub started_unix_s: u64,
+    /// Time from the start of the command to its end.
+    pub wall_ns: u64,
+    /// Calls whose MPI rank wrote no record (the rank was killed): their ranks.
+    pub missing_ranks: Vec<u32>,
+    /// What the reader should know of these figures (records dropped, clocks not comparable).
+    pub notes: Vec<String>,
+}
+
+/// One rank.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankProfile {
+    /// Its rank in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Name of its host.
+    pub host: String,
+    /// Number of its node: ranks with equal numbers share memory.
+    pub node: u32,
+    /// Its process.
+    pub pid: u32,
+    /// Where it ran, if it was bound.
+    pub place: Option<Place>,
+    /// From the return of `MPI_Init` to the call of `MPI_Finalize` (or the end of the process).
+    pub app_ns: u64,
+    /// The part of it spent in MPI calls.
+    pub mpi_ns: u64,
+    /// Whether it called `MPI_Finalize`.
+    pub finalized: bool,
+}
+
+/// Where a bound rank runs, as numbers of its node's topology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// Processing unit (the operating system's number), the first that it may use.
+    pub cpu: u32,
+    /// Core.
+    pub core: u32,
+    /// Group of cores that share the last-level cache.
+    pub cache: u32,
+    /// Package (socket).
+    pub package: u32,
+}
+
+/// How near two ranks are: chai-2009's intra-CMP, inter-CMP and inter-node, with the level of the
+/// shared cache apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// A rank and itself.
+    Own,
+    /// Cores that share a cache.
+    SharedCache,
+    /// Cores of one package.
+    Package,
+    /// Cores of one node, or a node where the ranks are not bound.
+    Node,
+    /// Different nodes.
+    Network,
+}
+
+impl Level {
+    /// From near to far.
+    pub const ALL: [Level; 5] = [
+        Level::Own,
+        Level::SharedCache,
+        Level::Package,
+        Level::Node,
+        Level::Network,
+    ];
+
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Own => "own rank",
+            Level::SharedCache => "shared cache",
+            Level::Package => "package",
+            Level::Node => "node",
+            Level::Network => "network",
+        }
+    }
+}
+
+/// The language of a call site.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// A compiled language: C, C++, Fortran, Rust.
+    #[default]
+    Compiled,
+    /// A line of Python.
+    Python,
+}
+
+/// A place in the program that calls MPI.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Site {
+    /// Path of the program or shared object whose code makes the call.
+    pub object: String,
+    /// Address of the call in the object's file; 0 for Python.
+    pub offset: u64,
+    /// Function, demangled, if known.
+    pub function: Option<String>,
+    /// Source file, as the debug information or Python names it.
+    pub file: Option<String>,
+    /// Line in it.
+    pub line: Option<u32>,
+    /// Language.
+    pub language: Language,
+}
+
+/// The calls of one function by one rank at one site.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// Caller.
+    pub rank: u32,
+    /// The function's name, as called (`MPI_Send_c` apart from `MPI_Send`).
+    pub call: String,
+    /// Index in [`Profile::sites`].
+    pub site: u32,
+    /// Number of calls.
+    pub count: u64,
+    /// Sum of their times.
+    pub time_ns: u64,
+    /// Shortest call.
+    pub min_ns: u64,
+    /// Longest call.
+    pub max_ns: u64,
+    /// Calls by duration: entry `i` counts those of 2^i to 2^(i+1) - 1 ns (entry 0: also 0 ns).
+    /// Trailing zeros are left out.
+    pub durations: Vec<u64>,
+    /// Number of those that sent data.
+    pub sends: u64,
+    /// Bytes sent: count times size of the datatype, as mpiP counts.
+    pub bytes: u64,
+    /// Size of the communicator in the last of these calls; 0 if the call has none.
+    pub comm_size: u32,
+}
+
+/// Messages of one size class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SizeCount {
+    /// Sender.
+    pub rank: u32,
+    /// The function's name.
+    pub call: String,
+    /// How near the receiver is; `None` for collectives, whose messages the library chooses.
+    pub level: Option<Level>,
+    /// Size class: 0 for empty messages, `c` for 2^(c-1) to 2^c - 1 bytes.
+    pub class: u8,
+    /// Number of messages (of calls, for collectives).
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What one rank sent to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Sender, or origin of a one-sided operation.
+    pub from: u32,
+    /// Receiver, or target.
+    pub to: u32,
+    /// Point-to-point messages and one-sided operations that move data.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Data of `from` that collectives brought to `to` (all-to-all, gather, scatter, broadcast,
+    /// allgather and their variants), whatever path the library chose: blocks.
+    pub collective_messages: u64,
+    /// Their bytes.
+    pub collective_bytes: u64,
+}
+
+/// Collective calls that waited for one rank, the last to arrive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LateArrival {
+    /// The function's name.
+    pub call: String,
+    /// Where the late rank called it; index in [`Profile::sites`].
+    pub site: u32,
+    /// The last rank.
+    pub rank: u32,
+    /// How often it was the last.
+    pub times: u64,
+    /// By how much in all: its arrival minus the arrival of the one before it.
+    pub behind_ns: u64,
+    /// What the others waited for it in all: the sum over them of the differences of arrival.
+    pub wait_ns: u64,
+}
+
+/// Time that one rank's library waited, for one reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Rank.
+    pub rank: u32,
+    /// Short name of the reason.
+    pub reason: String,
+    /// How long.
+    pub ns: u64,
+}
+
+/// What each rank did when, as far as it was kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Start of time: the earliest return of `MPI_Init`, by the clock of its node.
+    pub origin_ns: u64,
+    /// MPI calls.
+    pub intervals: Vec<TimelineInterval>,
+    /// Calls that were not kept, since a rank keeps a bounded number: the first ones.
+    pub dropped: u64,
+}
+
+/// One MPI call on the time line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimelineInterval {
+    /// Caller.
+    pub rank: u32,
+    /// Thread of the rank, 0 for the first that called MPI.
+    pub thread: u32,
+    /// Since [`Timeline::origin_ns`].
+    pub start_ns: u64,
+    /// Since [`Timeline::origin_ns`].
+    pub end_ns: u64,
+    /// The function's name.
+    pub call: String,
+    /// Index in [`Profile::sites`].
+    pub site: u32,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Destination, source, root or target, if the call names one.
+    pub peer: Option<u32>,
+}
+
+/// The size class of a message ([`SizeCount::class`]).
+pub const fn size_class(bytes: u64) -> u8 {
+    (u64::BITS - bytes.leading_zeros()) as u8
+}
+
+/// The smallest and the largest size of a class.
+pub const fn class_bounds(class: u8) -> (u64, u64) {
+    match class {
+        0 => (0, 0),
+        64.. => (1 << 63, u64::MAX),
+        _ => (1 << (class - 1), (1 << class) - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_cover_all_sizes_once() {
+        for (bytes, class) in [
+            (0, 0),
+            (1, 1),
+            (2, 2),
+            (3, 2),
+            (4, 3),
+            (24_576, 15),
+            (u64::MAX, 64),
+        ] {
+            assert_eq!(size_class(bytes), class, "{bytes}");
+            let (low, high) = class_bounds(class);
+            assert!((low..=high).contains(&bytes), "{bytes}");
+        }
+    }
+}
