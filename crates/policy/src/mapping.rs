@@ -345,7 +345,7 @@ pub struct Traffic {
 /// The cost of a message over the network: TCP between two network namespaces of one machine
 /// (`bench/results/2026-11-22-net`), the slowest network that Mica runs on. The tuning file has no
 /// network.
-const NETWORK: PathCost = PathCost::new(15_000.0, &[(0, 0.4)]);
+const NETWORK: PathCost = PathCost::new(5900.0, &[(0, 0.17), (64 << 10, 0.43)]);
 
 /// Longest message that goes in a slot or in the arena of a ring, for the estimate.
 const INLINE_MAX: u64 = 64;
