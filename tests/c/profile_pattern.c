@@ -1,9 +1,11 @@
 /* A pattern whose profile is known by construction (tests/tests/profile.rs). Lines that the test
  * names carry a mark; it looks for the marks. */
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SENDS = 50, SIZE = 24576, SUMS = 4, LATE_RANK = 1 };
 
@@ -76,6 +78,10 @@ int main(int argc, char **argv) {
     MPI_Pcontrol(0);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Pcontrol(1);
+    if (argc > 1 && !strcmp(argv[1], "wait")) {
+        if (rank == 0) puts("waiting"), fflush(stdout);
+        pause();
+    }
     if (argc > 1 && !strcmp(argv[1], "exit")) exit(3);
     if (argc > 1 && !strcmp(argv[1], "abort") && rank == 0) MPI_Abort(MPI_COMM_WORLD, 5);
     MPI_Finalize();

@@ -50,7 +50,7 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// Calls a function of the library, by its `P` name.
 macro_rules! pmpi {
     ($name:literal($($value:expr => $type:ty),*)) => {{
-        static ADDRESS: OnceLock<usize> = OnceLock::new();
+        static ADDRESS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
         let address = *ADDRESS.get_or_init(|| $crate::resolve::by_name($name).expose_provenance());
         let function: unsafe extern "C" fn($($type),*) -> c_int =
             std::mem::transmute(std::ptr::with_exposed_provenance::<()>(address));

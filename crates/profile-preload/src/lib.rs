@@ -23,6 +23,7 @@ mod place;
 mod python;
 mod record;
 mod resolve;
+mod run;
 mod session;
 mod sites;
 mod table;

@@ -73,12 +73,12 @@ impl Call {
             _ => Traffic::Nothing,
         };
         // SAFETY: as the caller promises.
-        unsafe { self.record(end, traffic) };
+        unsafe { self.record(end, &traffic) };
     }
 
     /// # Safety
     /// The call succeeded and `traffic` describes its arguments, or it is `Nothing`.
-    unsafe fn record(self, end: u64, traffic: Traffic) {
+    unsafe fn record(&self, end: u64, traffic: &Traffic) {
         let mut site = sites::of(self.caller);
         // If another thread has the tables, the process ends: the call is lost.
         self.thread.with(|tables| {
@@ -135,15 +135,15 @@ impl Call {
     /// # Safety
     /// The call succeeded and `traffic` describes its arguments, or it is `Nothing`.
     #[inline]
-    unsafe fn moved(&self, tables: &mut Tables, traffic: Traffic) -> Moved {
+    unsafe fn moved(&self, tables: &mut Tables, traffic: &Traffic) -> Moved {
         // SAFETY: pointers in `traffic` are arguments of a call that succeeded.
         unsafe {
-            match traffic {
+            match *traffic {
                 Traffic::Nothing => Moved::default(),
                 Traffic::On(comm) => Moved::on(tables.comm(comm, comm::info)),
                 Traffic::NewComm(comm) => Moved::on(comm::register(*comm)),
                 Traffic::From(comm, rank) => Moved::with(tables.comm(comm, comm::info), rank),
-                Traffic::To(message) => {
+                Traffic::To(ref message) => {
                     let moved = message.resolve(tables);
                     self.count(tables, &moved)
                 }
@@ -157,12 +157,12 @@ impl Call {
                     moved.bytes = bytes(tables, count, datatype);
                     self.count(tables, &moved)
                 }
-                Traffic::Prepare(request, message) => {
+                Traffic::Prepare(request, ref message) => {
                     let moved = message.resolve(tables);
                     self.prepare(*request, moved)
                 }
                 Traffic::Start(requests, count) => start_all(tables, requests, count),
-                Traffic::Collective(collective) => self.collective(tables, collective),
+                Traffic::Collective(ref collective) => self.collective(tables, collective),
             }
         }
     }
@@ -192,7 +192,7 @@ impl Call {
 
     /// # Safety
     /// The arrays of the collective are those of a call that succeeded.
-    unsafe fn collective(&self, tables: &mut Tables, call: Collective) -> Moved {
+    unsafe fn collective(&self, tables: &mut Tables, call: &Collective) -> Moved {
         let Some(comm) = tables.comm(call.comm, comm::info) else {
             return Moved::default();
         };
@@ -224,7 +224,7 @@ impl Call {
             }
             if moved.sends > 0 {
                 count_message(tables, self.id, COLLECTIVE, moved.bytes);
-                flow(tables, comm, &call, is_root, moved.bytes);
+                flow(tables, comm, call, is_root, moved.bytes);
             }
         }
         moved

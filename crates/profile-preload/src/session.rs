@@ -2,46 +2,14 @@
 //! succeeded, and the records are written at `MPI_Finalize`, `MPI_Abort` or the end of the process.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{self, Reading};
 use crate::comm::{self, pmpi};
 use crate::record::set_recording;
+use crate::run::{self, Start};
 use crate::types::{MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME};
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session, SUCCESS};
 use crate::write;
-
-/// What is known when MPI has started.
-pub struct Start {
-    /// Process; a child after `fork` has another.
-    pub pid: u32,
-    /// `CLOCK_MONOTONIC` at the return of `MPI_Init`.
-    pub ns: u64,
-    /// First line of `MPI_Get_library_version`.
-    pub library: String,
-    /// `MPI_Get_processor_name`.
-    pub processor: String,
-    /// Directory of the records.
-    pub directory: String,
-}
-
-static START: OnceLock<Start> = OnceLock::new();
-/// `CLOCK_MONOTONIC` at the call of `MPI_Finalize`; 0 before.
-static END_NS: AtomicU64 = AtomicU64::new(0);
-
-/// What is known, if MPI has started under the profiler.
-pub fn start() -> Option<&'static Start> {
-    START.get()
-}
-
-/// When `MPI_Finalize` was called.
-pub fn finalized_ns() -> Option<u64> {
-    match END_NS.load(Ordering::Relaxed) {
-        0 => None,
-        ns => Some(ns),
-    }
-}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
@@ -114,7 +82,7 @@ unsafe extern "C" fn MPI_Abort(comm: MPI_Comm, code: c_int) -> c_int {
 /// 0 stops recording, anything else starts it. Further arguments are the tool's own, so none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn MPI_Pcontrol(level: c_int) -> c_int {
-    if START.get().is_some() && finalized_ns().is_none() {
+    if run::start().is_some() && run::finalized_ns().is_none() {
         set_recording(level != 0);
     }
     // SAFETY: the function reads its first argument.
@@ -126,7 +94,7 @@ fn started(code: c_int, before: Reading, find_world: impl FnOnce()) {
     let Ok(directory) = std::env::var("MICA_PROFILE_DIR") else {
         return;
     };
-    if code != SUCCESS || START.get().is_some() {
+    if code != SUCCESS || run::start().is_some() {
         return;
     }
     clock::calibrate(before);
@@ -143,7 +111,7 @@ fn started(code: c_int, before: Reading, find_world: impl FnOnce()) {
         libc::atexit(at_exit);
         libc::pthread_atfork(None, None, Some(in_child));
     }
-    let _ = START.set(Start {
+    run::set_start(Start {
         pid: std::process::id(),
         ns: clock::monotonic_ns(),
         library: first_line(&library),
@@ -157,13 +125,14 @@ fn first_line(text: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(text)
         .unwrap_or_default()
         .to_string_lossy();
-    text.lines().next().unwrap_or_default().trim().to_owned()
+    let line = text.lines().next().unwrap_or_default();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn end(now: u64) {
     set_recording(false);
-    if START.get().is_some() {
-        END_NS.store(now, Ordering::Relaxed);
+    if run::start().is_some() {
+        run::set_finalized(now);
         write::write_records();
     }
 }

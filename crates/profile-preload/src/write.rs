@@ -31,7 +31,7 @@ use std::time::Duration;
 use crate::clock::{self, Line};
 use crate::comm::{self, CommInfo, FOREIGN, World};
 use crate::generated::NAMES;
-use crate::session::{self, Start};
+use crate::run::{self, Start};
 use crate::sites::{self, PYTHON};
 use crate::thread::{self, Amount, COLLECTIVE, Tables, Thread, Waiting};
 use crate::{place, python};
@@ -43,7 +43,7 @@ const TRIES: u32 = 1000;
 
 /// Writes the file, the first time that it is called in the process that started MPI.
 pub fn write_records() {
-    let (Some(start), Some(world)) = (session::start(), comm::world()) else {
+    let (Some(start), Some(world)) = (run::start(), comm::world()) else {
         return;
     };
     if start.pid != std::process::id() || WRITTEN.swap(true, Ordering::Relaxed) {
@@ -64,7 +64,7 @@ pub fn write_records() {
 
 fn text(start: &Start, world: &World) -> String {
     let mut out = String::from("mica-profile\t1\n");
-    let end = session::finalized_ns();
+    let end = run::finalized_ns();
     let app_ns = end
         .unwrap_or_else(clock::monotonic_ns)
         .saturating_sub(start.ns);

@@ -7,8 +7,12 @@
 //! environment.
 
 use std::error::Error;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+
+use mica_node::process::{Signals, signal, wait_readable};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// A command with variables.
 #[derive(Debug, PartialEq)]
@@ -69,7 +73,9 @@ pub fn keep_no_spans(command: &mut ProfiledCommand) {
         .push(("MICA_PROFILE_SPANS".into(), "0".into()));
 }
 
-/// Runs it to its end.
+/// Runs it to its end. A signal that asks this process to end goes to the command, whose end is
+/// then waited for, so that the records are removed; a terminal's SIGINT reaches the command by
+/// itself.
 pub fn run(command: &ProfiledCommand) -> Result<ExitStatus, Box<dyn Error>> {
     let arguments = command.complete();
     let mut process = Command::new(&arguments[0]);
@@ -77,10 +83,23 @@ pub fn run(command: &ProfiledCommand) -> Result<ExitStatus, Box<dyn Error>> {
     if command.launcher == Launcher::None {
         process.envs(command.variables.iter().cloned());
     }
-    let status = process
-        .status()
+    // `Command` starts children with no signal blocked.
+    let signals = Signals::take(&[signal::SIGINT, signal::SIGTERM, signal::SIGHUP])?;
+    let mut child = process
+        .spawn()
         .map_err(|error| format!("{}: {error}", arguments[0]))?;
-    Ok(status)
+    let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if let Some(number) = signals.next()
+            && number == signal::SIGTERM
+        {
+            let _ = pidfd_send_signal(&handle, Signal::TERM);
+        }
+        wait_readable(&[handle.as_fd(), signals.as_fd()], None)?;
+    }
 }
 
 impl ProfiledCommand {

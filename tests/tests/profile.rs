@@ -1,0 +1,316 @@
+//! `mica profile` on programs whose profile is known by construction: exact counts and bytes, the
+//! lines of the calls, the rank that comes late. Where a test is about time it asserts a minimum.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mica_tests::{Install, Job, Outcome, TWO_NODES, one_at_a_time, target, workspace};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const RANKS: u64 = 3;
+
+/// A directory of its own for a test.
+fn directory(test: &str) -> PathBuf {
+    let directory = target().join("profile-tests").join(test);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).expect("target is writable");
+    directory
+}
+
+/// `mica profile -o DIRECTORY -- mpiexec ARGUMENTS`.
+fn profiled(directory: &Path, arguments: &[&str]) -> Job {
+    let install = Install::find();
+    let job = Job::new(install.bin("mica"))
+        .args(["profile", "-o"])
+        .args([directory]);
+    job.args(["--"])
+        .args([install.bin("mpiexec")])
+        .args(arguments)
+}
+
+fn text(path: PathBuf) -> String {
+    path.to_str().expect("a path in UTF-8").to_owned()
+}
+
+/// The profile that a job left, and that it left nothing else.
+fn profile(directory: &Path, outcome: &Outcome) -> Value {
+    let read = fs::read_to_string(directory.join("profile.json"));
+    let read = read.unwrap_or_else(|error| panic!("{error}\n{}", outcome.report()));
+    let entries = fs::read_dir(directory).expect("the directory").flatten();
+    for entry in entries.map(|entry| entry.file_name().into_string().expect("UTF-8")) {
+        assert!(!entry.contains("records"), "{entry} was left behind");
+    }
+    serde_json::from_str(&read).expect("JSON")
+}
+
+/// Number of the line of a source that has this mark.
+fn marked(source: &str, mark: &str) -> u64 {
+    let source = fs::read_to_string(workspace().join("tests").join(source)).expect("a source");
+    let line = source
+        .lines()
+        .position(|line| line.contains(&format!("site: {mark}")));
+    line.unwrap_or_else(|| panic!("no mark {mark}")) as u64 + 1
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name]
+        .as_array()
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {name} in {value}"))
+}
+
+/// The site of a call record or late arrival.
+fn site<'a>(profile: &'a Value, record: &Value) -> &'a Value {
+    &list(profile, "sites")[number(record, "site") as usize]
+}
+
+/// Sum of a number over the records of a call, optionally of those at a line.
+fn sum(profile: &Value, call: &str, line: Option<u64>, what: &str) -> u64 {
+    let calls = list(profile, "calls")
+        .iter()
+        .filter(|record| record["call"] == call);
+    let here = |record: &&Value| {
+        line.is_none_or(|line| site(profile, record)["line"].as_u64() == Some(line))
+    };
+    calls.filter(here).map(|record| number(record, what)).sum()
+}
+
+/// Messages, bytes, blocks of collectives and their bytes from one rank to another.
+fn pair(profile: &Value, from: u64, to: u64) -> [u64; 4] {
+    let of = |pair: &&Value| number(pair, "from") == from && number(pair, "to") == to;
+    let found = list(profile, "matrix").iter().find(of);
+    let names = [
+        "messages",
+        "bytes",
+        "collective_messages",
+        "collective_bytes",
+    ];
+    names.map(|name| found.map_or(0, |pair| number(pair, name)))
+}
+
+#[test]
+fn known_pattern_is_counted_exactly() {
+    let _turn = one_at_a_time();
+    let directory = directory("pattern");
+    let program = text(Install::find().program("profile_pattern"));
+    let outcome = profiled(&directory, &["-n", "3", &program])
+        .run()
+        .expect_success();
+    let profile = profile(&directory, &outcome);
+    assert_eq!(number(&profile["job"], "exit_code"), 0);
+    let is_mica = profile["job"]["library"]
+        .as_str()
+        .is_some_and(|text| text.contains("Mica"));
+    assert_eq!(profile["job"]["is_mica"], is_mica);
+
+    let source = "c/profile_pattern.c";
+    for (call, mark, count, bytes) in [
+        ("MPI_Send", "send", 50 * RANKS, 50 * 24_576 * RANKS),
+        ("MPI_Send", "reversed", 1, 8),
+        ("MPI_Startall", "start", 3 * RANKS, 300 * RANKS),
+        ("MPI_Allreduce", "late", 4 * RANKS, 4 * 8 * RANKS),
+    ] {
+        let line = Some(marked(source, mark));
+        let found = ["count", "bytes"].map(|what| sum(&profile, call, line, what));
+        assert_eq!(found, [count, bytes], "{call} at {mark}");
+        assert_eq!(sum(&profile, call, line, "sends"), count);
+    }
+    assert_eq!(sum(&profile, "MPI_Irecv", None, "count"), 50 * RANKS);
+    assert_eq!(sum(&profile, "MPI_Irecv", None, "bytes"), 0);
+    assert_eq!(sum(&profile, "MPI_Alltoall", None, "bytes"), 4 * RANKS);
+    assert_eq!(
+        sum(&profile, "MPI_Alltoallv", None, "bytes"),
+        4 * RANKS * RANKS
+    );
+    // The root's block; the other ranks' arguments do not count.
+    assert_eq!(sum(&profile, "MPI_Scatter", None, "bytes"), 4);
+    // Between MPI_Pcontrol(0) and MPI_Pcontrol(1).
+    assert_eq!(sum(&profile, "MPI_Barrier", None, "count"), 0);
+
+    // The ring, the message of `reversed` to the world's last rank, the persistent messages; the
+    // blocks of both all-to-alls and of the scatter.
+    let ring = 50 * 24_576 + 3 * 100;
+    assert_eq!(pair(&profile, 0, 1), [53, ring, 3, 12]);
+    assert_eq!(pair(&profile, 0, 2), [1, 8, 3, 12]);
+    assert_eq!(pair(&profile, 2, 0), [53, ring, 2, 8]);
+    let report = fs::read_to_string(directory.join("report.txt")).expect("a report");
+    let place = format!("profile_pattern.c:{}", marked(source, "late"));
+    assert!(report.contains(&place), "{report}");
+    assert!(outcome.stdout.contains(&report), "{}", outcome.report());
+}
+
+#[test]
+fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
+    let _turn = one_at_a_time();
+    let directory = directory("late");
+    let program = text(Install::find().program("profile_pattern"));
+    let outcome = profiled(&directory, &["-n", "3", &program])
+        .run()
+        .expect_success();
+    let profile = profile(&directory, &outcome);
+    let late = &list(&profile, "late")[0];
+    assert_eq!(
+        (late["call"].as_str(), number(late, "rank")),
+        (Some("MPI_Allreduce"), 1)
+    );
+    // On a busy machine another rank may have been later once.
+    assert!(number(late, "times") >= 3, "{late}");
+    assert!(number(late, "wait_ns") >= 2 * 3 * 30_000_000, "{late}");
+    let place = site(&profile, late);
+    assert_eq!(number(place, "line"), marked("c/profile_pattern.c", "late"));
+    assert_eq!(place["function"], "come_late");
+    assert!(
+        place["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("profile_pattern.c"))
+    );
+    // Those who waited did so in the call: four times 50 ms.
+    let rank_0 = &list(&profile, "ranks")[0];
+    assert!(number(rank_0, "mpi_ns") >= 100_000_000, "{rank_0}");
+    assert!(
+        number(rank_0, "app_ns") >= number(rank_0, "mpi_ns"),
+        "{rank_0}"
+    );
+}
+
+#[test]
+fn exit_codes_and_records_survive_an_end_without_finalize() {
+    let _turn = one_at_a_time();
+    let program = text(Install::find().program("profile_pattern"));
+    for (how, code) in [("exit", 3), ("abort", 5)] {
+        let directory = directory(how);
+        let outcome = profiled(&directory, &["-n", "1", &program, how])
+            .run()
+            .expect_code(code);
+        let profile = profile(&directory, &outcome);
+        assert_eq!(number(&profile["job"], "exit_code"), code as u64);
+        assert_eq!(list(&profile, "ranks")[0]["finalized"], false);
+        assert_eq!(sum(&profile, "MPI_Allreduce", None, "count"), 4, "{how}");
+    }
+}
+
+#[test]
+fn threads_windows_groups_and_children_are_counted_exactly() {
+    let _turn = one_at_a_time();
+    let directory = directory("threads");
+    let program = text(Install::find().program("profile_threads"));
+    let outcome = profiled(&directory, &["-n", "2", &program])
+        .run()
+        .expect_success();
+    let profile = profile(&directory, &outcome);
+    let line = Some(marked("c/profile_threads.c", "thread") - 1);
+    let (of_threads, bytes) = (2 * 4 * 200, 2 * 4 * 200 * 64);
+    assert_eq!(sum(&profile, "MPI_Sendrecv", line, "count"), of_threads);
+    assert_eq!(sum(&profile, "MPI_Sendrecv", None, "bytes"), bytes);
+    assert_eq!(sum(&profile, "MPI_Put", None, "bytes"), 16);
+    assert_eq!(sum(&profile, "MPI_Get", None, "bytes"), 8);
+    // One to the other group, one that is refused and sends nothing, on both ranks.
+    assert_eq!(sum(&profile, "MPI_Send", None, "count"), 3);
+    assert_eq!(sum(&profile, "MPI_Send", None, "bytes"), 2);
+    assert_eq!(pair(&profile, 0, 1), [802, 800 * 64 + 16 + 2, 0, 0]);
+    assert_eq!(pair(&profile, 1, 0), [801, 800 * 64 + 8, 0, 0]);
+    assert!(
+        list(&profile, "ranks")
+            .iter()
+            .all(|rank| rank["finalized"] == true)
+    );
+}
+
+#[test]
+fn levels_tell_nodes_apart() {
+    let _turn = one_at_a_time();
+    let directory = directory("nodes");
+    let program = text(Install::find().program("profile_pattern"));
+    let mut job = profiled(&directory, &["-n", "4", &program]);
+    for (name, value) in TWO_NODES {
+        job = job.env(name, value);
+    }
+    let outcome = job.run().expect_success();
+    let profile = profile(&directory, &outcome);
+    let of = |level: &str| -> u64 {
+        let sizes = list(&profile, "sizes")
+            .iter()
+            .filter(|size| size["level"] == level);
+        sizes.map(|size| number(size, "messages")).sum()
+    };
+    let nodes = list(&profile, "ranks")
+        .iter()
+        .map(|rank| number(rank, "node"));
+    let nodes: Vec<u64> = nodes.collect();
+    let away = (0..4)
+        .filter(|rank| nodes[*rank] != nodes[(rank + 1) % 4])
+        .count() as u64;
+    assert!(away > 0, "{nodes:?}");
+    // Messages to the next rank, and one from rank 0 to rank 3.
+    let reversed = u64::from(nodes[0] != nodes[3]);
+    assert_eq!(of("network"), away * 53 + reversed, "{nodes:?}");
+}
+
+#[test]
+fn lines_of_python_are_named() {
+    let _turn = one_at_a_time();
+    let directory = directory("python");
+    let python = env::var_os("MICA_PYTHON");
+    let python = python.map_or_else(|| target().join("venv/bin/python"), PathBuf::from);
+    let script = text(workspace().join("tests/python/profile_calls.py"));
+    let outcome = profiled(&directory, &["-n", "2", &text(python), &script]).run();
+    let outcome = outcome.expect_success();
+    let profile = profile(&directory, &outcome);
+    // mpi4py calls the forms with large counts.
+    let source = "python/profile_calls.py";
+    let line = Some(marked(source, "pass_on"));
+    assert_eq!(
+        sum(&profile, "MPI_Sendrecv_c", line, "count"),
+        2 * 2 * 20,
+        "{profile:#}"
+    );
+    assert_eq!(
+        sum(&profile, "MPI_Sendrecv_c", line, "bytes"),
+        2 * 2 * 20 * 1000
+    );
+    assert_eq!(
+        sum(
+            &profile,
+            "MPI_Barrier",
+            Some(marked(source, "barrier")),
+            "count"
+        ),
+        2
+    );
+    let named = |name: &str| {
+        let sites = list(&profile, "sites").iter();
+        sites
+            .filter(|site| site["language"] == "python" && site["function"] == name)
+            .count()
+    };
+    assert_eq!((named("pass_on"), named("<module>")), (1, 1));
+}
+
+#[test]
+fn signal_ends_the_job_and_leaves_nothing() {
+    let _turn = one_at_a_time();
+    let directory = directory("signal");
+    let program = text(Install::find().program("profile_pattern"));
+    let mut job = profiled(&directory, &["-n", "2", &program, "wait"]).start();
+    job.wait_for("waiting");
+    job.signal(Signal::TERM);
+    let outcome = job.finish().expect_failure();
+    let left = fs::read_dir(&directory).expect("the directory").flatten();
+    let records = left.filter(|entry| entry.file_name().to_string_lossy().contains("records"));
+    assert_eq!(records.count(), 0, "{}", outcome.report());
+}
+
+#[test]
+fn command_without_mpi_is_reported_as_such() {
+    let _turn = one_at_a_time();
+    let job = Job::new(Install::find().bin("mica")).args(["profile", "--text", "--"]);
+    let outcome = job.args(["sh", "-c", "exit 4"]).run().expect_code(4);
+    outcome.says("no rank left a record");
+}
