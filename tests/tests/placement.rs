@@ -26,7 +26,12 @@ fn heavy_pairs_move_to_one_node() {
         format!(r#"{{"from":{from},"to":{to},"messages":20,"bytes":{bytes}}}"#)
     };
     let rows: Vec<String> = (0..4)
-        .flat_map(|rank| [row(rank, (rank + 2) % 4, 1 << 20), row(rank, (rank + 1) % 4, 8)])
+        .flat_map(|rank| {
+            [
+                row(rank, (rank + 2) % 4, 1 << 20),
+                row(rank, (rank + 1) % 4, 8),
+            ]
+        })
         .collect();
     let profile = format!(
         r#"{{"format":1,"ranks":[{{}},{{}},{{}},{{}}],"matrix":[{}]}}"#,
@@ -93,8 +98,13 @@ fn places_on_the_cores_of_a_synthetic_machine() {
         assert_eq!(cache(rank), cache(rank + 4), "{}", out.report());
     }
     // A profile of another size, and a file that is none.
-    let wrong = install.mpiexec(["-n", "4", "--map-by", &map]).args(["true"]);
-    wrong.run().expect_code(2).says("is of a job of 8 ranks, and this job has 4");
+    let wrong = install
+        .mpiexec(["-n", "4", "--map-by", &map])
+        .args(["true"]);
+    wrong
+        .run()
+        .expect_code(2)
+        .says("is of a job of 8 ranks, and this job has 4");
     let none = install.mpiexec(["-n", "4", "--map-by", "profile:/nonexistent"]);
     let none = none.args(["true"]).run().expect_code(2);
     none.says("cannot read the profile /nonexistent");

@@ -145,7 +145,8 @@ mod tests {
         let rows = profile.matrix.iter();
         assert_eq!(
             bytes,
-            rows.map(|row| row.bytes + row.collective_bytes).sum()
+            rows.map(|row| row.bytes + row.collective_bytes)
+                .sum::<u64>()
         );
         assert!(bytes > 0);
     }
