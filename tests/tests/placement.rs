@@ -84,7 +84,15 @@ fn places_on_the_cores_of_a_synthetic_machine() {
     );
     fs::write(&file, profile).unwrap();
     let map = format!("profile:{}", file.display());
-    let job = install.mpiexec(["-n", "8", "-v", "--bind-to", "core", "--map-by", map.as_str()]);
+    let job = install.mpiexec([
+        "-n",
+        "8",
+        "-v",
+        "--bind-to",
+        "core",
+        "--map-by",
+        map.as_str(),
+    ]);
     let job = job.env("MICA_TOPOLOGY_SYNTHETIC", "pack:2 l3:2 core:2 pu:1");
     let out = job.args(["true"]).run();
     let cache = |rank: u32| {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use mica_node::process::{Interface, host_name};
-use mica_profile::recorded::RecordedError;
+use mica_profile::recorded::{RecordedError, RecordedTraffic};
 
 use crate::hosts::{self, Host, HostError};
 use crate::options::{AgentLauncher, JobOptions};
@@ -99,9 +99,18 @@ pub fn place(
     let mut placement = place_ranks(options, variable)?;
     let size = options.ranks();
     if let Some(file) = &options.profile {
-        options.traffic = profiled::read(file, size)?;
+        let traffic = RecordedTraffic::read(file)?;
+        if traffic.ranks != size {
+            return Err(PlacementError::ProfileSize {
+                file: file.clone(),
+                recorded: traffic.ranks,
+                size,
+            });
+        }
+        options.traffic = traffic;
         if let Placement::Nodes(nodes) = &mut placement {
-            profiled::assign(&options.traffic, &mut nodes.nodes);
+            let members = nodes.nodes.iter_mut().map(|node| &mut node.members);
+            profiled::assign(&options.traffic, &mut members.collect::<Vec<_>>());
         }
     }
     let tools = options

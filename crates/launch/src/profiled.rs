@@ -5,15 +5,11 @@
 //! rank has which changes. The controller chooses the ranks of each host, since it knows the hosts
 //! and not their cores; then each node chooses among its own places.
 
-use std::path::Path;
-
 use mica_node::topology::{CorePlace, RankSlot};
 use mica_policy::mapping::{Effort, Place, Traffic, links_of, map};
 use mica_policy::{PathCosts, tuning};
 use mica_profile::recorded::RecordedTraffic;
 use serde::{Deserialize, Serialize};
-
-use crate::placement::{NodeRanks, PlacementError};
 
 /// The traffic between two ranks of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,24 +24,11 @@ pub struct NodeTraffic {
     pub bytes: u64,
 }
 
-/// Reads the traffic of a job of `size` ranks.
-pub fn read(file: &Path, size: usize) -> Result<RecordedTraffic, PlacementError> {
-    let traffic = RecordedTraffic::read(file)?;
-    if traffic.ranks != size {
-        return Err(PlacementError::ProfileSize {
-            file: file.to_owned(),
-            recorded: traffic.ranks,
-            size,
-        });
-    }
-    Ok(traffic)
-}
-
-/// Which ranks are on which host.
-pub fn assign(traffic: &RecordedTraffic, nodes: &mut [NodeRanks]) {
+/// Which ranks are on which host: `hosts` has the ranks of each.
+pub fn assign(traffic: &RecordedTraffic, hosts: &mut [&mut Vec<u32>]) {
     let mut node_of = vec![0; traffic.ranks];
-    for (node, number) in nodes.iter().zip(0..) {
-        for &rank in &node.members {
+    for (members, number) in hosts.iter().zip(0..) {
+        for &rank in members.iter() {
             node_of[rank as usize] = number;
         }
     }
@@ -61,11 +44,11 @@ pub fn assign(traffic: &RecordedTraffic, nodes: &mut [NodeRanks]) {
         bytes: pair.bytes,
     });
     let order = order(pairs.collect(), &places);
-    for node in nodes.iter_mut() {
-        node.members.clear();
+    for members in hosts.iter_mut() {
+        members.clear();
     }
     for (rank, place) in (0..).zip(order) {
-        nodes[node_of[place] as usize].members.push(rank);
+        hosts[node_of[place] as usize].push(rank);
     }
 }
 
@@ -144,28 +127,19 @@ mod tests {
         }
     }
 
-    fn hosts(members: &[&[u32]]) -> Vec<NodeRanks> {
-        let node = |members: &&[u32]| NodeRanks {
-            host: "h".to_owned(),
-            members: members.to_vec(),
-        };
-        members.iter().map(node).collect()
-    }
-
     #[test]
     fn heavy_pairs_get_one_host() {
-        for mut nodes in [
-            hosts(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]),
-            hosts(&[&[0, 1], &[2, 3, 4, 5, 6, 7]]),
-            hosts(&[&[0, 1], &[2, 3], &[4, 5], &[6, 7]]),
+        for hosts in [
+            vec![vec![0, 1, 2, 3], vec![4, 5, 6, 7]],
+            vec![vec![0, 1], vec![2, 3, 4, 5, 6, 7]],
+            vec![vec![0, 1], vec![2, 3], vec![4, 5], vec![6, 7]],
         ] {
-            let sizes: Vec<usize> = nodes.iter().map(|node| node.members.len()).collect();
-            assign(&pairs(), &mut nodes);
-            for (node, size) in nodes.iter().zip(sizes) {
-                let members = &node.members;
-                assert!(members.len() == size && members.is_sorted(), "{nodes:?}");
+            let mut placed: Vec<Vec<u32>> = hosts.clone();
+            assign(&pairs(), &mut placed.iter_mut().collect::<Vec<_>>());
+            for (members, before) in placed.iter().zip(&hosts) {
+                assert!(members.len() == before.len() && members.is_sorted());
                 let paired = |rank: &u32| members.contains(&((rank + 4) % 8));
-                assert!(members.iter().all(paired), "{nodes:?}");
+                assert!(members.iter().all(paired), "{placed:?}");
             }
         }
     }
