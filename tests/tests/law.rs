@@ -44,7 +44,10 @@ const LAW: &[(&str, &[&str])] = &[
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
-    ("mica-launch", &["mica-bootstrap", "mica-node"]),
+    (
+        "mica-launch",
+        &["mica-profile", "mica-policy", "mica-bootstrap", "mica-node"],
+    ),
     // What the profiler loads into ranks, under any vendor's library.
     ("mica-profile-preload", &[]),
     // The profile as data: what `mica profile` writes and others draw.

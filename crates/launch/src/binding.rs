@@ -43,7 +43,8 @@ impl Binding {
                                            of the first with :N for N of them; rr; or user:SET,SET... with sets of processors as in 0+2";
     /// What `--map-by` takes, for messages.
     pub const MAP_WANTED: &'static str = "one of core, slot, hwthread, package, numa, l3, node, \
-                                          ppr:N:node, where :PE=N gives each rank N cores";
+                                          ppr:N:node, where :PE=N gives each rank N cores; or \
+                                          profile:FILE";
 
     /// Parses a value of `--bind-to`; `None` if it is not one.
     #[must_use]

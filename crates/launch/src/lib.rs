@@ -46,6 +46,7 @@ mod placement;
 mod plan;
 mod pmi;
 mod poll_set;
+mod profiled;
 mod rank_end;
 mod rank_set;
 mod ranks;

@@ -17,6 +17,7 @@ use crate::options::{JobOptions, ProgramSection};
 use crate::output::is_one_file;
 use crate::output_rules::OutputRules;
 use crate::pattern::PatternRank;
+use crate::profiled::{self, NodeTraffic};
 use crate::rank_set::RankSet;
 use crate::tool::Tool;
 use crate::widths::{Grant, Widths};
@@ -100,6 +101,8 @@ pub struct NodeCores {
     pub machine_ranks: u32,
     /// The index, among these, of the first one on this node.
     pub machine_first: u32,
+    /// The traffic among the node's ranks, by index in `members`, if they are placed by it.
+    pub traffic: Vec<NodeTraffic>,
 }
 
 /// What mpiexec reports about a node's ranks.
@@ -149,6 +152,11 @@ impl NodePlacement {
 }
 
 impl NodeJob {
+    /// Whether the cores of this node are all that the job's recorded traffic could choose among.
+    pub fn is_placed_here_by_traffic(&self) -> bool {
+        !self.cores.traffic.is_empty() && self.size as usize == self.members.len()
+    }
+
     /// The whole job on this node.
     pub fn all_here(options: &JobOptions) -> NodeJob {
         let ranks = options.ranks();
@@ -190,6 +198,7 @@ impl NodeJob {
                 grant: None,
                 machine_ranks: members.len() as u32,
                 machine_first: 0,
+                traffic: profiled::within(&options.traffic, &members),
             },
             reports: NodeReports {
                 verbose: options.verbose,

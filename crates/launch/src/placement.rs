@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use mica_node::process::{Interface, host_name};
+use mica_profile::recorded::{RecordedError, RecordedTraffic};
 
 use crate::hosts::{self, Host, HostError};
 use crate::options::{AgentLauncher, JobOptions};
+use crate::profiled;
 use crate::route;
 
 /// Where a job runs.
@@ -67,6 +70,22 @@ pub enum PlacementError {
         (rank) or %h (host) into its name"
     )]
     SharedFile(usize),
+    /// The profile cannot be read.
+    #[error("--map-by profile: {0}")]
+    Profile(#[from] RecordedError),
+    /// The profile is of a job of another size.
+    #[error(
+        "--map-by profile: {} is of a job of {recorded} ranks, and this job has {size}; record one \
+        with mica profile at {size} ranks", file.display()
+    )]
+    ProfileSize {
+        /// The file.
+        file: PathBuf,
+        /// The ranks of the job in it.
+        recorded: usize,
+        /// The ranks of this job.
+        size: usize,
+    },
     /// There is no such interface.
     #[error("--interface {0}: no network interface of this name or address is up (there are: {1})")]
     Interface(String, String),
@@ -77,8 +96,23 @@ pub fn place(
     options: &mut JobOptions,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
-    let placement = place_ranks(options, variable)?;
+    let mut placement = place_ranks(options, variable)?;
     let size = options.ranks();
+    if let Some(file) = &options.profile {
+        let traffic = RecordedTraffic::read(file)?;
+        if traffic.ranks != size {
+            return Err(PlacementError::ProfileSize {
+                file: file.clone(),
+                recorded: traffic.ranks,
+                size,
+            });
+        }
+        options.traffic = traffic;
+        if let Placement::Nodes(nodes) = &mut placement {
+            let members = nodes.nodes.iter_mut().map(|node| &mut node.members);
+            profiled::assign(&options.traffic, &mut members.collect::<Vec<_>>());
+        }
+    }
     let tools = options
         .tools
         .iter()

@@ -17,6 +17,7 @@ use mica_node::topology::{
 use crate::binding::Bind;
 use crate::node_job::NodeJob;
 use crate::options::ProgramSection;
+use crate::profiled;
 use crate::widths::Grant;
 
 /// Attempts to reserve processors, if other launchers reserve the chosen ones first.
@@ -161,6 +162,8 @@ impl<'a> NodePlan<'a> {
         let first = if job.cores.grant.is_some() { 0 } else { first };
         let here = job.members.iter().zip(&job.programs.section_of);
         let slots = decision.slots.into_iter().skip(first);
+        let slots = slots.take(job.members.len()).collect();
+        let slots = profiled::arrange(&job.cores.traffic, slots);
         let ranks = here.zip(slots).map(|((&rank, &number), mut slot)| {
             // The processors of a synthetic machine do not exist on this one.
             let described = machine.is_synthetic().then(|| slot.cpus.take()).flatten();
@@ -180,7 +183,7 @@ impl<'a> NodePlan<'a> {
             synthetic: machine.is_synthetic(),
             is_refusal: is_refused
                 || decision.unbound.is_some()
-                    && job.cores.widths.asked
+                    && (job.cores.widths.asked || job.is_placed_here_by_traffic())
                     && job.cores.binding.bind.is_none(),
             unbound: decision.unbound,
             reservation,

@@ -1,7 +1,7 @@
 //! The `mica` command: what the library finds on this machine and its settings (`info`), what
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
-//! (`bench`), where a program's communication time goes (`profile`), what the ranks of a running job
-//! do (`top`), and its version (`version`).
+//! (`bench`), where a program's communication time goes (`profile`), where its ranks had better run
+//! (`place`), what the ranks of a running job do (`top`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod draw;
 mod explain;
 mod info;
 mod network;
+mod place;
 mod profile;
 mod table;
 mod top;
@@ -72,6 +73,8 @@ enum Command {
     Top(top::TopOptions),
     /// Run a job and say where its communication time goes: mica profile -- mpiexec -n 4 PROGRAM.
     Profile(profile::ProfileOptions),
+    /// Propose places for the ranks of a profiled job, and predict what they gain.
+    Place(place::PlaceOptions),
 }
 
 fn main() -> ExitCode {
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Doctor { json, all } => return doctor(json, all),
         Command::Version { json } => Ok(version::text(json)),
         Command::Tune(options) => tune::tune(&options),
+        Command::Place(options) => place::place(&options),
         Command::Bench(options) => return bench::main(options),
         Command::Top(options) => return top::main(&options),
         Command::Profile(options) => return profile::main(&options),

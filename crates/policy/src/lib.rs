@@ -13,6 +13,7 @@
 //! - [`skew`]: detects a receiver that lags behind, by its unexpected queue;
 //! - [`poll`]: which channel is polled in which progress iteration;
 //! - [`yielding`]: when a thread whose tests fail yields its core;
+//! - [`mapping`]: which rank runs where, from the traffic between ranks and the machine;
 //! - [`tuning`]: the file with the costs of one machine, written by `mica tune`.
 //!
 //! Nothing here moves a byte or depends on a channel: the protocol, `mica info --explain`,
@@ -24,6 +25,7 @@
 pub mod collective;
 pub mod costs;
 pub mod hold;
+pub mod mapping;
 pub mod network;
 pub mod one_sided;
 pub mod poll;

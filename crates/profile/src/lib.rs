@@ -2,7 +2,7 @@
 //! its HTML page, its trace and the rank mapper are made from.
 //!
 //! [`model`] has the types, [`summary`] the sums that several readers need (by call, by site, by
-//! rank, by level). Nothing here reads a file or runs a program: `mica profile` fills the model
+//! rank, by level), [`recorded`] reads the part that rank placement needs. `mica profile` fills the model
 //! from the records of the ranks.
 //!
 //! Words are mpiP's where it has them: application time is the time between the return of
@@ -14,6 +14,7 @@
 #[cfg(any(test, feature = "example"))]
 mod example;
 pub mod model;
+pub mod recorded;
 pub mod summary;
 
 pub use model::{

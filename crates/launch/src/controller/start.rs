@@ -217,7 +217,9 @@ impl AgentPool<'_> {
         // In node order, which differs from rank order when hosts are assigned ranks more than
         // once.
         let ranks = here.iter().flat_map(|&node| &self.nodes[node].members);
-        let job = NodeJob::part(self.options, ranks.copied().collect());
+        let mut job = NodeJob::part(self.options, ranks.copied().collect());
+        // Each agent arranges its own ranks on what it is granted.
+        job.cores.traffic.clear();
         // The agents report what is wrong with it.
         let Ok(plan) = NodePlan::new(&job) else {
             return Vec::new();

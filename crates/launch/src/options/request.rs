@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mica_node::tunables::{CHECK, LATE, STATS};
+use mica_profile::recorded::RecordedTraffic;
 use serde::{Deserialize, Serialize};
 
 use crate::binding::Binding;
@@ -92,6 +93,10 @@ pub struct JobOptions {
     pub grace: Duration,
     /// Where ranks run on their nodes.
     pub binding: Binding,
+    /// The profile by whose traffic ranks are placed.
+    pub profile: Option<PathBuf>,
+    /// The traffic in it, once it is read.
+    pub traffic: RecordedTraffic,
     /// The hosts, and how to reach them.
     pub hosts: HostOptions,
 }
@@ -139,6 +144,8 @@ impl Default for JobOptions {
             hang_report: None,
             grace: Duration::from_secs(2),
             binding: Binding::default(),
+            profile: None,
+            traffic: RecordedTraffic::default(),
             hosts: HostOptions::default(),
         }
     }

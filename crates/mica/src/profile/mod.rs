@@ -15,6 +15,7 @@ mod late;
 mod merge;
 mod records;
 mod report;
+mod scaling;
 mod symbols;
 mod text;
 
@@ -47,6 +48,11 @@ pub struct ProfileOptions {
     /// Keep no time line.
     #[arg(long)]
     no_timeline: bool,
+    /// Run the command at these numbers of ranks, on one node and on two virtual ones, and print
+    /// times, speed-ups and the share of each level; -n of the command is replaced.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', conflicts_with_all = ["output", "text"],
+        value_parser = clap::value_parser!(u32).range(1..))]
+    scaling: Vec<u32>,
     /// Rows of the tables of call sites.
     #[arg(long, value_name = "N", default_value_t = 20)]
     sites: usize,
@@ -60,13 +66,28 @@ pub struct ProfileOptions {
 
 /// Runs the job and reports. The exit code is the job's, or 1 if there is no report.
 pub fn main(options: &ProfileOptions) -> ExitCode {
-    match profile(options) {
-        Ok(status) => code(status),
+    let result = match options.scaling.is_empty() {
+        true => profile(options).map(code),
+        false => scale(options).map(|()| ExitCode::SUCCESS),
+    };
+    match result {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("mica profile: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
+    let counts: Vec<usize> = options.scaling.iter().map(|&n| n as usize).collect();
+    let scaling = scaling::scaling(&options.command, &counts)?;
+    let text = match options.json {
+        true => serde_json::to_string_pretty(&scaling)? + "\n",
+        false => scaling.render(),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
 }
 
 fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use mica_node::topology::CorePlace;
+use mica_policy::mapping::{Place, differ};
 
 use super::dist_graph::{Edge, Edges, Weights, check_ranks, check_weights};
 use super::query::intra;
@@ -106,7 +107,7 @@ impl Comm {
         edges: impl Iterator<Item = (usize, usize, u64)>,
     ) -> Result<Vec<usize>> {
         let places = self.places(nodes)?;
-        Ok(reorder::graph(&reorder::Links::new(nodes, edges), &places))
+        Ok(reorder::graph(&reorder::links(nodes, edges), &places))
     }
 
     /// `MPI_Graph_map`: the rank that this process gets with `reorder`; `None` if it gets none.
@@ -222,7 +223,7 @@ impl Comm {
 
     /// Whether reordering could change anything. The same on every process.
     fn places_differ(&self) -> Result<bool> {
-        Ok(reorder::differ(self.places(self.size())?))
+        Ok(differ(&self.places(self.size())?))
     }
 
     /// Gathers every process's numbers on every process.
@@ -249,14 +250,16 @@ impl Comm {
 /// Places.
 impl Comm {
     /// The places of the first `ranks` ranks, the same on every process.
-    fn places(&self, ranks: usize) -> Result<Vec<CorePlace>> {
+    fn places(&self, ranks: usize) -> Result<Vec<Place>> {
         let engine = process::engine()?;
         let place = |rank| match self.layout() {
-            None => engine.place(self.peer(rank)),
-            // The node counts as the largest part of the machine.
-            Some(layout) => CorePlace {
-                package: layout.node_of(rank) as u32,
-                ..CorePlace::UNKNOWN
+            None => Place {
+                node: 0,
+                core: engine.place(self.peer(rank)),
+            },
+            Some(layout) => Place {
+                node: layout.node_of(rank) as u32,
+                core: CorePlace::UNKNOWN,
             },
         };
         Ok((0..ranks).map(place).collect())

@@ -1,10 +1,11 @@
 //! New ranks for the processes of a topology, so that neighbours sit close on the machine.
 //!
-//! A grid is cut into bricks, one for each package, these into bricks for each NUMA node, and so on
-//! down to the cores: each part of the machine holds a brick with as little surface as its number
-//! of processes allows (Gropp, "Using Node and Socket Information to Implement MPI Cartesian
-//! Topologies", 2019). A graph is laid along the machine greedily: each place takes the node with
-//! the heaviest links to what already sits nearby.
+//! The mapper is `mica_policy::mapping`, which `mpiexec --map-by profile:FILE` uses too; here are
+//! its inputs. Every link has its weight, and costs by the number of levels of the machine between
+//! its ends. For a grid there is one more proposal: it is cut into bricks, one for each node or
+//! package, these into bricks for each NUMA node, and so on down to the cores, each with as little
+//! surface as its number of processes allows (Gropp, "Using Node and Socket Information to
+//! Implement MPI Cartesian Topologies", 2019).
 //!
 //! Where ranks are on several nodes, only the node counts: a process does not know where on another
 //! node a rank sits.
@@ -13,89 +14,32 @@
 //! they also stay where places are unknown or equal. All processes compute the same result from the
 //! same places.
 
-use std::cmp::Reverse;
-
-use mica_node::topology::{CorePlace, UNKNOWN};
+use mica_policy::mapping::{
+    Effort, LEVELS, Links, Place, along, differ, length_cost, map, parts_at,
+};
 
 use super::cart::Cart;
 
-/// Distance of two places that share nothing known.
-const FAR: u64 = 4;
-
-/// The parts of the machine that a place lies in, the largest first.
-fn parts(place: &CorePlace) -> [u32; FAR as usize] {
-    [place.package, place.numa, place.shared_cache, place.core]
+/// The links of a graph with these edges (from, to, weight).
+pub fn links(nodes: usize, edges: impl Iterator<Item = (usize, usize, u64)>) -> Links {
+    Links::new(
+        nodes,
+        edges.map(|(from, to, weight)| (from, to, length_cost(weight))),
+    )
 }
 
-/// Distance of two places: 0 on the same core, at most [`FAR`].
-fn distance(a: &CorePlace, b: &CorePlace) -> u64 {
-    let (a, b) = (parts(a), parts(b));
-    let shared = (0..a.len())
-        .rev()
-        .find(|&i| a[i] == b[i] && a[i] != UNKNOWN);
-    shared.map_or(FAR, |i| FAR - 1 - i as u64)
-}
-
-/// Whether some places differ from others.
-pub fn differ(places: impl IntoIterator<Item = CorePlace>) -> bool {
-    let mut places = places.into_iter();
-    let first = places.next();
-    places.any(|place| first.is_some_and(|first| parts(&first) != parts(&place)))
-}
-
-/// The links of each node: the other node, and the weight. A link counts at both its ends.
-#[derive(Debug, Clone)]
-pub struct Links(Vec<Vec<(usize, u64)>>);
-
-impl Links {
-    /// The links of a graph with these edges (from, to, weight).
-    pub fn new(nodes: usize, edges: impl Iterator<Item = (usize, usize, u64)>) -> Links {
-        let mut links = vec![Vec::new(); nodes];
-        for (from, to, weight) in edges {
-            links[from].push((to, weight));
-            links[to].push((from, weight));
-        }
-        Links(links)
-    }
-
-    fn of_grid(cart: &Cart) -> Links {
-        let around = |from: usize| cart.around(from).into_iter().map(move |to| (from, to));
-        let edges = (0..cart.size()).flat_map(around);
-        let inside = edges.filter_map(|(from, to)| Some((from, usize::try_from(to).ok()?, 1)));
-        Links::new(cart.size(), inside)
-    }
-
-    /// The total length of all links when node `i` sits at `places[order[i]]`.
-    fn length(&self, order: &[usize], places: &[CorePlace]) -> u64 {
-        let of = |from: usize| {
-            let links = self.0[from].iter();
-            links.map(move |&(to, weight)| {
-                weight * distance(&places[order[from]], &places[order[to]])
-            })
-        };
-        (0..self.0.len()).flat_map(of).sum()
-    }
-
-    /// `proposal` if it is better than no reordering.
-    fn choose(&self, proposal: Vec<usize>, places: &[CorePlace]) -> Vec<usize> {
-        let plain: Vec<usize> = (0..places.len()).collect();
-        if self.length(&proposal, places) < self.length(&plain, places) {
-            proposal
-        } else {
-            plain
-        }
-    }
-}
-
-/// The processes sorted along the machine.
-fn along(places: &[CorePlace]) -> Vec<usize> {
-    let mut slots: Vec<usize> = (0..places.len()).collect();
-    slots.sort_by_key(|&i| (parts(&places[i]), places[i].processing_unit)); // stable: then by rank
-    slots
+fn links_of_grid(cart: &Cart) -> Links {
+    let around = |from: usize| cart.around(from).into_iter().map(move |to| (from, to));
+    let edges = (0..cart.size()).flat_map(around);
+    let inside = edges.filter_map(|(from, to)| Some((from, usize::try_from(to).ok()?, 1)));
+    links(cart.size(), inside)
 }
 
 /// The old rank of each rank of a grid, whose old ranks sit at `places`.
-pub fn grid(cart: &Cart, places: &[CorePlace]) -> Vec<usize> {
+pub fn grid(cart: &Cart, places: &[Place]) -> Vec<usize> {
+    if !differ(places) {
+        return (0..places.len()).collect();
+    }
     let slots = along(places);
     let whole = Brick {
         corner: vec![0; cart.dims().len()],
@@ -103,7 +47,7 @@ pub fn grid(cart: &Cart, places: &[CorePlace]) -> Vec<usize> {
     };
     let mut order = vec![0; places.len()];
     fill(cart, &whole, &slots, places, 0, &mut order);
-    Links::of_grid(cart).choose(order, places)
+    map(&links_of_grid(cart), places, vec![order], Effort::CALL)
 }
 
 /// A part of a grid.
@@ -173,13 +117,12 @@ fn fill(
     cart: &Cart,
     brick: &Brick,
     slots: &[usize],
-    places: &[CorePlace],
+    places: &[Place],
     level: usize,
     order: &mut [usize],
 ) {
-    if level < FAR as usize {
-        let part = |&slot: &usize| parts(&places[slot])[level];
-        let groups: Vec<&[usize]> = slots.chunk_by(|a, b| part(a) == part(b)).collect();
+    if level < LEVELS {
+        let groups = parts_at(slots, places, level);
         if let [_] = groups[..] {
             return fill(cart, brick, slots, places, level + 1, order);
         }
@@ -202,45 +145,33 @@ fn fill(
 }
 
 /// The old rank of each node of a graph, whose old ranks sit at `places`.
-pub fn graph(links: &Links, places: &[CorePlace]) -> Vec<usize> {
-    if !differ(places.iter().copied()) {
-        return (0..places.len()).collect();
-    }
-    let mut at: Vec<Option<usize>> = vec![None; places.len()];
-    for slot in along(places) {
-        let pull = |node: usize| {
-            let (mut near, mut open) = (0, 0);
-            for &(other, weight) in &links.0[node] {
-                match at[other] {
-                    Some(there) => near += weight * (FAR - distance(&places[slot], &places[there])),
-                    None => open += weight,
-                }
-            }
-            (near, Reverse(open), Reverse(node))
-        };
-        let free = (0..at.len()).filter(|&node| at[node].is_none());
-        let node = free.max_by_key(|&node| pull(node));
-        at[node.expect("there are as many nodes as places")] = Some(slot);
-    }
-    links.choose(at.into_iter().flatten().collect(), places)
+pub fn graph(links: &Links, places: &[Place]) -> Vec<usize> {
+    map(links, places, Vec::new(), Effort::CALL)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_node::topology::CorePlace;
 
-    fn place(core: u32, shared_cache: u32, package: u32) -> CorePlace {
-        CorePlace {
+    fn place(core: u32, shared_cache: u32, package: u32) -> Place {
+        let core = CorePlace {
             core,
             shared_cache,
             package,
             numa: package,
             processing_unit: core,
-        }
+        };
+        Place { node: 0, core }
     }
 
+    const UNKNOWN: Place = Place {
+        node: 0,
+        core: CorePlace::UNKNOWN,
+    };
+
     /// `packages` of `caches` of `cores`, ranks spread round-robin over the packages.
-    fn machine(packages: u32, caches: u32, cores: u32) -> Vec<CorePlace> {
+    fn machine(packages: u32, caches: u32, cores: u32) -> Vec<Place> {
         let each = caches * cores;
         let rank = |r: u32| {
             let (package, core) = (r % packages, r % packages * each + r / packages);
@@ -263,25 +194,25 @@ mod tests {
     #[test]
     fn ranks_stay_where_nothing_is_known_or_all_is_alike() {
         let cart = grid_of(&[4, 3], true);
-        for place in [CorePlace::UNKNOWN, place(0, 0, 0)] {
+        for place in [UNKNOWN, place(0, 0, 0)] {
             let places = vec![place; 12];
             assert!(grid(&cart, &places).into_iter().eq(0..12));
-            assert!(graph(&Links::of_grid(&cart), &places).into_iter().eq(0..12));
+            assert!(graph(&links_of_grid(&cart), &places).into_iter().eq(0..12));
         }
     }
 
     #[test]
     fn nodes_get_bricks() {
         // 4 x 4 cells on 4 nodes, ranks dealt round-robin: 2 x 2 cells a node.
-        let node = |r: u32| CorePlace {
-            package: r % 4,
-            ..CorePlace::UNKNOWN
+        let node = |r: u32| Place {
+            node: r % 4,
+            ..UNKNOWN
         };
-        let places: Vec<CorePlace> = (0..16).map(node).collect();
+        let places: Vec<Place> = (0..16).map(node).collect();
         let cart = grid_of(&[4, 4], false);
         let order = grid(&cart, &places);
         is_permutation(&order);
-        let cell = |x: i32, y: i32| places[order[cart.rank(&[x, y]).unwrap() as usize]].package;
+        let cell = |x: i32, y: i32| places[order[cart.rank(&[x, y]).unwrap() as usize]].node;
         for (x, y) in (0..4).flat_map(|x| (0..4).map(move |y| (x, y))) {
             assert_eq!(cell(x, y), cell(x / 2 * 2, y / 2 * 2));
         }
@@ -296,10 +227,13 @@ mod tests {
         let cell = |x: i32, y: i32| places[order[cart.rank(&[x, y]).unwrap() as usize]];
         for x in 0..8 {
             for y in 0..8 {
-                assert_eq!(cell(x, y).package, cell(x / 4 * 4, y / 4 * 4).package);
                 assert_eq!(
-                    cell(x, y).shared_cache,
-                    cell(x / 2 * 2, y / 2 * 2).shared_cache
+                    cell(x, y).core.package,
+                    cell(x / 4 * 4, y / 4 * 4).core.package
+                );
+                assert_eq!(
+                    cell(x, y).core.shared_cache,
+                    cell(x / 2 * 2, y / 2 * 2).core.shared_cache
                 );
             }
         }
@@ -314,16 +248,16 @@ mod tests {
                 for dims in [vec![n], vec![n / 2, 2], vec![2, n / 4, 2]] {
                     let cart = grid_of(&dims, round == 0);
                     let size = cart.size();
-                    let links = Links::of_grid(&cart);
+                    let links = links_of_grid(&cart);
                     for order in [grid(&cart, &places[..size]), graph(&links, &places[..size])] {
                         is_permutation(&order);
                         let plain: Vec<usize> = (0..size).collect();
-                        assert!(links.length(&order, &places) <= links.length(&plain, &places));
+                        assert!(links.cost(&order, &places) <= links.cost(&plain, &places));
                     }
                 }
                 // Unequal parts, and a place that is not known.
                 places.truncate(places.len() - 1);
-                places[1] = CorePlace::UNKNOWN;
+                places[1] = UNKNOWN;
             }
         }
     }
@@ -331,12 +265,15 @@ mod tests {
     #[test]
     fn pairs_of_a_graph_come_together() {
         // Node i talks to i + 4 only; ranks 0 to 3 sit in one package, 4 to 7 in the other.
-        let places: Vec<CorePlace> = (0..8).map(|r| place(r, r / 4, r / 4)).collect();
-        let links = Links::new(8, (0..4).map(|i| (i, i + 4, 3)));
+        let places: Vec<Place> = (0..8).map(|r| place(r, r / 4, r / 4)).collect();
+        let links = super::links(8, (0..4).map(|i| (i, i + 4, 3)));
         let order = graph(&links, &places);
         is_permutation(&order);
         for i in 0..4 {
-            assert_eq!(places[order[i]].package, places[order[i + 4]].package);
+            assert_eq!(
+                places[order[i]].core.package,
+                places[order[i + 4]].core.package
+            );
         }
     }
 }

@@ -20,6 +20,9 @@ pub enum TopologyError {
     /// hwloc could not detect the topology of the machine.
     #[error("hwloc cannot load the topology of this machine: {0}")]
     Load(String),
+    /// hwloc could not read the topology of another machine.
+    #[error("hwloc cannot read the topology in {0}")]
+    File(String),
     /// The synthetic description is not valid.
     #[error("synthetic topology {description:?} is not valid: {reason}")]
     Synthetic {
@@ -123,6 +126,25 @@ impl Machine {
             .from_synthetic(description)
             .map_err(|e| wrong(&e))?;
         let topology = builder.build().map_err(|e| wrong(&e))?;
+        let units = units(&topology, None);
+        Ok(Machine {
+            topology,
+            units,
+            synthetic: true,
+            unknown: None,
+        })
+    }
+
+    /// A machine described in a file that `lstopo FILE.xml` wrote.
+    pub fn from_xml(file: &std::path::Path) -> Result<Machine, TopologyError> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            TopologyError::File(format!("{}: {error}", file.display()))
+        };
+        let builder = Topology::builder().from_xml_file(file);
+        let topology = builder
+            .map_err(|e| wrong(&e))?
+            .build()
+            .map_err(|e| wrong(&e))?;
         let units = units(&topology, None);
         Ok(Machine {
             topology,

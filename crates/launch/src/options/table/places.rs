@@ -1,5 +1,7 @@
 //! Where ranks run on their node.
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use super::super::*;
 
 pub(super) const PLACES: &[Spec] = &[
@@ -20,13 +22,21 @@ pub(super) const PLACES: &[Spec] = &[
     },
     Spec {
         names: &["-map-by"],
-        values: &["core|slot|hwthread|package|numa|l3|node|ppr:N:node[:PE=N]"],
+        values: &["core|slot|hwthread|package|numa|l3|node|ppr:N:node[:PE=N]|profile:FILE"],
         scope: Scope::Job,
         help: "The order in which ranks take cores: one after the other (core, slot; the \
             default), or in turns over packages, NUMA nodes or shared caches (the default if they \
             are bound to these). node and ppr:N:node say how many ranks a host takes before the \
-            next has its turn: 1, or N. With PE=N each rank has N cores.",
+            next has its turn: 1, or N. With PE=N each rank has N cores. profile:FILE gives the \
+            places that result to ranks so that those which exchange much are close, by the traffic \
+            in a profile.json of mica profile; it goes together with the others.",
         apply: |parser, option, values| {
+            if let Some(file) = values[0].as_bytes().strip_prefix(b"profile:")
+                && !file.is_empty()
+            {
+                parser.options.profile = Some(OsStr::from_bytes(file).into());
+                return Ok(());
+            }
             let read = values[0]
                 .to_str()
                 .and_then(|text| parser.options.binding.read_map(text));
