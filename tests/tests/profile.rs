@@ -178,6 +178,15 @@ fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
         number(rank_0, "app_ns") >= number(rank_0, "mpi_ns"),
         "{rank_0}"
     );
+    // Mica says why; other libraries do not.
+    let is_mica = profile["job"]["is_mica"] == true;
+    assert_eq!(profile["waits"].is_array(), is_mica);
+    let for_peers = |wait: &&Value| number(wait, "rank") == 0 && wait["reason"] == "peer";
+    if is_mica {
+        let wait = list(&profile, "waits").iter().find(for_peers);
+        let wait = wait.expect("rank 0 waits for peers");
+        assert!(number(wait, "ns") >= 100_000_000, "{wait}");
+    }
 }
 
 #[test]

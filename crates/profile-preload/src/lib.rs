@@ -31,4 +31,5 @@ mod thread;
 mod traffic;
 mod trampoline;
 mod types;
+mod waits;
 mod write;

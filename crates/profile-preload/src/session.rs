@@ -9,7 +9,7 @@ use crate::record::set_recording;
 use crate::run::{self, Start};
 use crate::types::{MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME};
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session, SUCCESS};
-use crate::write;
+use crate::{waits, write};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
@@ -118,6 +118,7 @@ fn started(code: c_int, before: Reading, find_world: impl FnOnce()) {
         processor: first_line(&processor),
         directory,
     });
+    waits::start();
     set_recording(true);
 }
 

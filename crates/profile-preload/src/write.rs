@@ -17,6 +17,7 @@
 //! block    PEER MESSAGES BYTES                         of collectives
 //! arrival  COMM-KEY SIZE SEQUENCE NAME SITE NS ROOT KIND(all|for-root|root)
 //! span     THREAD START-NS END-NS NAME SITE BYTES PEER
+//! wait     REASON NS                               where the library counts it
 //! dropped  SPANS ARRIVALS
 //! end
 //! ```
@@ -34,7 +35,7 @@ use crate::generated::NAMES;
 use crate::run::{self, Start};
 use crate::sites::{self, PYTHON};
 use crate::thread::{self, Amount, COLLECTIVE, Tables, Thread, Waiting};
-use crate::{place, python};
+use crate::{place, python, waits};
 
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
@@ -102,6 +103,9 @@ fn text(start: &Start, world: &World) -> String {
         &mut out,
         format_args!("time\t{}\t{app_ns}\t{mpi_ns}\t{finalized}", start.ns),
     );
+    for (reason, ns) in waits::take() {
+        line(&mut out, format_args!("wait\t{reason}\t{ns}"));
+    }
     line(&mut out, format_args!("dropped\t{spans}\t{arrivals}\nend"));
     out
 }

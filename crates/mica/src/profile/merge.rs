@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mica_profile::model::FORMAT;
 use mica_profile::summary::level;
 use mica_profile::{
-    CallRecord, Job, Pair, Profile, RankProfile, Site, SizeCount, Timeline, TimelineInterval,
+    CallRecord, Job, Pair, Profile, RankProfile, Site, SizeCount, Timeline, TimelineInterval, Wait,
 };
 
 use super::late;
@@ -39,12 +39,27 @@ pub fn merge(mut job: Job, ranks: Vec<RankRecords>) -> Profile {
         sizes: sizes(&ranks, &profiles),
         matrix: matrix(&ranks),
         late,
-        waits: None,
+        waits: waits(&ranks),
         timeline: timeline(&ranks, &sites),
         sites: sites.all,
         ranks: profiles,
         job,
     }
+}
+
+/// Why each rank's library waited; `None` if no library counts it.
+fn waits(ranks: &[RankRecords]) -> Option<Vec<Wait>> {
+    let of = |records: &RankRecords| {
+        let rank = records.rank;
+        let wait = move |(reason, ns): &(String, u64)| Wait {
+            rank,
+            reason: reason.replace('_', " "),
+            ns: *ns,
+        };
+        records.waits.iter().map(wait).collect::<Vec<_>>()
+    };
+    let all: Vec<Wait> = ranks.iter().flat_map(of).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// Fills what the ranks know of the job.

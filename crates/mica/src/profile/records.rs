@@ -34,6 +34,8 @@ pub struct RankRecords {
     pub blocks: Vec<RecordedBlock>,
     pub arrivals: Vec<RecordedArrival>,
     pub spans: Vec<RecordedSpan>,
+    /// Nanoseconds by reason.
+    pub waits: Vec<(String, u64)>,
     pub dropped_spans: u64,
     pub dropped_arrivals: u64,
 }
@@ -253,6 +255,7 @@ impl RankRecords {
                 messages: fields.number()?,
                 bytes: fields.number()?,
             }),
+            "wait" => self.waits.push((fields.text()?, fields.number()?)),
             "arrival" => self.arrivals.push(arrival(fields)?),
             "span" => self.spans.push(RecordedSpan {
                 thread: fields.number()?,
@@ -313,7 +316,7 @@ mod tests {
 
     const TEXT: &str = "mica-profile\t1\nrank\t1\t2\t77\ta\tb\tc\nlibrary\tMica 1\n\
         call\tMPI_Send\t5\t2\t30\t10\t20\t2\t16\t4\t0,0,0,1,1\ncode\t5\t99\t/x\n\
-        message\tMPI_Send\t0\t4\t2\t16\ntime\t1\t2\t3\t1\ndropped\t0\t4\nend\n";
+        message\tMPI_Send\t0\t4\t2\t16\ntime\t1\t2\t3\t1\nwait\tpeer\t70\ndropped\t0\t4\nend\n";
 
     #[test]
     fn reads_what_the_library_writes() {
@@ -324,6 +327,7 @@ mod tests {
         );
         assert_eq!(records.calls[0].durations, [0, 0, 0, 1, 1]);
         assert_eq!(records.messages[0].peer, Some(0));
+        assert_eq!(records.waits, [("peer".to_owned(), 70)]);
         let code = RecordedSite::Code {
             object: "/x".into(),
             offset: 99,

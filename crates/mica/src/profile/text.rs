@@ -2,6 +2,7 @@
 //! (Table 1), the calls that took longest (2, 3), aggregate sent message size (4); the message
 //! distribution of chai-2009 2.2.2; late arrivals; call sites.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -40,6 +41,7 @@ pub fn render(profile: &Profile, sites: usize) -> String {
         "Late arrivals: who was waited for in collectives",
         late(profile, sites),
     );
+    part("Waiting by reason (ms of all ranks)", waiting(profile));
     part("Call sites", call_sites(profile, &sums, sites));
     for note in &profile.job.notes {
         let _ = writeln!(text, "\nNote: {note}");
@@ -97,6 +99,29 @@ fn times(profile: &Profile) -> String {
         false => "",
     };
     table.add_row(row("*".into(), app_ns(profile), mpi, rest));
+    finish(table)
+}
+
+/// Why the library waited, the longest first; nothing if it does not count that.
+fn waiting(profile: &Profile) -> String {
+    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for wait in profile.waits.iter().flatten() {
+        let (all, longest) = sums.entry(&wait.reason).or_default();
+        *all += wait.ns;
+        *longest = wait.ns.max(*longest);
+    }
+    let mut rows: Vec<(&str, (u64, u64))> = sums.into_iter().collect();
+    rows.retain(|(_, (all, _))| *all > 0);
+    if rows.is_empty() {
+        return String::new();
+    }
+    rows.sort_by_key(|(_, (all, _))| std::cmp::Reverse(*all));
+    let mut table = numbers(&["Reason", "Time (ms)", "Longest of a rank (ms)"]);
+    for (reason, (all, longest)) in rows {
+        let times = [all, longest].map(|ns| format!("{:.3}", ns as f64 / 1e6));
+        let [all, longest] = times;
+        table.add_row(vec![reason.to_owned(), all, longest]);
+    }
     finish(table)
 }
 
@@ -352,6 +377,7 @@ mod tests {
             ["16384-32767", "100", "200"],
             ["Allreduce", "900.000", "2700.000"],
             ["Recv", "24.000", "/home/user/ring.c:22"],
+            ["peer", "600.000", "150.000"],
             ["even %", "16.67", "66.67"],
         ] {
             let has = |line: &&str| row.iter().all(|word| line.contains(word));
