@@ -77,7 +77,7 @@ fn places_on_the_cores_of_a_synthetic_machine() {
         format!(r#"{{"from":{from},"to":{to},"messages":9,"bytes":900000}}"#)
     };
     let rows: Vec<String> = (0..4).map(row).collect();
-    let ranks = vec!["{}"; 8].join(",");
+    let ranks = ["{}"; 8].join(",");
     let profile = format!(
         r#"{{"format":1,"ranks":[{ranks}],"matrix":[{}]}}"#,
         rows.join(",")

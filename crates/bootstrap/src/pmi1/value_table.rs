@@ -62,7 +62,7 @@ pub fn write<'a>(values: impl Iterator<Item = (&'a str, &'a str)>, ranks: u32) -
 pub struct ValueTable(SealedFile);
 
 impl ValueTable {
-    /// The values of a file that [`write`] made. What is damaged is missed later.
+    /// The values of a file that [`write()`] made. What is damaged is missed later.
     pub fn new(file: SealedFile) -> ValueTable {
         ValueTable(file)
     }
