@@ -49,7 +49,7 @@ const LAW: &[(&str, &[&str])] = &[
         &["mica-profile", "mica-policy", "mica-bootstrap", "mica-node"],
     ),
     // What the profiler loads into ranks, under any vendor's library.
-    ("mica-profile-preload", &[]),
+    ("mica-profile-preload", &["mica-node"]),
     // The profile as data: what `mica profile` writes and others draw.
     ("mica-profile", &[]),
     (
@@ -103,11 +103,13 @@ const UNSAFE: &[&str] = &[
 /// Crates that only tools may use, never the library.
 const TOOLS_ONLY: &[&str] = &[
     "hwlocality",
+    "addr2line",
     "clap",
     "comfy-table",
     "hmac",
     "indicatif",
     "postcard",
+    "ratatui",
     "serde_json",
     "sha2",
     "toml",

@@ -76,7 +76,7 @@ static SCALE: OnceLock<TickScale> = OnceLock::new();
 #[inline]
 pub fn now_ns() -> u64 {
     match SCALE.get() {
-        Some(scale) if scale.factor != 0 => scale.ns(ticks()),
+        Some(scale) if scale.factor != 0 => scale.ns(counter()),
         _ => by_system(),
     }
 }
@@ -85,10 +85,10 @@ pub fn now_ns() -> u64 {
 #[cold]
 fn by_system() -> u64 {
     let now = Moment {
-        ticks: if is_usable() { ticks() } else { 0 },
+        ticks: if has_counter() { counter() } else { 0 },
         ns: monotonic_ns(),
     };
-    match ORIGIN.get_or_init(|| is_usable().then_some(now)) {
+    match ORIGIN.get_or_init(|| has_counter().then_some(now)) {
         None => _ = SCALE.set(TickScale::NONE),
         Some(origin) if now.ns - origin.ns >= CALIBRATION_NS => {
             let _ = SCALE.set(TickScale::between(*origin, now));
@@ -98,8 +98,8 @@ fn by_system() -> u64 {
     now.ns
 }
 
-/// Whether this processor has a time counter that this process may use.
-fn is_usable() -> bool {
+/// Whether this processor has a time counter of constant rate that this process may read.
+pub fn has_counter() -> bool {
     static USABLE: OnceLock<bool> = OnceLock::new();
     *USABLE.get_or_init(probe)
 }
@@ -118,9 +118,10 @@ fn probe() -> bool {
     __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & INVARIANT_TSC != 0
 }
 
+/// The time counter. Without one ([`has_counter`]) the value means nothing.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn ticks() -> u64 {
+pub fn counter() -> u64 {
     // SAFETY: every x86-64 processor has the instruction; `probe` found that the process may use
     // it.
     unsafe { std::arch::x86_64::_rdtsc() }
@@ -133,9 +134,10 @@ fn probe() -> bool {
     true
 }
 
+/// The time counter.
 #[cfg(target_arch = "aarch64")]
 #[inline]
-fn ticks() -> u64 {
+pub fn counter() -> u64 {
     let ticks: u64;
     // SAFETY: reads a register that Linux makes readable to all programs.
     unsafe {
@@ -154,7 +156,8 @@ fn probe() -> bool {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn ticks() -> u64 {
+/// The time counter; there is none.
+pub fn counter() -> u64 {
     0
 }
 

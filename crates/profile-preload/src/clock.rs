@@ -8,6 +8,9 @@
 
 use std::sync::OnceLock;
 
+pub use mica_node::segment::monotonic_ns;
+use mica_node::ticks::{counter, has_counter};
+
 /// Minimum time between the two readings of [`calibrate`]: an error of 50 ns is 1 in 40,000 then.
 const CALIBRATION_NS: u64 = 2_000_000;
 
@@ -29,17 +32,6 @@ struct Clock {
 }
 
 static CLOCK: OnceLock<Clock> = OnceLock::new();
-
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-pub fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes the structure; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
 
 /// Determines the scale; waits for what is left of two milliseconds after `since`.
 pub fn calibrate(since: Reading) {
@@ -134,48 +126,6 @@ impl Line {
             .ns
             .saturating_add_signed((since as f64 * self.ns_per_tick) as i64)
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_counter() -> bool {
-    use std::arch::x86_64::__cpuid;
-    const POWER: u32 = 0x8000_0007;
-    const INVARIANT_TSC: u32 = 1 << 8;
-    let mut allowed: libc::c_int = 0;
-    // SAFETY: PR_GET_TSC writes an int to where its argument points.
-    let asked = unsafe { libc::prctl(libc::PR_GET_TSC, &mut allowed as *mut libc::c_int) };
-    if asked == 0 && allowed != libc::PR_TSC_ENABLE {
-        return false;
-    }
-    __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & INVARIANT_TSC != 0
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction. A process that may not use it
-    // (PR_SET_TSC) is not one that MPI libraries run in either.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn has_counter() -> bool {
-    true
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline]
-fn counter() -> u64 {
-    let ticks: u64;
-    // SAFETY: reads a register that Linux makes readable to all programs.
-    unsafe {
-        std::arch::asm!(
-            "mrs {}, cntvct_el0",
-            out(reg) ticks,
-            options(nomem, nostack, preserves_flags)
-        );
-    }
-    ticks
 }
 
 #[cfg(test)]
