@@ -1,7 +1,8 @@
-//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: every module
-//! that `tests/python/mpi4py-modules.txt` lists as `run`, [`BATCH`] of them in one job, since
-//! starting Python takes longer than most modules. Modules of a batch that fails run again, each in
-//! its own job, to name the one at fault; the failure of the batch counts as one all the same.
+//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: every
+//! module that `tests/python/mpi4py-modules.txt` lists as `run`, [`BATCH`] of them in one job,
+//! since starting Python takes longer than most modules. Modules of a batch that fails run again,
+//! each in its own job, to name the one at fault; the failure of the batch counts as one all the
+//! same.
 //!
 //! `MICA_PYTHON` names a Python with mpi4py built against this library (default
 //! `target/venv/bin/python`), `MICA_MPI4PY_SRC` its unpacked source (default `target/mpi4py-src`),

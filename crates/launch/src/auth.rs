@@ -13,12 +13,12 @@
 //! agent -> head   HMAC(S, "agent" A H)                            (32 bytes)
 //! ```
 //!
-//! HMAC is HMAC-SHA256 (RFC 2104, FIPS 180-4). The first message's MAC shows the controller that the
-//! caller is worth a place, though it may be recorded. The labels keep a proof of one side from
-//! serving as the other's, the fresh nonces make a recorded handshake worthless. After the handshake
-//! every frame is encrypted with ChaCha20-Poly1305 (RFC 8439) under a key for this connection and
-//! direction, HMAC(S, "up" A H) and HMAC(S, "down" A H), with its sequence number as nonce: no frame
-//! can be read, changed, left out, repeated or inserted.
+//! HMAC is HMAC-SHA256 (RFC 2104, FIPS 180-4). The first message's MAC shows the controller that
+//! the caller is worth a place, though it may be recorded. The labels keep a proof of one side from
+//! serving as the other's, the fresh nonces make a recorded handshake worthless. After the
+//! handshake every frame is encrypted with ChaCha20-Poly1305 (RFC 8439) under a key for this
+//! connection and direction, HMAC(S, "up" A H) and HMAC(S, "down" A H), with its sequence number as
+//! nonce: no frame can be read, changed, left out, repeated or inserted.
 
 use chacha20poly1305::ChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInOut, Key, Nonce, Tag};

@@ -4,8 +4,8 @@
 //! ([`crate::supervisor`]) or the agents of several ([`crate::controller`]). It runs them for a
 //! [`Master`]: the user who started this process, or the controller that this process is an agent
 //! of. An [`Event`] is a set of sources that are ready, a signal to this process, or a deadline
-//! that has passed. The loop handles what is common to all jobs; what only ranks or only agents have
-//! goes to the workers.
+//! that has passed. The loop handles what is common to all jobs; what only ranks or only agents
+//! have goes to the workers.
 //!
 //! A job ends in the same way everywhere:
 //!
@@ -18,8 +18,8 @@
 //! ends when its workers are not busy any more, in whatever state.
 //!
 //! The loop never waits for anything but its sources: not for a reader of output (threads write it,
-//! [`crate::writer`]), a connection that takes no bytes, or a process that does not end. An idle job
-//! costs no processor time.
+//! [`crate::writer`]), a connection that takes no bytes, or a process that does not end. An idle
+//! job costs no processor time.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;

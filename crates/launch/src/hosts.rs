@@ -27,7 +27,10 @@ pub enum HostError {
         source: std::io::Error,
     },
     /// A line of the file is malformed.
-    #[error("{}, line {line}: {text:?} is not a host (name, name:slots or name slots=N)", path.display())]
+    #[error(
+        "{}, line {line}: {text:?} is not a host (name, name:slots or name slots=N)",
+        path.display()
+    )]
     Line {
         /// The file.
         path: PathBuf,

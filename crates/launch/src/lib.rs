@@ -2,11 +2,11 @@
 //!
 //! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
 //! [`placement`] decides whether the job runs here or on several nodes. On a node, [`plan`] gives
-//! every rank its program and place, and the [`supervisor`] runs its [`ranks`]; [`report`] describes
-//! the outcome in words. For several nodes the [`controller`] starts an [`agent`] on each, which runs
-//! the [`supervisor`] for its ranks; they exchange [`messages`] over a [`link`] that [`auth`]
-//! authenticates. Supervisor and controller are what one [`event_loop`] works for. MPI 5.0 section
-//! 11.5 describes the portable part of the command. See `docs/design/launching.md`.
+//! every rank its program and place, and the [`supervisor`] runs its [`ranks`]; [`report`]
+//! describes the outcome in words. For several nodes the [`controller`] starts an [`agent`] on
+//! each, which runs the [`supervisor`] for its ranks; they exchange [`messages`] over a [`link`]
+//! that [`auth`] authenticates. Supervisor and controller are what one [`event_loop`] works for.
+//! MPI 5.0 section 11.5 describes the portable part of the command. See `docs/design/launching.md`.
 //!
 //! The library exists for the program of this crate and for the fuzz targets, which need the
 //! parsers of untrusted input.

@@ -252,8 +252,8 @@ impl Link {
         Ok(())
     }
 
-    /// Has the kernel keep the connection although nothing is acknowledged for `time`, where it would
-    /// give up before (after a quarter of an hour, by `tcp_retries2`).
+    /// Has the kernel keep the connection although nothing is acknowledged for `time`, where it
+    /// would give up before (after a quarter of an hour, by `tcp_retries2`).
     pub fn outlast(&self, time: Duration) {
         let own = Duration::from_secs(900);
         if time > own {
@@ -409,7 +409,9 @@ pub mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn no_bytes_make_it_panic_or_get_in(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn no_bytes_make_it_panic_or_get_in(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
             let (mut head, agent, mut raw) = pair();
             raw.write_all(&bytes).unwrap();
             drop((agent, raw));

@@ -86,8 +86,8 @@ impl Uplink {
 }
 
 /// Sends the controller a sign of life, and checks its own. A controller whose machine answers is
-/// not lost, however long it says nothing: it was stopped (Ctrl-Z, SIGSTOP, a debugger), and goes on
-/// with the job later. One whose machine does not answer either may be on a machine that is
+/// not lost, however long it says nothing: it was stopped (Ctrl-Z, SIGSTOP, a debugger), and goes
+/// on with the job later. One whose machine does not answer either may be on a machine that is
 /// suspended: it is lost after `head_timeout`, if that is longer.
 pub fn beat_to_controller(
     link: &mut Link,

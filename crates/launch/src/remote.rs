@@ -221,7 +221,8 @@ impl RemoteShell {
         Ok(())
     }
 
-    /// Takes the lines out of a starter's standard output. Others than its own are a login script's.
+    /// Takes the lines out of a starter's standard output. Others than its own are a login
+    /// script's.
     fn take_refusals(&mut self) {
         let end = self.line.iter().rposition(|&byte| byte == b'\n');
         let lines: Vec<u8> = self.line.drain(..end.map_or(0, |at| at + 1)).collect();

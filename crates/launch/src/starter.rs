@@ -7,9 +7,9 @@
 //! Whether a host that fails has been heard of before, the controller knows.
 //!
 //! It ends with the last of its shells. If its standard output is read no more, the
-//! controller has gone or has given up, and it ends at once: the kernel then kills the remote shells
-//! and the agents that have not reached the controller (`PR_SET_PDEATHSIG`). Those that have look
-//! after themselves.
+//! controller has gone or has given up, and it ends at once: the kernel then kills the remote
+//! shells and the agents that have not reached the controller (`PR_SET_PDEATHSIG`). Those that have
+//! look after themselves.
 
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;

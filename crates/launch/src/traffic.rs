@@ -1,5 +1,5 @@
-//! The tables of messages by path and level, one-sided operations, and waits, from the counters that ranks leave in the job segment
-//! (`MICA_STATS=table`).
+//! The tables of messages by path and level, one-sided operations, and waits, from the counters
+//! that ranks leave in the job segment (`MICA_STATS=table`).
 
 use mica_node::counters::{
     AccessClass, COUNTERS, Counter, Counters, SIZE_CLASSES, TrafficClass, WaitReason,
@@ -10,8 +10,8 @@ use mica_node::topology::Level;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// The values of one rank's counters, as messages carry them: as a list, since serde knows no arrays
-/// of more than 32 elements.
+/// The values of one rank's counters, as messages carry them: as a list, since serde knows no
+/// arrays of more than 32 elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
 pub struct CounterValues(pub [u64; COUNTERS]);

@@ -92,7 +92,10 @@ proptest! {
     }
 
     #[test]
-    fn incl_and_excl_agree_with_lists(a in members(), ranks in proptest::collection::vec(-2..16_i32, 0..8)) {
+    fn incl_and_excl_agree_with_lists(
+        a in members(),
+        ranks in proptest::collection::vec(-2..16_i32, 0..8),
+    ) {
         let g = group(&a);
         let valid = ranks.iter().all(|&rank| rank >= 0 && (rank as usize) < a.len());
         if valid && !has_duplicates(&ranks) {

@@ -1,10 +1,10 @@
 //! `libmica_profile.so`: what `mica profile` loads into the ranks of a job (`LD_PRELOAD`).
 //!
-//! It defines the `MPI_X` of calls that move or wait for something, and calls the library's `PMPI_X`
-//! (MPI 5.0, 15.2), whatever library that is, as long as its ABI is the standard's. It records by
-//! call and call site: how often, how long, how many bytes; by peer and size: messages and bytes;
-//! and a bounded number of intervals and of arrivals at collectives. At `MPI_Finalize`, `MPI_Abort`
-//! or the end of the process it writes one file (`write`), which `mica profile` reads.
+//! It defines the `MPI_X` of calls that move or wait for something, and calls the library's
+//! `PMPI_X` (MPI 5.0, 15.2), whatever library that is, as long as its ABI is the standard's. It
+//! records by call and call site: how often, how long, how many bytes; by peer and size: messages
+//! and bytes; and a bounded number of intervals and of arrivals at collectives. At `MPI_Finalize`,
+//! `MPI_Abort` or the end of the process it writes one file (`write`), which `mica profile` reads.
 //!
 //! A call goes through `trampoline` (which keeps the caller's address), a generated wrapper, and
 //! `record`: two readings of the processor's counter, one or two probes of tables that belong to

@@ -100,8 +100,8 @@ impl Tools {
         }
     }
 
-    /// A started handle for one reason; `None` if the library has no variable of this name, or it is
-    /// no single number.
+    /// A started handle for one reason; `None` if the library has no variable of this name, or it
+    /// is no single number.
     ///
     /// # Safety
     /// The session is valid.

@@ -2,8 +2,8 @@
 //! its HTML page, its trace and the rank mapper are made from.
 //!
 //! [`model`] has the types, [`summary`] the sums that several readers need (by call, by site, by
-//! rank, by level), [`recorded`] reads the part that rank placement needs. `mica profile` fills the model
-//! from the records of the ranks.
+//! rank, by level), [`recorded`] reads the part that rank placement needs. `mica profile` fills the
+//! model from the records of the ranks.
 //!
 //! Words are mpiP's where it has them: application time is the time between the return of
 //! `MPI_Init` and the call of `MPI_Finalize`, MPI time the part of it spent in MPI calls, a call

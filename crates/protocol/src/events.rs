@@ -1,7 +1,7 @@
 //! Events for tools: what the engine reports when someone has asked for it (MPI 5.0, 15.3.8).
 //!
-//! The hooks are on slow paths, and cost one load of [`WANTED`] and a branch there. The fast path of
-//! a receive has no hook: while arrivals are wanted, receives do not take it
+//! The hooks are on slow paths, and cost one load of [`WANTED`] and a branch there. The fast path
+//! of a receive has no hook: while arrivals are wanted, receives do not take it
 //! ([`Engine::observe_arrivals`](crate::Engine::observe_arrivals)).
 //!
 //! The sink is called by the thread that makes progress, under the engine's lock: it must not call

@@ -69,7 +69,8 @@ impl NetworkAddresses {
     /// If a record cannot be read.
     pub fn difference(&self, own: &Settings) -> Result<Option<Difference>, BootstrapError> {
         for peer in 0..self.segment.job_size() {
-            // A record of another release has an address that `Net::connect` refuses by its version.
+            // A record of another release has an address that `Net::connect` refuses by its
+            // version.
             let settings = NetworkRecord::settings_of(&self.values.of(peer)?);
             let difference = settings.and_then(|theirs| own.difference(self.rank, &theirs, peer));
             if difference.is_some() {

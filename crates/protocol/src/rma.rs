@@ -1,5 +1,5 @@
-//! Puts and gets by RMA inside the engine: starts the parts of transfers and takes their completions
-//! in. [`rma_transfers`](crate::rma_transfers) has the design.
+//! Puts and gets by RMA inside the engine: starts the parts of transfers and takes their
+//! completions in. [`rma_transfers`](crate::rma_transfers) has the design.
 
 use crate::fault::Fault;
 use crate::rma_transfers::{

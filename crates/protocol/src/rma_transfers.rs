@@ -5,8 +5,8 @@
 //! each of which lies in one piece on both sides: an operation of [`RemoteMemory`]. Where the local
 //! bytes lie in many small pieces, a part goes through a bounce buffer, which lives as long as the
 //! part is under way. At most [`PARTS_MAX`] parts of all transfers are under way at a time, and a
-//! part for which the channel has no room waits (back-pressure): so neither the network's queues nor
-//! the bounce buffers grow with the transfer.
+//! part for which the channel has no room waits (back-pressure): so neither the network's queues
+//! nor the bounce buffers grow with the transfer.
 //!
 //! A transfer has ended when all its parts have completed. The channel completes a put when its
 //! bytes are visible to the peer (FI_DELIVERY_COMPLETE), so nothing else is needed for a flush. The

@@ -1,10 +1,10 @@
 //! Accounts for the time of waits, by reason (`mica_node::counters::WaitReason`).
 //!
-//! A wait that ends within its first polls takes no clock and is not counted: that is the fast path.
-//! From the [`tick`](WaitAccount::tick) after `QUESTION_EVERY` failed polls on, and after every sleep,
-//! the time since the last tick goes to the reason that held then. What this rank copied itself
-//! meanwhile is counted where it copies
-//! ([`timed_copy`](EngineState::timed_copy)), and is not counted here again.
+//! A wait that ends within its first polls takes no clock and is not counted: that is the fast
+//! path. From the [`tick`](WaitAccount::tick) after `QUESTION_EVERY` failed polls on, and after
+//! every sleep, the time since the last tick goes to the reason that held then. What this rank
+//! copied itself meanwhile is counted where it copies ([`timed_copy`](EngineState::timed_copy)),
+//! and is not counted here again.
 //!
 //! Called by `Engine::drive` and `Engine::watch_for` alone.
 

@@ -389,8 +389,8 @@ struct FetchArguments {
 
 impl FetchArguments {
     /// # Safety
-    /// The origin's buffer is readable for its elements, unless `op` is `MPI_NO_OP`; the result's is
-    /// writable for its.
+    /// The origin's buffer is readable for its elements, unless `op` is `MPI_NO_OP`; the result's
+    /// is writable for its.
     unsafe fn run(self, to: &TargetRange, win: MPI_Win, completion: Completion) -> Result<u32> {
         let names = [
             ("buf", "result_addr"),

@@ -3,8 +3,8 @@
 //!
 //! The file is an index and a text. The text has a line `KEY=VALUE` for each value, in the order of
 //! keys; the index has the number of lines, the offset of each, and that of the end of the text, as
-//! words of 32 bits in the machine's byte order. So a rank of a large job that talks with few others
-//! finds their values by binary search and reads no more of the file than that.
+//! words of 32 bits in the machine's byte order. So a rank of a large job that talks with few
+//! others finds their values by binary search and reads no more of the file than that.
 //!
 //! Keys have no `=`, and neither has white space, as PMI-1 demands.
 //!

@@ -243,7 +243,10 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(head in "[0-9 ]{6}", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_make_it_panic(
+            head in "[0-9 ]{6}",
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
             let mut frames = Frames::new();
             frames.push(head.as_bytes());
             frames.push(&bytes);

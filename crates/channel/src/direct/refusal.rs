@@ -8,7 +8,10 @@ pub enum CopyRefusal {
     #[error("switched off by MICA_DIRECT=off")]
     SwitchedOff,
     /// The kernel refused the call.
-    #[error("process_vm_readv or process_vm_writev: {}", std::io::Error::from_raw_os_error(*.errno))]
+    #[error(
+        "process_vm_readv or process_vm_writev: {}",
+        std::io::Error::from_raw_os_error(*.errno)
+    )]
     Kernel {
         /// The error number.
         errno: i32,

@@ -253,8 +253,8 @@ impl Net {
         Ok(())
     }
 
-    /// The peer that something is about to be sent to or read from. At the first contact its address
-    /// is resolved.
+    /// The peer that something is about to be sent to or read from. At the first contact its
+    /// address is resolved.
     #[inline]
     fn contact(&mut self, peer: u32) -> Result<&mut NetPeer, NetError> {
         if !self.peers.is_resolved(peer) {

@@ -102,7 +102,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_order_becomes_the_right_one(numbers in Just((0..40u32).collect::<Vec<_>>()).prop_shuffle()) {
+        fn any_order_becomes_the_right_one(
+            numbers in Just((0..40u32).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
             let mut order = Order::new(1);
             let mut out = Vec::new();
             for number in numbers {

@@ -1,9 +1,9 @@
 //! The state that a rank keeps for each rank that it reaches, from the first contact on.
 //!
 //! A rank of a large job talks with few of the others. The [`AddressBook`] reads what a peer has
-//! published at the first contact. The peer gets a [`NetPeer`] when the first message for it or of it
-//! comes, and a number of the provider (`fi_av_insert`) when something is first sent to it or read
-//! from it: what only arrives needs none.
+//! published at the first contact. The peer gets a [`NetPeer`] when the first message for it or of
+//! it comes, and a number of the provider (`fi_av_insert`) when something is first sent to it or
+//! read from it: what only arrives needs none.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -50,7 +50,8 @@ pub trait AddressSource: Debug + Send {
     /// Whether `peer` is reached over the network.
     fn reaches(&self, peer: u32) -> bool;
 
-    /// What [`Net::address`](super::Net::address) is at `peer`, which is reached. May be asked again.
+    /// What [`Net::address`](super::Net::address) is at `peer`, which is reached. May be asked
+    /// again.
     ///
     /// # Errors
     /// Why it is not known, as text.

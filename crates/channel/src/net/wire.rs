@@ -333,7 +333,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..200), ours: bool) {
+        fn any_bytes_are_read_or_refused(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+            ours: bool,
+        ) {
             if ours && bytes.len() >= 8 {
                 bytes[..8].copy_from_slice(&7u64.to_le_bytes());
             }

@@ -10,8 +10,8 @@
 //!
 //! - Flow control and holding back are the protocol's, as over a network.
 //! - A peer's memory is not read: long messages go in packets.
-//! - A lost peer is found by [`probe`](Transport::probe), which asks whether its process exists. Its
-//!   ring still takes packets until it is full; the loss ends the waits for it.
+//! - A lost peer is found by [`probe`](Transport::probe), which asks whether its process exists.
+//!   Its ring still takes packets until it is full; the loss ends the waits for it.
 //! - A rank waits at its parking spot in the segment ([`WaitMode::WakeUp`]).
 //! - When the transport is dropped, nothing of it refers to the segment any more, so the last of
 //!   its owners unmaps it.

@@ -173,8 +173,8 @@ impl AgentPool<'_> {
         }
     }
 
-    /// How long agents wait for this machine. From outside, one that is suspended cannot be told from
-    /// one that has lost its power.
+    /// How long agents wait for this machine. From outside, one that is suspended cannot be told
+    /// from one that has lost its power.
     fn head_timeout(&self) -> Duration {
         let hosts = &self.options.hosts;
         hosts.head_timeout.unwrap_or_else(|| {

@@ -1,6 +1,7 @@
 //! `mica profile --scaling 1,2,4,8 -- mpiexec -n N PROGRAM`: the program at several numbers of
 //! ranks, on one node and on two virtual nodes (chai-2009, chapter 2): times normalized to one node
-//! (Figure 2.5), speed-ups (Figure 2.7), and the share of each level of the machine in the messages.
+//! (Figure 2.5), speed-ups (Figure 2.7), and the share of each level of the machine in the
+//! messages.
 //!
 //! Each run is a `mica profile` of its own, whose profile.json is read back. Where `perf` may count
 //! this user's processes, it counts cache misses around each run. The work is taken to be the same
@@ -42,7 +43,8 @@ pub struct ScalingRun {
     pub computing_ns: u64,
     /// Time in MPI calls of all ranks, in percent of their application time.
     pub mpi_percent: f64,
-    /// Percent of the messages and one-sided operations between ranks at each level: shared cache, package, node, network.
+    /// Percent of the messages and one-sided operations between ranks at each level: shared cache,
+    /// package, node, network.
     pub level_percent: [f64; LEVELS.len()],
     /// Cache misses of all processes, if they can be counted.
     pub cache_misses: Option<u64>,

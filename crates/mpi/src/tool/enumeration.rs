@@ -17,7 +17,8 @@ pub struct Enumeration {
     pub items: Vec<&'static str>,
 }
 
-/// The states in which a rank can be found, by `mica_node::segment::WaitKind`; 0: it does not sleep.
+/// The states in which a rank can be found, by `mica_node::segment::WaitKind`; 0: it does not
+/// sleep.
 pub(super) const RANK_STATES: [&str; 7] = [
     "running",
     "send",

@@ -4,9 +4,9 @@
 //! (`mica_protocol::want_events`); late arrivals are reported by the thread that leaves the
 //! collective. A callback therefore runs with the requirement `MPI_T_CB_REQUIRE_MPI_RESTRICTED`, or
 //! `MPI_T_CB_REQUIRE_THREAD_SAFE` if several threads may be in the library; the callback of the
-//! lowest registered safety level that meets it is called. If there is none, or a callback is running
-//! in this thread already, the event is dropped and counted, and the dropped handler hears of it
-//! before the registration's next event.
+//! lowest registered safety level that meets it is called. If there is none, or a callback is
+//! running in this thread already, the event is dropped and counted, and the dropped handler hears
+//! of it before the registration's next event.
 
 use super::declaration::{
     ARRIVED, COMM_UNEXPECTED, ELEMENTS, EVENTS, Element, EventDeclaration, Instance, LATE,

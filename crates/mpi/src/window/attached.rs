@@ -15,10 +15,10 @@
 //! ([`PublishedBuffer`]). Entries move to a larger table when they no longer fit; the old one stays
 //! until the window is freed, since an origin may still read it.
 //!
-//! SYNC attachments: a sequence lock. The owner makes the version odd, writes, and makes it even; an
-//! origin that has read the same even version before and after its reads has a consistent copy. All
-//! words are accessed by atomics with Acquire and Release. The program orders an attachment before
-//! the operations on it: the target sends the address.
+//! SYNC attachments: a sequence lock. The owner makes the version odd, writes, and makes it even;
+//! an origin that has read the same even version before and after its reads has a consistent copy.
+//! All words are accessed by atomics with Acquire and Release. The program orders an attachment
+//! before the operations on it: the target sends the address.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 

@@ -224,8 +224,8 @@ pub(super) fn may_be_compared(basic: BasicType) -> bool {
 /// Bytes of the longest type that may be compared.
 const COMPARED_MAX: usize = 16;
 
-/// Compares and swaps the element of `bytes` bytes at `place` in the name of rank `me`. `values` are
-/// the new value, the expected one, and where the previous one goes.
+/// Compares and swaps the element of `bytes` bytes at `place` in the name of rank `me`. `values`
+/// are the new value, the expected one, and where the previous one goes.
 pub(super) fn compare_element(
     gate: AccumulateGate<'_>,
     me: u32,

@@ -88,9 +88,9 @@ impl WindowTarget {
         }
     }
 
-    /// As [`reach`](Self::reach), for `bytes` bytes at an address that an origin has sent: an offset
-    /// in this rank's part of the window, or an address in a dynamic window. `None` if they are not
-    /// there.
+    /// As [`reach`](Self::reach), for `bytes` bytes at an address that an origin has sent: an
+    /// offset in this rank's part of the window, or an address in a dynamic window. `None` if they
+    /// are not there.
     pub fn reach_bytes<R>(
         &self,
         address: u64,

@@ -11,7 +11,8 @@ const TEXT_MAX: usize = 4 << 10;
 pub struct JobDescription {
     /// The version of Mica that runs the job.
     pub version: String,
-    /// The layout of the segment ([`SegmentReader::layout`](crate::segment::SegmentReader::layout)).
+    /// The layout of the segment
+    /// ([`SegmentReader::layout`](crate::segment::SegmentReader::layout)).
     pub layout: u64,
     /// The name of the job, the same on all nodes.
     pub name: String,

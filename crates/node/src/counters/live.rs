@@ -1,10 +1,10 @@
 //! The words in which a rank counts, in its block of the job segment.
 //!
 //! Only the rank writes them, each word by a plain load and store (relaxed atomics, no locked
-//! instruction): if two threads of it count the same at the same time, one count may be lost. Atomic
-//! additions would cost more than that is worth. Words that are written under the engine's lock and
-//! words that are written outside of it are separate, so that no count is lost between these; a
-//! snapshot adds them up.
+//! instruction): if two threads of it count the same at the same time, one count may be lost.
+//! Atomic additions would cost more than that is worth. Words that are written under the engine's
+//! lock and words that are written outside of it are separate, so that no count is lost between
+//! these; a snapshot adds them up.
 //!
 //! The words are the values of [`ALL`](super::ALL), then the messages that went inline, by level,
 //! then what collectives moved without messages, by path. A message that goes inline is counted by

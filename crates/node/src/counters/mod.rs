@@ -1,6 +1,6 @@
 //! Counters, each declared once. The declaration feeds the values that a rank counts in the job
-//! segment, the launcher's table (`MICA_STATS=table`), `docs/counters.md`, the performance variables
-//! of MPI_T, and live views.
+//! segment, the launcher's table (`MICA_STATS=table`), `docs/counters.md`, the performance
+//! variables of MPI_T, and live views.
 //!
 //! A rank counts in its block of the segment ([`LiveCounters`]), by plain loads and stores that
 //! nobody else writes: another process of the job reads the values at any time
@@ -207,7 +207,11 @@ macro_rules! counters {
                 class: CounterClass::Sum,
                 first: 0,
                 elements: 1,
-                description: concat!("Bytes of the messages that `sent_", $path_name, "_messages` counts."),
+                description: concat!(
+                    "Bytes of the messages that `sent_",
+                    $path_name,
+                    "_messages` counts.",
+                ),
             },)*
             $(CounterDeclaration {
                 name: concat!("window_", $access_name, "_operations"),
@@ -223,7 +227,11 @@ macro_rules! counters {
                 class: CounterClass::Sum,
                 first: 0,
                 elements: 1,
-                description: concat!("Bytes of the operations that `window_", $access_name, "_operations` counts."),
+                description: concat!(
+                    "Bytes of the operations that `window_",
+                    $access_name,
+                    "_operations` counts.",
+                ),
             },)*
             $(CounterDeclaration {
                 name: concat!("level_", $level_name, "_messages"),
@@ -239,7 +247,11 @@ macro_rules! counters {
                 class: CounterClass::Sum,
                 first: 0,
                 elements: SIZE_CLASSES,
-                description: concat!("Bytes of the messages that `level_", $level_name, "_messages` counts."),
+                description: concat!(
+                    "Bytes of the messages that `level_",
+                    $level_name,
+                    "_messages` counts.",
+                ),
             },)*
             $(CounterDeclaration {
                 name: concat!("wait_", $wait_name, "_count"),

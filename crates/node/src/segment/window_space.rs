@@ -42,7 +42,9 @@ mod tests {
     proptest! {
         /// Parts never overlap, and what was given back is found again.
         #[test]
-        fn taken_parts_are_apart(steps in prop::collection::vec((1u64..100, any::<bool>()), 1..60)) {
+        fn taken_parts_are_apart(
+            steps in prop::collection::vec((1u64..100, any::<bool>()), 1..60),
+        ) {
             let mut zone = TakenParts::default();
             let mut parts: Vec<(u64, u64)> = Vec::new();
             for (bytes, frees) in steps {

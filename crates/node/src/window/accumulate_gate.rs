@@ -41,8 +41,8 @@ use crate::lock::{SoleThread, fence as asymmetric};
 use crate::sync::fence;
 use crate::sync::{Ordering, spin_loop, yield_now};
 
-/// Polls of an origin's count before the first yield; a brief update takes less than 1 us unless its
-/// rank has lost the core.
+/// Polls of an origin's count before the first yield; a brief update takes less than 1 us unless
+/// its rank has lost the core.
 const POLLS: u32 = if cfg!(loom) { 0 } else { 64 };
 
 /// The gate of one target: a view of words in shared memory.

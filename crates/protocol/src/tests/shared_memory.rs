@@ -39,7 +39,11 @@ const MIXED: SegmentShape = SegmentShape {
 };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 80,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn ranks_of_one_node_match_as_the_model_does(

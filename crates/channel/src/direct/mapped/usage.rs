@@ -14,7 +14,10 @@ pub enum Unavailable {
     )]
     NoSlots,
     /// PROCMAP_QUERY is missing.
-    #[error("PROCMAP_QUERY on /proc/self/maps (Linux 6.11): {}", std::io::Error::from_raw_os_error(*.errno))]
+    #[error(
+        "PROCMAP_QUERY on /proc/self/maps (Linux 6.11): {}",
+        std::io::Error::from_raw_os_error(*.errno)
+    )]
     NoQuery {
         /// The error number.
         errno: i32,

@@ -2,8 +2,8 @@
 //!
 //! With `n` messages, `m` of them in a size class and `m_l` of these over level `l`, the bar of `l`
 //! in the class is `m_l / m`, and the point is `m / n` (Figures 2.2 to 2.4); the same for bytes.
-//! The groups at the right have all sizes together and the even distribution, in which each rank sends
-//! as much to each other one.
+//! The groups at the right have all sizes together and the even distribution, in which each rank
+//! sends as much to each other one.
 
 use std::collections::BTreeMap;
 

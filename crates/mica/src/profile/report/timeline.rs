@@ -4,8 +4,8 @@
 //! and follow one another with gaps of at most a quarter of it become one bar, which knows how many
 //! they were and how long they took; longer calls stay as they are. A bar ends at eight limits. The
 //! limit is the smallest, by doubling, that keeps the budget. (Parts of equal length instead of
-//! gaps would show beats where the program has a period.) The page says what was merged; `trace.json`
-//! has every interval.
+//! gaps would show beats where the program has a period.) The page says what was merged;
+//! `trace.json` has every interval.
 //!
 //! The script reads arrays of numbers by lane (a thread of a rank), with starts as differences.
 

@@ -1,5 +1,5 @@
-//! What is registered of a window's memory, here and at its targets ([`registered`](super::registered)
-//! uses it).
+//! What is registered of a window's memory, here and at its targets
+//! ([`registered`](super::registered) uses it).
 
 use std::sync::Mutex;
 

@@ -261,7 +261,8 @@ impl RemoteSide {
     /// # Errors
     /// Those of the operations.
     pub fn flush(&self, targets: &[usize]) -> Result<()> {
-        // First: an operation that learns that its target's memory is not registered sends requests.
+        // First: an operation that learns that its target's memory is not registered sends
+        // requests.
         let waited = self.flush_local(targets);
         let (mut waits, mut flushed) = (Vec::new(), Vec::new());
         for &target in targets {

@@ -10,8 +10,8 @@
 //! A put or get is complete when its bytes are at the target, and flush, unlock, fence and complete
 //! wait for that before they send their own request. So an operation after them, by whichever path,
 //! finds the bytes. Puts and gets of one epoch have no order among themselves or with accumulates
-//! (MPI 5.0, 12.7), hence RMA may overtake requests and the other way round. Accumulates never go by
-//! RMA: an adapter's atomic operations do not exclude the processor's.
+//! (MPI 5.0, 12.7), hence RMA may overtake requests and the other way round. Accumulates never go
+//! by RMA: an adapter's atomic operations do not exclude the processor's.
 
 use std::sync::Arc;
 
