@@ -95,16 +95,16 @@ impl Place {
         ]
     }
 
-    /// The nearest part that it shares with `other`. Parts that are not known are not shared.
+    /// The nearest part that it shares with `other`. Parts that are not known are not shared, and
+    /// what lies in different parts shares none of their parts: a NUMA node may span packages.
     pub fn nearness(&self, other: &Place) -> Nearness {
         let (a, b) = (self.parts(), other.parts());
         if a[0] != b[0] {
             return Nearness::Apart;
         }
-        let shared = (0..DEPTH)
-            .rev()
-            .find(|&i| a[i] == b[i] && (i == 0 || a[i] != UNKNOWN));
-        Nearness::ALL[DEPTH - 1 - shared.unwrap_or(0)]
+        let is_known = |&i: &usize| i == 0 || (a[i] != UNKNOWN && b[i] != UNKNOWN);
+        let shared = (0..DEPTH).filter(is_known).take_while(|&i| a[i] == b[i]);
+        Nearness::ALL[DEPTH - 1 - shared.last().unwrap_or(0)]
     }
 }
 

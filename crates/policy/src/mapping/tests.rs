@@ -55,6 +55,20 @@ fn brute_force(links: &Links, places: &[Place]) -> u128 {
 }
 
 #[test]
+fn packages_that_share_a_numa_node_are_as_near_as_one_node() {
+    // hwloc gives both packages one NUMA node.
+    let places = machine("pack:2 l3:2 core:2 pu:1", 8);
+    let near = |a: usize, b: usize| places[a].nearness(&places[b]);
+    assert_eq!(near(0, 0), Nearness::Core);
+    assert_eq!(near(0, 1), Nearness::SharedCache);
+    assert_eq!(near(0, 2), Nearness::Numa);
+    assert_eq!(near(0, 4), Nearness::Node);
+    let unknown = on_nodes(&[0, 0, 1]);
+    assert_eq!(unknown[0].nearness(&unknown[1]), Nearness::Node);
+    assert_eq!(unknown[0].nearness(&unknown[2]), Nearness::Apart);
+}
+
+#[test]
 fn heavy_pairs_share_a_cache() {
     let places = machine("pack:2 l3:2 core:2 pu:1", 8);
     let mut edges: Vec<(usize, usize, u64)> = (0..4).map(|i| (i, i + 4, 100)).collect();
