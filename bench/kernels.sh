@@ -2,12 +2,15 @@
 # The kernels that profiles are made of: read by ma2011.sh and profile_cost.sh (`. bench/kernels.sh`).
 #
 # PREFIX is an installation of Mica (target/dist unless set), WORK where programs are compiled, PYTHON the Python of the
-# environment for mpi4py-fft.
+# environment for mpi4py-fft. FFTW_ROOT has FFTW's include and lib where the system does not.
 set -eu
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 PREFIX=${PREFIX:-$ROOT/target/dist}
 WORK=$ROOT/target/kernels
 PYTHON=$WORK/venv/bin/python
+if [ -n "${FFTW_ROOT-}" ]; then
+    export LD_LIBRARY_PATH="$FFTW_ROOT/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi
 
 fail() {
     echo "$(basename "$0"): $*" >&2
@@ -33,7 +36,7 @@ kernels() {
     echo "heat -n $1 $WORK/heat 1024"
     echo "cpmd -n $1 $WORK/cpmd"
     if [ -x "$PYTHON" ] && "$PYTHON" -c 'import mpi4py_fft' 2>/dev/null; then
-        echo "mpi4py-fft -n $1 $PYTHON $ROOT/bench/src/mpi4py_fft.py"
+        echo "mpi4py-fft -n $1 $PYTHON $ROOT/bench/src/fft_python.py"
     fi
 }
 
@@ -51,7 +54,7 @@ python_environment() {
     fi
     pip="$WORK/venv/bin/pip --disable-pip-version-check"
     { python3 -m venv "$WORK/venv" && $pip install numpy Cython wheel 'setuptools<81' &&
-        MPICC="$PREFIX/bin/mpicc" CFLAGS='-O1 -g0' $pip install --no-build-isolation --no-binary mpi4py mpi4py &&
+        MPICC="$PREFIX/bin/mpicc" CFLAGS='-O0 -g0' $pip install --no-build-isolation --no-binary mpi4py mpi4py &&
         CC="$PREFIX/bin/mpicc" $pip install --no-build-isolation mpi4py-fft; } >"$log" 2>&1 ||
         echo "mpi4py-fft is left out: it cannot be installed, $log says why; its end: $(tail -n 1 "$log")" >&2
 }

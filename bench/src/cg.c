@@ -13,7 +13,8 @@
  *
  * The solution is known: a random number for each point, whatever the number of ranks, from which
  * b is made. After every pass (not timed) the residual b - A x is computed anew and compared with
- * the one that the iteration carried along, and every point with the solution. Argument: SIDE (48). */
+ * the one that the iteration carried along, and every point with the solution. Argument: SIDE
+ * (48). */
 #include "halo.h"
 
 #include <math.h>

@@ -69,7 +69,8 @@ pub struct ProfileOptions {
     #[arg(long, conflicts_with_all = ["scaling", "text"])]
     overhead: bool,
     /// Rounds of --compare and --overhead.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Rows of the tables of call sites.
     #[arg(long, value_name = "N", default_value_t = 20)]

@@ -1,5 +1,5 @@
-//! `mica profile --overhead -- mpiexec -n N PROGRAM`: what the profiler costs a program. Every round
-//! runs the command once without and once with the profiler's library, in changing order; the
+//! `mica profile --overhead -- mpiexec -n N PROGRAM`: what the profiler costs a program. Every
+//! round runs the command once without and once with the profiler's library, in changing order; the
 //! overhead of a round is the ratio of its two times. The figure is the median of the rounds'
 //! overheads.
 //!

@@ -28,7 +28,7 @@ impl Comparison {
         };
         let _ = write!(
             text,
-            "\n{} ranks, {}; medians of {} rounds\n",
+            "\n{} ranks, {}; medians of {} round(s)\n",
             self.ranks, self.library, self.rounds
         );
         let mut part = |title: &str, table: &Table| {
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(text.matches("Aggregate sent message size").count(), 1);
         let markdown = comparison.render(Format::Markdown);
         assert!(
-            has(&markdown, &["| as it is", "| Time", "| MICA_DIRECT=off"]),
+            has(&markdown, &["| as it is", " Time |", "| MICA_DIRECT=off"]),
             "{markdown}"
         );
         assert!(has(&markdown, &["|--"]), "{markdown}");
