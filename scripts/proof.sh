@@ -30,7 +30,7 @@ shell() {
         say "shellcheck: skipped, it is not there (Debian: shellcheck)"
         return 0
     fi
-    step shellcheck shellcheck -x -P scripts scripts/*.sh wrappers/mpicc bindings/*.sh
+    step shellcheck shellcheck -x -P scripts:bench scripts/*.sh wrappers/mpicc bindings/*.sh bench/*.sh
 }
 
 # The documentation is for who works on the code: of private items, too, to which public ones may link then.

@@ -302,6 +302,80 @@ fn lines_of_python_are_named() {
     assert_eq!((named("pass_on"), named("<module>")), (1, 1));
 }
 
+/// `mica profile OPTIONS -- mpiexec -n 3 profile_pattern`.
+fn profiled_pattern(options: &[&str]) -> Outcome {
+    let install = Install::find();
+    let job = Job::new(install.bin("mica"))
+        .args(["profile"])
+        .args(options);
+    job.args(["--"])
+        .args([install.bin("mpiexec")])
+        .args(["-n", "3", &text(install.program("profile_pattern"))])
+        .run()
+        .expect_success()
+}
+
+#[test]
+fn settings_are_compared_side_by_side() {
+    let _turn = one_at_a_time();
+    let directory = directory("compare");
+    let output = directory.to_str().expect("UTF-8");
+    let options = [
+        "--compare",
+        "MICA_DIRECT=off",
+        "--rounds",
+        "1",
+        "-o",
+        output,
+    ];
+    let outcome = profiled_pattern(&options);
+    let read = |name: &str| fs::read_to_string(directory.join(name)).expect("an output");
+    let comparison: Value = serde_json::from_str(&read("comparison.json")).expect("JSON");
+    let sides = list(&comparison, "sides");
+    let names: Vec<&str> = sides
+        .iter()
+        .filter_map(|side| side["name"].as_str())
+        .collect();
+    assert_eq!(names, ["as it is", "MICA_DIRECT=off"]);
+    let place = format!(
+        "profile_pattern.c:{}",
+        marked("c/profile_pattern.c", "send")
+    );
+    for side in sides {
+        let is_send = |row: &&Value| {
+            let site = row["site"].as_str().unwrap_or_default();
+            row["call"] == "MPI_Send" && site.ends_with(&place)
+        };
+        let row = list(side, "calls").iter().find(is_send).expect("the send");
+        assert_eq!(number(row, "count"), 50 * RANKS);
+        assert_eq!(number(row, "bytes"), 50 * 24_576 * RANKS);
+        assert!(side["mpi_s"]["median"].as_f64() > Some(0.0), "{side}");
+    }
+    assert!(outcome.stdout.contains(&read("comparison.txt")));
+    let row = format!("| {} | {} |", 50 * RANKS, 50 * 24_576 * RANKS);
+    let table = read("comparison.md");
+    let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.contains(&row), "no {row} in:\n{table}");
+}
+
+#[test]
+fn overhead_is_measured_and_leaves_nothing() {
+    let _turn = one_at_a_time();
+    let outcome = profiled_pattern(&["--overhead", "--rounds", "2", "--json"]);
+    let overhead: Value = serde_json::from_str(&outcome.stdout).expect("JSON alone");
+    assert_eq!(number(&overhead, "rounds"), 2);
+    for name in ["without_s", "with_s"] {
+        // The program sleeps for 200 ms in all.
+        assert!(overhead[name]["min"].as_f64() > Some(0.2), "{overhead}");
+    }
+    let install = Install::find();
+    let job = Job::new(install.bin("mica")).args(["profile", "--overhead", "--rounds", "1", "--"]);
+    job.args(["sh", "-c", "exit 4"])
+        .run()
+        .expect_failure()
+        .says("without the profiler");
+}
+
 #[test]
 fn signal_ends_the_job_and_leaves_nothing() {
     let _turn = one_at_a_time();

@@ -82,21 +82,33 @@ impl Call {
         let mut site = sites::of(self.caller);
         // If another thread has the tables, the process ends: the call is lost.
         self.thread.with(|tables| {
-            let id = u64::from(self.id);
-            if tables.calls.find((id, site)).is_none() && site & sites::PYTHON == 0 {
-                site = sites::discover(self.caller);
-            }
+            // Nothing below adds to the table of calls, so the place holds.
+            let place = match tables.calls.find((u64::from(self.id), site)) {
+                Some(place) => place,
+                None => self.first(tables, &mut site),
+            };
             // SAFETY: as the caller promises.
             let moved = unsafe { self.moved(tables, traffic) };
-            self.add(tables, site, end, &moved);
+            self.add(tables, place, site, end, &moved);
         });
         self.thread.inside.set(false);
     }
 
-    fn add(&self, tables: &mut Tables, site: u64, end: u64, moved: &Moved) {
+    /// The first call of the function at this site: finds out where that is. The place in the
+    /// table of calls.
+    #[cold]
+    fn first(&self, tables: &mut Tables, site: &mut u64) -> usize {
+        if *site & sites::PYTHON == 0 {
+            *site = sites::discover(self.caller);
+        }
+        tables.calls.find_or_add((u64::from(self.id), *site))
+    }
+
+    #[inline]
+    fn add(&self, tables: &mut Tables, place: usize, site: u64, end: u64, moved: &Moved) {
         let time = clock::duration_ns(end.saturating_sub(self.start));
         tables.mpi_ns += time;
-        let stat = tables.calls.entry((u64::from(self.id), site));
+        let stat = tables.calls.at(place);
         stat.count += 1;
         stat.time_ns += time;
         stat.min_ns = stat.min_ns.min(time);

@@ -24,30 +24,42 @@ impl<V: Default> Table<V> {
         }
     }
 
-    /// The value of a key, if there is one.
+    /// Where the value of a key is, if there is one; holds until an entry is added.
     #[inline]
-    pub fn find(&mut self, key: Key) -> Option<&mut V> {
+    pub fn find(&self, key: Key) -> Option<usize> {
         if self.entries.is_empty() {
             return None;
         }
         let place = self.place(key);
-        let (found, value) = &mut self.entries[place];
-        (*found == key).then_some(value)
+        (self.entries[place].0 == key).then_some(place)
+    }
+
+    /// Where the value of a key is, the default if it is new; holds until an entry is added.
+    #[inline]
+    pub fn find_or_add(&mut self, key: Key) -> usize {
+        if self.used * 2 >= self.entries.len() {
+            self.grow();
+        }
+        let place = self.place(key);
+        let found = &mut self.entries[place].0;
+        if *found != key {
+            *found = key;
+            self.used += 1;
+        }
+        place
+    }
+
+    /// The value at a place that was found.
+    #[inline]
+    pub fn at(&mut self, place: usize) -> &mut V {
+        &mut self.entries[place].1
     }
 
     /// The value of a key, the default if it is new.
     #[inline]
     pub fn entry(&mut self, key: Key) -> &mut V {
-        if self.used * 2 >= self.entries.len() {
-            self.grow();
-        }
-        let place = self.place(key);
-        let (found, value) = &mut self.entries[place];
-        if *found != key {
-            *found = key;
-            self.used += 1;
-        }
-        value
+        let place = self.find_or_add(key);
+        self.at(place)
     }
 
     /// All entries.
@@ -102,7 +114,8 @@ mod tests {
         }
         assert_eq!(table.iter().count(), 1000);
         for i in 0..1000 {
-            assert_eq!(table.find((i % 10, i << 4)).copied(), Some(3 * i + 3));
+            let place = table.find((i % 10, i << 4)).expect("an entry");
+            assert_eq!(*table.at(place), 3 * i + 3);
         }
         assert!(table.find((11, 0)).is_none());
     }

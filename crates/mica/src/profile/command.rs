@@ -66,6 +66,15 @@ pub fn under_profiler(
     })
 }
 
+/// The command as it is.
+pub fn without_profiler(command: &[String]) -> ProfiledCommand {
+    ProfiledCommand {
+        arguments: command.to_vec(),
+        variables: Vec::new(),
+        launcher: Launcher::None,
+    }
+}
+
 /// The ranks keep no intervals.
 pub fn keep_no_spans(command: &mut ProfiledCommand) {
     command
@@ -77,9 +86,18 @@ pub fn keep_no_spans(command: &mut ProfiledCommand) {
 /// then waited for, so that the records are removed; a terminal's SIGINT reaches the command by
 /// itself.
 pub fn run(command: &ProfiledCommand) -> Result<ExitStatus, Box<dyn Error>> {
+    run_with(command, Stdio::inherit())
+}
+
+/// The same without its standard output.
+pub fn run_silently(command: &ProfiledCommand) -> Result<ExitStatus, Box<dyn Error>> {
+    run_with(command, Stdio::null())
+}
+
+fn run_with(command: &ProfiledCommand, output: Stdio) -> Result<ExitStatus, Box<dyn Error>> {
     let arguments = command.complete();
     let mut process = Command::new(&arguments[0]);
-    process.args(&arguments[1..]);
+    process.args(&arguments[1..]).stdout(output);
     if command.launcher == Launcher::None {
         process.envs(command.variables.iter().cloned());
     }

@@ -7,12 +7,17 @@
 //! site) and [`late`] (which rank collectives waited for). [`text`] prints it in mpiP's terms, with
 //! the tables of ma-2011; [`report`] draws it on a page for a browser.
 //!
+//! [`scaling`] and [`compare`] run it several times and set the profiles side by side, [`overhead`]
+//! says what profiling costs it.
+//!
 //! The library under test may be any that has the standard's ABI. The command's exit code is that
 //! of the job.
 
 mod command;
+mod compare;
 mod late;
 mod merge;
+mod overhead;
 mod records;
 mod report;
 mod scaling;
@@ -31,6 +36,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use mica_profile::{Job, Profile};
 
+use self::compare::Format;
 use crate::explain::prefix;
 
 /// The options of `mica profile`.
@@ -53,6 +59,19 @@ pub struct ProfileOptions {
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', conflicts_with_all = ["output", "text"],
         value_parser = clap::value_parser!(u32).range(1..))]
     scaling: Vec<u32>,
+    /// Run the command as it is and with these settings, in alternating rounds, and print both
+    /// profiles' tables side by side. Given several times: compare these with each other.
+    #[arg(long, value_name = "NAME=VALUE,...", value_parser = compare::parse_settings,
+        conflicts_with_all = ["scaling", "overhead"])]
+    compare: Vec<compare::Settings>,
+    /// Run the command without and with the profiler in alternating rounds, and print what the
+    /// profiler costs it.
+    #[arg(long, conflicts_with_all = ["scaling", "text"])]
+    overhead: bool,
+    /// Rounds of --compare and --overhead.
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
     /// Rows of the tables of call sites.
     #[arg(long, value_name = "N", default_value_t = 20)]
     sites: usize,
@@ -66,9 +85,15 @@ pub struct ProfileOptions {
 
 /// Runs the job and reports. The exit code is the job's, or 1 if there is no report.
 pub fn main(options: &ProfileOptions) -> ExitCode {
-    let result = match options.scaling.is_empty() {
-        true => profile(options).map(code),
-        false => scale(options).map(|()| ExitCode::SUCCESS),
+    let several = |result: Result<(), _>| result.map(|()| ExitCode::SUCCESS);
+    let result = if options.overhead {
+        several(measure_overhead(options))
+    } else if !options.compare.is_empty() {
+        several(compare_settings(options))
+    } else if !options.scaling.is_empty() {
+        several(scale(options))
+    } else {
+        profile(options).map(code)
     };
     match result {
         Ok(code) => code,
@@ -77,6 +102,40 @@ pub fn main(options: &ProfileOptions) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
+    let rounds = options.rounds.into();
+    let writes = !options.text && !options.json;
+    if writes {
+        make_directory(&options.output)?;
+    }
+    let comparison = compare::compare(&options.command, &options.compare, rounds)?;
+    let json = serde_json::to_string_pretty(&comparison)? + "\n";
+    let text = comparison.render(Format::Text);
+    let printed = if options.json { &json } else { &text };
+    std::io::stdout().write_all(printed.as_bytes())?;
+    if writes {
+        let markdown = comparison.render(Format::Markdown);
+        let files = [
+            ("comparison.json", json),
+            ("comparison.txt", text),
+            ("comparison.md", markdown),
+        ];
+        write_files(&options.output, files)?;
+    }
+    Ok(())
+}
+
+fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
+    let library = library(options)?;
+    let overhead = overhead::overhead(&options.command, &library, options.rounds.into())?;
+    let text = match options.json {
+        true => serde_json::to_string_pretty(&overhead)? + "\n",
+        false => overhead.render(),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
 }
 
 fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
@@ -91,14 +150,10 @@ fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
 }
 
 fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
-    let library = match &options.library {
-        Some(file) => file.clone(),
-        None => installed_library()?,
-    };
+    let library = library(options)?;
     let writes = !options.text && !options.json;
     if writes {
-        fs::create_dir_all(&options.output)
-            .map_err(|error| format!("{}: {error}", options.output.display()))?;
+        make_directory(&options.output)?;
     }
     // Ranks on other nodes write there as well, so it lies where the output does: more likely
     // shared than the directory for temporary files.
@@ -149,11 +204,10 @@ fn show(profile: &Profile, options: &ProfileOptions) -> Result<(), Box<dyn Error
     if options.text || options.json {
         return Ok(());
     }
-    let files = [("profile.json", json()), ("report.txt", text)];
-    for (name, content) in files {
-        let path = options.output.join(name);
-        fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
+    write_files(
+        &options.output,
+        [("profile.json", json()), ("report.txt", text)],
+    )?;
     report::write(profile, &options.output)
         .map_err(|error| format!("{}: {error}", options.output.display()))?;
     let page = options.output.join(report::PAGE);
@@ -163,6 +217,29 @@ fn show(profile: &Profile, options: &ProfileOptions) -> Result<(), Box<dyn Error
         page.display()
     );
     Ok(())
+}
+
+fn make_directory(path: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+fn write_files<const N: usize>(
+    directory: &Path,
+    files: [(&str, String); N],
+) -> Result<(), Box<dyn Error>> {
+    for (name, content) in files {
+        let path = directory.join(name);
+        fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The library for the ranks.
+fn library(options: &ProfileOptions) -> Result<PathBuf, Box<dyn Error>> {
+    match &options.library {
+        Some(file) => Ok(file.clone()),
+        None => installed_library(),
+    }
 }
 
 /// `lib/libmica_profile.so` of this installation.

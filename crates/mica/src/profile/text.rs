@@ -296,7 +296,7 @@ fn call_sites(profile: &Profile, sums: &[CallSum], rows: usize) -> String {
 }
 
 /// `function file:line`, as far as known.
-fn place(site: &Site) -> String {
+pub fn place(site: &Site) -> String {
     let function = site.function.as_deref().unwrap_or("?");
     match (&site.file, site.line) {
         (Some(file), Some(line)) => format!("{function} {file}:{line}"),
@@ -322,7 +322,7 @@ fn site_number(sum: &CallSum) -> String {
 }
 
 /// mpiP prints names without the prefix.
-fn short(call: &str) -> &str {
+pub fn short(call: &str) -> &str {
     call.strip_prefix("MPI_").unwrap_or(call)
 }
 
