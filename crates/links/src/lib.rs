@@ -2,13 +2,23 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`file`] stores it. [`machine`] describes machines.
+//! [`file`] stores it. [`machine`] describes machines, [`schedule`]
+//! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
+//! together on [`network`], by the rates of [`fairness`].
 
 #![forbid(unsafe_code)]
 
+pub mod background;
 pub mod data;
+pub mod fairness;
 pub mod file;
 pub mod machine;
+pub mod model;
+pub mod network;
+pub mod schedule;
 
+pub use background::Background;
 pub use data::{Calls, LinkSet, Observation, PairBytes, Provenance, Source, Workload};
 pub use machine::Machine;
+pub use model::observe_model;
+pub use schedule::{Schedule, Step};
