@@ -4,12 +4,14 @@
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
 //! [`file`] stores it. [`machine`] describes machines, [`schedule`]
 //! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
-//! together on [`network`], by the rates of [`fairness`].
+//! together on [`network`], by the rates of [`fairness`]. [`discover`] finds
+//! a real machine's counters and memory domains.
 
 #![forbid(unsafe_code)]
 
 pub mod background;
 pub mod data;
+pub mod discover;
 pub mod fairness;
 pub mod file;
 pub mod machine;
