@@ -179,7 +179,7 @@ mod tests {
                 };
                 prop_assert!(
                     class.rate >= class.limit * (1.0 - 1e-6)
-                        || class.resources.iter().any(|at| is_bottleneck(at))
+                        || class.resources.iter().any(is_bottleneck)
                 );
             }
         }

@@ -2,7 +2,7 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`file`] stores it. [`machine`] describes machines, [`schedule`]
+//! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`]
 //! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
 //! together on [`network`], by the rates of [`fairness`]. [`discover`] finds
 //! a real machine's counters and memory domains.
