@@ -1,7 +1,7 @@
 //! Which counters of links and memory the machine has, and what the kernel says about NUMA.
 //!
 //! The kernel lists the counting units of the processors as event sources in sysfs
-//! (`/sys/bus/event_source/devices`, see perf_event_open(2)): `uncore_upi_N` is one UPI link of each
+//! (`/sys/bus/event_source/devices`, see perf_event_open(2)): `uncore_upi_N` is a UPI link of each
 //! Intel processor, `amd_df` the data fabric of AMD's, with the xGMI links among its events, and
 //! `uncore_imc_N` and `amd_umc_N` are memory controllers. A unit's `cpumask` has one processor of
 //! each package: an event is opened there, once for each package. Such units count for the whole
