@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::rank::{dot, effective_number, holm, normalize, p_positive, unit_ranks};
 use super::resample::{Interval, blocks, quantile};
-use super::{ALPHA, Calls};
+use super::{ALPHA, Columns};
 
 /// How a link's load goes with the execution time.
 #[derive(Debug, Clone, Serialize)]
@@ -36,7 +36,7 @@ pub fn correlation(seconds: &[f64], load: &[f64]) -> f64 {
 }
 
 /// All links, the highest correlation first. `slow` says of each call whether it is slow.
-pub fn rank_links(calls: &Calls, slow: &[bool], resamples: usize, seed: u64) -> Vec<LinkBlame> {
+pub fn rank_links(calls: &Columns, slow: &[bool], resamples: usize, seed: u64) -> Vec<LinkBlame> {
     let time = unit_ranks(calls.seconds);
     let columns: Vec<Vec<f64>> = calls.loads.iter().map(|load| unit_ranks(load)).collect();
     let rho: Vec<f64> = columns.iter().map(|column| dot(&time, column)).collect();

@@ -15,7 +15,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::statistics::{Data, OrderStatistics, RankTieBreaker};
 
 use super::rank::holm;
-use super::{ALPHA, Calls};
+use super::{ALPHA, Columns};
 
 /// The most clusters that are tried.
 const MOST: usize = 6;
@@ -27,7 +27,7 @@ const LEAST_CALLS: usize = 5;
 /// How long a call is beside the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Duration {
+pub enum TimeClass {
     /// As the middle call or shorter.
     Short,
     /// In between.
@@ -36,10 +36,10 @@ pub enum Duration {
     Long,
 }
 
-/// All values of [`Duration`], in order.
-pub const DURATIONS: [Duration; 3] = [Duration::Short, Duration::Medium, Duration::Long];
+/// All values of [`TimeClass`], in order.
+pub const TIME_CLASSES: [TimeClass; 3] = [TimeClass::Short, TimeClass::Medium, TimeClass::Long];
 
-impl Duration {
+impl TimeClass {
     /// The word for it.
     pub fn name(self) -> &'static str {
         ["short", "medium", "long"][self as usize]
@@ -50,7 +50,7 @@ impl Duration {
 #[derive(Debug, Clone, Serialize)]
 pub struct Cluster {
     /// Which of the three it belongs to.
-    pub duration: Duration,
+    pub duration: TimeClass,
     /// The shortest time within.
     pub from: f64,
     /// The longest.
@@ -77,7 +77,7 @@ pub struct Mark {
 }
 
 /// The clusters of the calls, the shortest first, and the cluster of each call.
-pub fn clusters(calls: &Calls) -> (Vec<Cluster>, Vec<usize>) {
+pub fn clusters(calls: &Columns) -> (Vec<Cluster>, Vec<usize>) {
     let bounds = bounds(calls.seconds);
     let of = |time: &f64| bounds.partition_point(|bound| bound < time);
     let member: Vec<usize> = calls.seconds.iter().map(of).collect();
@@ -95,7 +95,7 @@ pub fn clusters(calls: &Calls) -> (Vec<Cluster>, Vec<usize>) {
     (clusters, member)
 }
 
-fn describe(calls: &Calls, member: &[usize], cluster: usize, total: f64) -> Cluster {
+fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> Cluster {
     let within: Vec<usize> = (0..member.len())
         .filter(|call| member[*call] == cluster)
         .collect();
@@ -105,7 +105,7 @@ fn describe(calls: &Calls, member: &[usize], cluster: usize, total: f64) -> Clus
         sum / within.len().max(1) as f64
     };
     Cluster {
-        duration: Duration::Short,
+        duration: TimeClass::Short,
         from: times().fold(f64::INFINITY, f64::min),
         to: times().fold(0.0, f64::max),
         calls: within.len(),
@@ -133,13 +133,13 @@ fn name(clusters: &mut [Cluster]) {
     let long = (first + 1..clusters.len()).max_by(|a, b| gap(a).total_cmp(&gap(b)));
     for (place, cluster) in clusters.iter_mut().enumerate().skip(first) {
         cluster.duration = match long {
-            Some(long) if place < long => Duration::Medium,
-            _ => Duration::Long,
+            Some(long) if place < long => TimeClass::Medium,
+            _ => TimeClass::Long,
         };
     }
 }
 
-fn mark(calls: &Calls, member: &[usize], clusters: &mut [Cluster]) {
+fn mark(calls: &Columns, member: &[usize], clusters: &mut [Cluster]) {
     if clusters.len() < 2 {
         return;
     }

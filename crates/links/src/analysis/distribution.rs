@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::Calls;
+use super::Columns;
 use super::resample::quantile;
 
 /// The execution times of all calls.
@@ -35,7 +35,7 @@ pub struct Bin {
     pub from: f64,
     /// The bar ends before this.
     pub to: f64,
-    /// Calls within.
+    /// Columns within.
     pub calls: usize,
 }
 
@@ -117,7 +117,7 @@ pub fn histogram(seconds: &[f64], limit: f64) -> Vec<Bin> {
 }
 
 /// The load of each link in calls of at most `limit` seconds, the least loaded link first.
-pub fn fast_loads(calls: &Calls, limit: f64) -> Vec<LinkLoad> {
+pub fn fast_loads(calls: &Columns, limit: f64) -> Vec<LinkLoad> {
     let load = |(link, load): (usize, &&[f64])| {
         let both = load.iter().zip(calls.seconds);
         let fast = both.filter(|(_, time)| **time <= limit);

@@ -1,7 +1,7 @@
 //! Statistics that relate the execution time of calls to the load of links (muecke-2010, chapter
 //! 5), without a person who looks at plots.
 //!
-//! Pure functions over plain columns ([`Calls`]): the seconds of each call, and for each directed
+//! Pure functions over plain columns ([`Columns`]): the seconds of each call, and for each directed
 //! link its load during each call. The caller decides what load is; the paper's is the bytes that
 //! the link carried during the call. Everything random takes a seed, and equal seeds give equal
 //! results.
@@ -38,14 +38,14 @@ pub const ALPHA: f64 = 0.01;
 
 /// Calls as columns.
 #[derive(Clone, Copy)]
-pub struct Calls<'a> {
+pub struct Columns<'a> {
     /// The execution time of each call.
     pub seconds: &'a [f64],
     /// For each link, its load during each call. All columns are as long as `seconds`.
     pub loads: &'a [&'a [f64]],
 }
 
-impl Calls<'_> {
+impl Columns<'_> {
     /// The load of all links together during each call.
     pub fn total(&self) -> Vec<f64> {
         (0..self.seconds.len())

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::rank::{dot, normalize, unit_ranks};
 use super::resample::half;
-use super::{ALPHA, Calls};
+use super::{ALPHA, Columns};
 
 /// The most links in a set.
 const MOST: usize = 6;
@@ -59,7 +59,7 @@ pub struct SelectedLink {
 }
 
 /// The relevant set, the most important link first.
-pub fn relevant_set(calls: &Calls, effort: SelectionEffort, seed: u64) -> Vec<SelectedLink> {
+pub fn relevant_set(calls: &Columns, effort: SelectionEffort, seed: u64) -> Vec<SelectedLink> {
     let mut rng = Rng::with_seed(seed);
     let columns: Vec<Vec<f64>> = calls.loads.iter().map(|load| unit_ranks(load)).collect();
     let mut set = forward(

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::blame::rank_links;
-use super::cluster::{Duration, clusters};
+use super::cluster::{TimeClass, clusters};
 use super::distribution::{distribution, fast_loads, histogram};
 use super::rank::{dot, effective_number, holm, p_positive, unit_ranks};
 use super::select::{SelectionEffort, relevant_set};
@@ -23,7 +23,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Calls of about 360 us, as the paper's; each `planted` link has bursts of some calls' length
+    /// Columns of about 360 us, as the paper's; each `planted` link has bursts of some calls' length
     /// in which its load triples, and calls take `factor` times as long for each.
     fn new(seed: u64, planted: &[usize], factor: f64) -> Sample {
         let mut rng = Rng::with_seed(seed);
@@ -49,9 +49,9 @@ impl Sample {
         Sample { seconds, loads }
     }
 
-    fn with<T>(&self, f: impl FnOnce(&Calls) -> T) -> T {
+    fn with<T>(&self, f: impl FnOnce(&Columns) -> T) -> T {
         let columns: Vec<&[f64]> = self.loads.iter().map(Vec::as_slice).collect();
-        f(&Calls {
+        f(&Columns {
             seconds: &self.seconds,
             loads: &columns,
         })
@@ -171,8 +171,8 @@ fn finds_as_many_clusters_as_there_are() {
     let (found, member) = sample.with(clusters);
     let sizes: Vec<usize> = found.iter().map(|cluster| cluster.calls).collect();
     assert_eq!(sizes, [285, 10, 5]);
-    let names: Vec<Duration> = found.iter().map(|cluster| cluster.duration).collect();
-    assert_eq!(names, [Duration::Short, Duration::Medium, Duration::Long]);
+    let names: Vec<TimeClass> = found.iter().map(|cluster| cluster.duration).collect();
+    assert_eq!(names, [TimeClass::Short, TimeClass::Medium, TimeClass::Long]);
     assert_eq!((member[0], member[290], member[299]), (0, 1, 2));
     let marks: Vec<usize> = found[1].marks.iter().map(|mark| mark.link).collect();
     assert_eq!(marks, [7]);
@@ -204,7 +204,7 @@ fn describes_the_paper_s_shape() {
     let bars = histogram(&seconds, 500e-6);
     assert_eq!(bars.iter().map(|bar| bar.calls).sum::<usize>(), 1900);
     assert!(distribution(&[]).is_none() && histogram(&[], 1.0).is_empty());
-    let calls = Calls {
+    let calls = Columns {
         seconds: &[1.0, 1.0, 9.0],
         loads: &[&[5.0, 7.0, 100.0], &[1.0, 2.0, 3.0]],
     };

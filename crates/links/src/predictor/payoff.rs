@@ -9,7 +9,7 @@
 use serde::Serialize;
 
 use super::tree::Tree;
-use crate::analysis::cluster::Duration;
+use crate::analysis::cluster::TimeClass;
 use crate::analysis::resample::{Interval, mean_interval};
 
 const RESAMPLES: usize = 1000;
@@ -63,7 +63,7 @@ pub struct Patience {
 }
 
 /// Predictions for a schedule from the loads that its tree reads.
-fn predict<W: World>(tree: &Tree, world: &mut W) -> Duration {
+fn predict<W: World>(tree: &Tree, world: &mut W) -> TimeClass {
     let loads: Vec<(usize, f64)> = tree
         .links()
         .iter()
@@ -88,7 +88,7 @@ pub fn postponing<W: World>(
         let (mut with, mut waiting) = (0.0, 0.0);
         for _ in 0..calls {
             for _ in 0..patience.looks {
-                if predict(tree, &mut world) != Duration::Long {
+                if predict(tree, &mut world) != TimeClass::Long {
                     break;
                 }
                 world.wait(patience.step);
@@ -118,7 +118,7 @@ pub fn choosing<W: World>(
         let mut world = new_world(seed);
         let mut with = 0.0;
         for _ in 0..calls {
-            let predicted: Vec<Duration> = trees.iter().map(|t| predict(t, &mut world)).collect();
+            let predicted: Vec<TimeClass> = trees.iter().map(|t| predict(t, &mut world)).collect();
             let best = (0..trees.len()).min_by_key(|schedule| predicted[*schedule]);
             with += world.call(best.unwrap_or(0));
         }

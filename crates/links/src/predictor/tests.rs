@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use super::payoff::{Patience, Verdict};
 use super::*;
-use crate::analysis::cluster::Duration;
+use crate::analysis::cluster::TimeClass;
 
 /// Two links. Each is now and then busy for a while; a call by schedule 0 needs link 0, one by
 /// schedule 1 link 1, and takes `slow` times as long if that is busy when it begins.
@@ -61,7 +61,7 @@ impl World for TwoLinks {
 }
 
 /// A tree for a schedule, learnt in a world of its own.
-fn learnt(schedule: usize, lasts: f64, slow: f64) -> (Tree, Vec<Vec<f64>>, Vec<Duration>) {
+fn learnt(schedule: usize, lasts: f64, slow: f64) -> (Tree, Vec<Vec<f64>>, Vec<TimeClass>) {
     let mut world = TwoLinks::new(99, lasts, slow);
     let mut features = vec![Vec::new(), Vec::new()];
     let mut durations = Vec::new();
@@ -69,9 +69,9 @@ fn learnt(schedule: usize, lasts: f64, slow: f64) -> (Tree, Vec<Vec<f64>>, Vec<D
         (0..2).for_each(|link| features[link].push(world.load(link)));
         let long = world.call(schedule) > 1.0;
         durations.push(if long {
-            Duration::Long
+            TimeClass::Long
         } else {
-            Duration::Short
+            TimeClass::Short
         });
     }
     let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
@@ -102,16 +102,16 @@ fn does_not_beat_the_constant_guess_on_noise() {
         let mut column = || (0..400).map(|_| rng.f64()).collect::<Vec<f64>>();
         let (one, two, time) = (column(), column(), column());
         let duration = |time: &f64| match time {
-            t if *t > 0.97 => Duration::Long,
-            t if *t > 0.90 => Duration::Medium,
-            _ => Duration::Short,
+            t if *t > 0.97 => TimeClass::Long,
+            t if *t > 0.90 => TimeClass::Medium,
+            _ => TimeClass::Short,
         };
-        let durations: Vec<Duration> = time.iter().map(duration).collect();
+        let durations: Vec<TimeClass> = time.iter().map(duration).collect();
         let validation = validate(&[&one, &two], &durations, 200, seed).unwrap();
         beats += u32::from(validation.beats_constant);
     }
     assert!(beats <= 1, "{beats} of 20");
-    assert!(validate(&[&[1.0; 100]], &[Duration::Short; 100], 10, 0).is_none());
+    assert!(validate(&[&[1.0; 100]], &[TimeClass::Short; 100], 10, 0).is_none());
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn reads_three_links_at_most() {
     let columns: Vec<Vec<f64>> = (0..8)
         .map(|_| (0..500).map(|_| rng.f64()).collect())
         .collect();
-    let durations: Vec<Duration> = (0..500)
+    let durations: Vec<TimeClass> = (0..500)
         .map(|call| {
             let high = columns.iter().filter(|column| column[call] > 0.6).count();
-            [Duration::Short, Duration::Medium, Duration::Long][high / 3]
+            [TimeClass::Short, TimeClass::Medium, TimeClass::Long][high / 3]
         })
         .collect();
     let features: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();

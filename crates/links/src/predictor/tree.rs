@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::cluster::{DURATIONS, Duration};
+use crate::analysis::cluster::{TIME_CLASSES, TimeClass};
 
 /// The deepest tree: three comparisons for a prediction.
 const DEPTH: usize = 3;
@@ -24,7 +24,7 @@ pub struct Tree {
 
 #[derive(Debug, Clone, Copy, Serialize)]
 enum Node {
-    Leaf(Duration),
+    Leaf(TimeClass),
     /// Loads up to `threshold` go to the next node, higher ones to node `above`.
     Split {
         link: usize,
@@ -36,7 +36,7 @@ enum Node {
 /// Calls to learn from.
 struct Lesson<'a> {
     features: &'a [&'a [f64]],
-    durations: &'a [Duration],
+    durations: &'a [TimeClass],
     leaf: usize,
 }
 
@@ -48,7 +48,7 @@ struct Split {
 
 impl Tree {
     /// Learns from the calls `learn`; `features` has a column for each link.
-    pub fn learn(features: &[&[f64]], durations: &[Duration], learn: &[usize]) -> Tree {
+    pub fn learn(features: &[&[f64]], durations: &[TimeClass], learn: &[usize]) -> Tree {
         let lesson = Lesson {
             features,
             durations,
@@ -69,7 +69,7 @@ impl Tree {
 
     /// What a call will be if `load` gives the load of a link.
     #[inline]
-    pub fn predict(&self, load: impl Fn(usize) -> f64) -> Duration {
+    pub fn predict(&self, load: impl Fn(usize) -> f64) -> TimeClass {
         let mut at = 0;
         loop {
             match self.nodes[at] {
@@ -90,7 +90,7 @@ impl Tree {
         };
         let Some(split) = split else {
             let most = (0..3).rev().max_by_key(|which| counts[*which]);
-            self.nodes.push(Node::Leaf(DURATIONS[most.unwrap_or(0)]));
+            self.nodes.push(Node::Leaf(TIME_CLASSES[most.unwrap_or(0)]));
             return;
         };
         if !self.links.contains(&split.link) {
@@ -100,7 +100,7 @@ impl Tree {
         let (low, high): (Vec<usize>, Vec<usize>) =
             calls.iter().partition(|call| load(call) <= split.threshold);
         let here = self.nodes.len();
-        self.nodes.push(Node::Leaf(Duration::Short));
+        self.nodes.push(Node::Leaf(TimeClass::Short));
         self.grow(lesson, &low, depth - 1);
         self.nodes[here] = Node::Split {
             link: split.link,

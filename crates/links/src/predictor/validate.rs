@@ -4,7 +4,7 @@ use fastrand::Rng;
 use serde::Serialize;
 
 use super::tree::Tree;
-use crate::analysis::cluster::{DURATIONS, Duration};
+use crate::analysis::cluster::{TIME_CLASSES, TimeClass};
 use crate::analysis::resample::{Interval, blocks};
 
 const FOLDS: usize = 10;
@@ -30,7 +30,7 @@ pub struct Validation {
 /// Validates trees over these features. `None` if there are too few calls, or all are alike.
 pub fn validate(
     features: &[&[f64]],
-    durations: &[Duration],
+    durations: &[TimeClass],
     resamples: usize,
     seed: u64,
 ) -> Option<Validation> {
@@ -84,13 +84,13 @@ fn balanced(confusion: &[[usize; 3]; 3]) -> f64 {
     recognized.iter().sum::<f64>() / recognized.len().max(1) as f64
 }
 
-fn most_frequent(durations: &[Duration], calls: &[usize]) -> Duration {
-    let count = |which: &Duration| {
+fn most_frequent(durations: &[TimeClass], calls: &[usize]) -> TimeClass {
+    let count = |which: &TimeClass| {
         calls
             .iter()
             .filter(|call| durations[**call] == *which)
             .count()
     };
-    let most = DURATIONS.into_iter().rev().max_by_key(count);
-    most.unwrap_or(Duration::Short)
+    let most = TIME_CLASSES.into_iter().rev().max_by_key(count);
+    most.unwrap_or(TimeClass::Short)
 }
