@@ -52,9 +52,12 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-profile-preload", &["mica-node"]),
     // The profile as data: what `mica profile` writes and others draw.
     ("mica-profile", &[]),
+    // Which links make a collective slow: data, model, analysis. `mica links` runs it.
+    ("mica-links", &[]),
     (
         "mica",
         &[
+            "mica-links",
             "mica-profile",
             "mica-channel",
             "mica-policy",

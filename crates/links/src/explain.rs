@@ -8,13 +8,13 @@
 
 use serde::Serialize;
 
+use crate::analysis::Columns;
 use crate::analysis::blame::{LinkBlame, correlation, rank_links};
 use crate::analysis::cluster::{Cluster, TimeClass, clusters};
 use crate::analysis::distribution::{
     Bin, Distribution, LinkLoad, distribution, fast_loads, histogram,
 };
 use crate::analysis::select::{SelectedLink, SelectionEffort, relevant_set};
-use crate::analysis::Columns;
 use crate::data::{Observation, Source, Workload};
 use crate::predictor::{Tree, Validation, rates_before, validate};
 
@@ -146,7 +146,10 @@ pub fn explain(
     let all = distribution(&selected.seconds)?;
     let (clusters, member) = clusters(&columns);
     let classes: Vec<TimeClass> = member.iter().map(|at| clusters[*at].duration).collect();
-    let slow: Vec<bool> = classes.iter().map(|class| *class != TimeClass::Short).collect();
+    let slow: Vec<bool> = classes
+        .iter()
+        .map(|class| *class != TimeClass::Short)
+        .collect();
     let ranking = rank_links(&columns, &slow, options.resamples, options.seed);
     let relevant = relevant_set(&columns, SelectionEffort::default(), options.seed);
     let bytes = slices(&selected.bytes);
@@ -158,7 +161,9 @@ pub fn explain(
     };
     let predictor = validated(&before);
     let everything: Vec<usize> = (0..classes.len()).collect();
-    let tree = predictor.as_ref().map(|_| Tree::learn(&before, &classes, &everything));
+    let tree = predictor
+        .as_ref()
+        .map(|_| Tree::learn(&before, &classes, &everything));
     let mut notes = observation.provenance.notes.clone();
     notes.extend(note);
     let mut explanation = Explanation {
@@ -213,7 +218,9 @@ fn advise(
         return vec![text.to_owned()];
     }
     if slow_calls == 0 {
-        return vec!["The execution times are one cluster: no call is slow beside the others.".into()];
+        return vec![
+            "The execution times are one cluster: no call is slow beside the others.".into(),
+        ];
     }
     if explanation.relevant.is_empty() {
         return vec![format!(
@@ -223,9 +230,15 @@ fn advise(
         )];
     }
     let sentence = |chosen: &SelectedLink| {
-        let blame = explanation.ranking.iter().find(|blame| blame.link == chosen.link);
+        let blame = explanation
+            .ranking
+            .iter()
+            .find(|blame| blame.link == chosen.link);
         let share = blame.map_or(0.0, |blame| blame.coincidence);
-        let names = chosen.companions.iter().map(|link| explanation.links[*link].as_str());
+        let names = chosen
+            .companions
+            .iter()
+            .map(|link| explanation.links[*link].as_str());
         let others: Vec<&str> = names.collect();
         let beside = match others.is_empty() {
             true => String::new(),
@@ -294,7 +307,9 @@ fn foreign_share(selected: &Selected, slow: &[bool], link: usize) -> Option<f64>
     let background = selected.background.get(link)?;
     let sum = |column: &[f64]| {
         let both = column.iter().zip(slow);
-        both.filter(|(_, slow)| **slow).map(|(bytes, _)| bytes).sum::<f64>()
+        both.filter(|(_, slow)| **slow)
+            .map(|(bytes, _)| bytes)
+            .sum::<f64>()
     };
     let all = sum(&selected.bytes[link]);
     (all > 0.0).then(|| sum(background) / all)
@@ -377,7 +392,12 @@ mod tests {
         let explanation = explain(&observation(false), 0, &OPTIONS).unwrap();
         assert_eq!(explanation.relevant.len(), 1);
         let advice = explanation.advice.join("\n");
-        for part in ["100 % of the slow calls", "link 0->1", "Ranks 2-3 move", "ranks 0-1 over"] {
+        for part in [
+            "100 % of the slow calls",
+            "link 0->1",
+            "Ranks 2-3 move",
+            "ranks 0-1 over",
+        ] {
             assert!(advice.contains(part), "{part}: {advice}");
         }
         assert!(explanation.indicator.unwrap().beats_constant);
@@ -385,9 +405,15 @@ mod tests {
 
     #[test]
     fn names_foreign_traffic_where_it_is_known() {
-        let advice = explain(&observation(true), 0, &OPTIONS).unwrap().advice.join("\n");
+        let advice = explain(&observation(true), 0, &OPTIONS)
+            .unwrap()
+            .advice
+            .join("\n");
         assert!(advice.contains("90 % of its bytes"), "{advice}");
-        assert!(advice.contains("Other traffic") && !advice.contains("Ranks 2-3"), "{advice}");
+        assert!(
+            advice.contains("Other traffic") && !advice.contains("Ranks 2-3"),
+            "{advice}"
+        );
     }
 
     #[test]
@@ -398,7 +424,10 @@ mod tests {
         observation.calls.background_bytes.clear();
         observation.check().unwrap();
         let explanation = explain(&observation, 0, &OPTIONS).unwrap();
-        assert!(explanation.advice[0].contains("no links between chips"), "{explanation:?}");
+        assert!(
+            explanation.advice[0].contains("no links between chips"),
+            "{explanation:?}"
+        );
         assert!(explanation.ranking.is_empty() && explanation.predictor.is_none());
         observation.calls = Calls::default();
         assert!(explain(&observation, 0, &OPTIONS).is_none());

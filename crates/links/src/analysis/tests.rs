@@ -172,7 +172,10 @@ fn finds_as_many_clusters_as_there_are() {
     let sizes: Vec<usize> = found.iter().map(|cluster| cluster.calls).collect();
     assert_eq!(sizes, [285, 10, 5]);
     let names: Vec<TimeClass> = found.iter().map(|cluster| cluster.duration).collect();
-    assert_eq!(names, [TimeClass::Short, TimeClass::Medium, TimeClass::Long]);
+    assert_eq!(
+        names,
+        [TimeClass::Short, TimeClass::Medium, TimeClass::Long]
+    );
     assert_eq!((member[0], member[290], member[299]), (0, 1, 2));
     let marks: Vec<usize> = found[1].marks.iter().map(|mark| mark.link).collect();
     assert_eq!(marks, [7]);
