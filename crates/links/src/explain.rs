@@ -48,6 +48,8 @@ pub struct Explanation {
     pub machine: String,
     /// How the links' bytes were obtained.
     pub source: Source,
+    /// The workload's place in the observation.
+    pub workload: usize,
     /// What was called: `allreduce of 16384 B on 32 ranks`.
     pub what: String,
     /// The load that the statistics use.
@@ -169,6 +171,7 @@ pub fn explain(
     let mut explanation = Explanation {
         machine: observation.provenance.machine.clone(),
         source: observation.provenance.source,
+        workload,
         what: describe(&observation.workloads[workload]),
         load,
         links: observation.links.names().to_vec(),

@@ -8,7 +8,7 @@
 //!
 //! Calls follow one another, and background traffic lasts over many of them, so neighbouring calls
 //! are not independent. The statistics respect that: the test of a correlation uses an effective
-//! number of calls, the bootstrap draws blocks, permutations are circular shifts.
+//! number of calls, the bootstrap draws blocks, permutations shuffle blocks.
 //!
 //! A limit that every reader must know, and that the paper does not discuss: a long call counts
 //! more bytes on a link with steady traffic only because it lasts. Correlation with bytes is
@@ -18,7 +18,7 @@
 //! | file | what it has | figure |
 //! |---|---|---|
 //! | `rank` | ranks, Spearman's correlation and its test, Holm's correction | |
-//! | `resample` | block bootstrap, circular shifts, intervals | |
+//! | `resample` | block bootstrap, shuffled blocks, intervals | |
 //! | `distribution` | quantiles, histogram, share of the slowest; load of links in fast calls | 2, 3, 6 |
 //! | `blame` | links ordered by correlation with time, and those to blame | 4, 5 |
 //! | `cluster` | clusters of execution time and the links that mark each | 7 |

@@ -54,6 +54,17 @@ pub fn blocks(calls: usize, rng: &mut Rng) -> Vec<usize> {
     drawn
 }
 
+/// Indices of all calls in another order: blocks, the first of which begins anywhere, are shuffled.
+pub fn shuffled(calls: usize, rng: &mut Rng) -> Vec<usize> {
+    let length = block_length(calls);
+    let origin = rng.usize(0..calls.max(1));
+    let mut starts: Vec<usize> = (0..calls).step_by(length).collect();
+    rng.shuffle(&mut starts);
+    let whole = |start: usize| start..(start + length).min(calls);
+    let places = starts.into_iter().flat_map(whole);
+    places.map(|place| (place + origin) % calls).collect()
+}
+
 /// Indices of half of the calls, in whole blocks and in order.
 pub fn half(calls: usize, rng: &mut Rng) -> Vec<usize> {
     let length = block_length(calls);

@@ -3,8 +3,9 @@
 //!
 //! Forward selection on ranks: the link whose load explains most of what is left of the time enters
 //! the set, then its part is removed from the time and from the other links. It enters only if its
-//! correlation is higher than that of any link with the time shifted against the loads; circular
-//! shifts keep what neighbouring calls have in common. The highest of all links is compared with
+//! correlation is higher than that of any link with the time in another order: blocks of calls are
+//! shuffled, which keeps what neighbouring calls have in common, and destroys a period (circular
+//! shifts would not). The highest of all links is compared with
 //! the highest of all links, so that many links need no further correction.
 //!
 //! Links that carry the same traffic, as those of one route, cannot be told apart by any statistic:
@@ -17,7 +18,7 @@ use fastrand::Rng;
 use serde::Serialize;
 
 use super::rank::{dot, normalize, unit_ranks};
-use super::resample::half;
+use super::resample::{half, shuffled};
 use super::{ALPHA, Columns};
 
 /// The most links in a set.
@@ -28,8 +29,8 @@ const SAME: f64 = 0.9;
 /// How much is computed.
 #[derive(Debug, Clone, Copy)]
 pub struct SelectionEffort {
-    /// Shifts of the test; at least 1 / [`ALPHA`] or nothing is ever found.
-    pub shifts: usize,
+    /// Shuffles of the test; at least 1 / [`ALPHA`] or nothing is ever found.
+    pub shuffles: usize,
     /// Half samples for the stability.
     pub halves: usize,
 }
@@ -37,7 +38,7 @@ pub struct SelectionEffort {
 impl Default for SelectionEffort {
     fn default() -> SelectionEffort {
         SelectionEffort {
-            shifts: 199,
+            shuffles: 199,
             halves: 50,
         }
     }
@@ -50,7 +51,7 @@ pub struct SelectedLink {
     pub link: usize,
     /// The share of the time's variance (of ranks) that it explains beyond those before it.
     pub explains: f64,
-    /// The chance of as high a correlation of any link with a shifted time.
+    /// The chance of as high a correlation of any link with a shuffled time.
     pub p: f64,
     /// Links whose load cannot be told from its.
     pub companions: Vec<usize>,
@@ -65,7 +66,7 @@ pub fn relevant_set(calls: &Columns, effort: SelectionEffort, seed: u64) -> Vec<
     let mut set = forward(
         unit_ranks(calls.seconds),
         columns.clone(),
-        effort.shifts,
+        effort.shuffles,
         &mut rng,
     );
     for selected in &mut set {
@@ -84,7 +85,7 @@ pub fn relevant_set(calls: &Columns, effort: SelectionEffort, seed: u64) -> Vec<
         let found = forward(
             unit_ranks(&of(calls.seconds)),
             loads,
-            effort.shifts,
+            effort.shuffles,
             &mut rng,
         );
         for selected in &mut set {
@@ -102,7 +103,7 @@ pub fn relevant_set(calls: &Columns, effort: SelectionEffort, seed: u64) -> Vec<
 fn forward(
     mut time: Vec<f64>,
     mut columns: Vec<Vec<f64>>,
-    shifts: usize,
+    shuffles: usize,
     rng: &mut Rng,
 ) -> Vec<SelectedLink> {
     let mut set = Vec::new();
@@ -111,7 +112,7 @@ fn forward(
         let Some((link, rho)) = highest(&time, &columns) else {
             break;
         };
-        let p = chance(&time, &columns, rho, shifts, rng);
+        let p = chance(&time, &columns, rho, shuffles, rng);
         if rho <= 0.0 || p > ALPHA {
             break;
         }
@@ -140,23 +141,23 @@ fn highest(time: &[f64], columns: &[Vec<f64>]) -> Option<(usize, f64)> {
     rho.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The share of shifts with as high a correlation of any link.
-fn chance(time: &[f64], columns: &[Vec<f64>], rho: f64, shifts: usize, rng: &mut Rng) -> f64 {
+/// The share of shuffles with as high a correlation of any link.
+fn chance(time: &[f64], columns: &[Vec<f64>], rho: f64, shuffles: usize, rng: &mut Rng) -> f64 {
     if time.len() < 16 {
         return 1.0;
     }
     let mut as_high = 0;
-    for _ in 0..shifts {
-        let shift = rng.usize(1..time.len());
-        let shifted = [&time[shift..], &time[..shift]].concat();
-        let any = |column: &Vec<f64>| dot(&shifted, column) >= rho;
+    for _ in 0..shuffles {
+        let order = shuffled(time.len(), rng);
+        let shuffled: Vec<f64> = order.iter().map(|call| time[*call]).collect();
+        let any = |column: &Vec<f64>| dot(&shuffled, column) >= rho;
         as_high += usize::from(columns.iter().any(any));
         // Enough to know that it is no rare event.
-        if (as_high + 1) as f64 > 2.0 * ALPHA * (shifts + 1) as f64 {
+        if (as_high + 1) as f64 > 2.0 * ALPHA * (shuffles + 1) as f64 {
             break;
         }
     }
-    (as_high + 1) as f64 / (shifts + 1) as f64
+    (as_high + 1) as f64 / (shuffles + 1) as f64
 }
 
 /// Removes `chosen` from `column`; the column is gone if less than `least` of it is left.

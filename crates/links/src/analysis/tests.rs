@@ -13,7 +13,7 @@ const LINKS: usize = 22;
 const CALLS: usize = 300;
 const RUNS: u64 = 100;
 const EFFORT: SelectionEffort = SelectionEffort {
-    shifts: 199,
+    shuffles: 199,
     halves: 0,
 };
 
