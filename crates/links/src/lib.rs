@@ -2,16 +2,28 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`file`] stores it. [`analysis`] has the statistics, as pure functions over columns;
-//! [`predictor`] says before a call whether it will be long; [`explain`] brings them together for
-//! one observation.
+//! [`file`] stores it. [`machine`] describes machines, [`schedule`]
+//! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
+//! together on [`network`], by the rates of [`fairness`]. [`analysis`] has the statistics, as pure
+//! functions over columns; [`predictor`] says before a call whether it will be long; [`explain`]
+//! brings them together for one observation.
 
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod background;
 pub mod data;
 pub mod explain;
+pub mod fairness;
 pub mod file;
+pub mod machine;
+pub mod model;
+pub mod network;
 pub mod predictor;
+pub mod schedule;
 
+pub use background::Background;
 pub use data::{Calls, LinkSet, Observation, PairBytes, Provenance, Source, Workload};
+pub use machine::Machine;
+pub use model::observe_model;
+pub use schedule::{Schedule, Step};

@@ -203,6 +203,11 @@ tunables! {
     LATE: "late", "MICA_LATE", "off", TunableKind::Choice(&["off", "on"]),
         "on: ranks count at each call of a collective who came last and how long they waited, and \
          mpiexec prints it when the job has ended.";
+    RECORD_TRANSFERS: "record_transfers", "MICA_RECORD_TRANSFERS", "off",
+        TunableKind::Path(&["off"]),
+        "Each rank writes the steps of its collectives within the node (phases that it publishes or \
+         waits for, bytes that it loads or stores) to the file PREFIX.RANK, for mica links; the fast \
+         path of short collectives is off meanwhile.";
     CHECK: "check", "MICA_CHECK", "0", TunableKind::Choice(&["0", "1"]),
         "1: says once on standard error what the program does that MPI does not allow and Mica \
          lets pass, as other MPIs do.";

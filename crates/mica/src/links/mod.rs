@@ -1,11 +1,12 @@
-//! `mica links run|analyze|report`: which links between the chips of a node make a collective slow
+//! `mica links run|model|analyze|report`: which links between the chips of a node make a collective slow
 //! (muecke-2010).
 //!
 //! [`run`] times consecutive calls on this machine and writes an observation (`mica_links::file`
-//! has the format). `analyze` prints what `mica_links::explain` says about it, as text or JSON;
+//! has the format); [`model`] writes one of a modelled machine. `analyze` prints what `mica_links::explain` says about it, as text or JSON;
 //! [`report`] draws that on one page, with the figures of the paper. An observation may come from
 //! any other source that writes the same file.
 
+mod model;
 mod report;
 mod run;
 #[cfg(test)]
@@ -32,6 +33,8 @@ pub struct LinksOptions {
 enum LinksCommand {
     /// Time consecutive calls of a collective on this machine, and write them to a file.
     Run(run::RunOptions),
+    /// Simulate the calls on a described machine, and write them to a file.
+    Model(model::ModelOptions),
     /// Print what the calls of a file show.
     Analyze {
         /// What `mica links run` has written.
@@ -80,6 +83,7 @@ enum LoadArgument {
 pub fn links(options: &LinksOptions) -> Result<String, Box<dyn Error>> {
     match &options.command {
         LinksCommand::Run(options) => run::run(options),
+        LinksCommand::Model(options) => model::model(options),
         LinksCommand::Analyze {
             file,
             json,

@@ -95,6 +95,7 @@ pub async fn bcast(
             }
             let at = k * piece;
             view.pack_to(at, &slot.half(root, k), piece.min(bytes - at));
+            slot.stored(root, piece.min(bytes - at));
             slot.publish(phase(base, k + 1));
         }
         return Ok(());
@@ -113,6 +114,7 @@ pub async fn bcast(
             slot.reached(root, phase(base, k + 1)).await?;
             let at = k * piece;
             view.unpack_at(at, &slot.half(root, k), piece.min(bytes - at));
+            slot.loaded(root, piece.min(bytes - at));
             if count > 2 {
                 slot.publish_for(phase(base, k + 1), root);
             }
@@ -148,6 +150,7 @@ pub async fn gather(
             }
             let at = k * piece;
             send.pack_to(at, &slot.half(me, k), piece.min(bytes - at));
+            slot.stored(me, piece.min(bytes - at));
             slot.publish_for(phase(base, k + 1), root);
         }
         return Ok(());
@@ -183,6 +186,7 @@ pub async fn gather(
             if at < bytes.min(theirs) {
                 let some = piece.min(bytes.min(theirs) - at);
                 view.unpack_at(at, &slot.half(member, k), some);
+                slot.loaded(member, some);
             }
         }
         k += 1;
@@ -228,8 +232,10 @@ pub async fn scatter(
             let at = k * piece;
             if in_line(theirs) {
                 receive.unpack_at(0, &line(me, theirs), bytes.min(theirs));
+                slot.loaded(root, bytes.min(theirs));
             } else if at < bytes {
                 receive.unpack_at(at, &slot.half(me, k), piece.min(bytes - at));
+                slot.loaded(me, piece.min(bytes - at));
             }
             if count > 2 {
                 slot.publish_for(phase(base, k + 1), root);
@@ -260,6 +266,8 @@ pub async fn scatter(
             };
             let view = parts.view(member)?;
             view.pack_to(at, &to, piece.min(bytes - at));
+            let owner = if in_line(bytes) { root } else { member };
+            slot.stored(owner, piece.min(bytes - at));
             more |= k + 1 < pieces(bytes, piece);
         }
         k += 1;
@@ -298,6 +306,7 @@ pub async fn allgather(
             slot.put(own);
         } else if at < own.len() {
             own.pack_to(at, &slot.half(me, k), piece.min(own.len() - at));
+            slot.stored(me, piece.min(own.len() - at));
         }
         slot.publish(phase(base, k + 1));
         if k == 0 && send.is_some() {
@@ -315,6 +324,7 @@ pub async fn allgather(
                 slot.get(member, &view);
             } else {
                 view.unpack_at(at, &slot.half(member, k), piece.min(bytes - at));
+                slot.loaded(member, piece.min(bytes - at));
             }
         }
     }
@@ -356,6 +366,7 @@ pub async fn alltoall(
                 let place = place_for(me, member, size) * piece;
                 let to = half.offset(place as isize);
                 out.view(member)?.pack_to(at, &to, piece.min(bytes - at));
+                slot.stored(me, piece.min(bytes - at));
             }
         }
         slot.publish(phase(base, k + 1));
@@ -375,6 +386,7 @@ pub async fn alltoall(
                 let from = room(member, k).offset(place as isize);
                 let view = receive.view(member)?;
                 view.unpack_at(at, &from, piece.min(bytes - at));
+                slot.loaded(member, piece.min(bytes - at));
             }
         }
     }

@@ -84,6 +84,14 @@ impl Rooted {
         }
     }
 
+    /// Records a copy, from `member` if this rank `loads`, else to it.
+    fn record(&self, slot: &OperationSlot<'_>, member: usize, bytes: usize, loads: bool) {
+        match loads {
+            true => slot.loaded(member, bytes),
+            false => slot.stored(member, bytes),
+        }
+    }
+
     /// The root's part in the operation, with its `buffer`. The root lets others access the buffer
     /// if it `offers` it, and copies its own part while the others copy theirs.
     ///
@@ -175,6 +183,7 @@ impl Rooted {
                 true => theirs.load(cut, view, cut, rest)?,
                 false => theirs.store(cut, view, cut, rest)?,
             }
+            self.record(slot, member, rest, self.to_root);
         }
         Ok(())
     }
@@ -241,6 +250,7 @@ impl Rooted {
                 true => theirs.store(at, own, 0, cut)?,
                 false => theirs.load(at, own, 0, cut)?,
             }
+            self.record(slot, root, cut, !self.to_root);
         }
         match self.whole && span > bytes {
             true => Err(slot.disagreement(root, bytes)),
@@ -296,6 +306,7 @@ pub async fn allgather(
             if bytes > 0 {
                 let theirs = open(slot, member, BufferSide::Send, bytes)?;
                 theirs.load(0, &parts.view(member)?, 0, bytes)?;
+                slot.loaded(member, bytes);
             }
             Ok(())
         })
@@ -374,6 +385,7 @@ pub async fn alltoall(
                 }
             };
             open_by(slot, member, part.words, part.bytes)?.load(part.at, &into, 0, bytes)?;
+            slot.loaded(member, bytes);
             Ok(())
         })
     };

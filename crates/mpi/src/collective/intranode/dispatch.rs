@@ -41,6 +41,17 @@ pub enum PathTaken {
     ByAddress,
 }
 
+impl PathTaken {
+    /// Its name in recorded transfers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PathTaken::Cells => "cells",
+            PathTaken::Mapped => "mapped",
+            PathTaken::ByAddress => "direct",
+        }
+    }
+}
+
 /// This rank's part in `what`, between [`OperationSlot::begin`] and [`OperationSlot::finish`].
 ///
 /// # Errors

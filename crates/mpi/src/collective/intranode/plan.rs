@@ -13,6 +13,7 @@ use super::context::{NodeContext, RootedDirection};
 use super::fast_limits::FastPath;
 use super::group::NodeGroup;
 use super::operation::CollectiveOperation;
+use super::slot::record;
 use super::tree;
 use crate::collective::label::CallLabel;
 use crate::collective::place::RankPlace;
@@ -227,10 +228,11 @@ impl NodeContext {
             common if common.cma => Reachability::Cma,
             _ => Reachability::None,
         };
-        let fast_path = match is_tree || members.len() < comm.size() || area.is_none() {
-            true => FastPath::default(),
-            false => FastPath::new(&choices, reach),
-        };
+        let fast_path =
+            match is_tree || members.len() < comm.size() || area.is_none() || record::is_on() {
+                true => FastPath::default(),
+                false => FastPath::new(&choices, reach),
+            };
         let has_cores = cores == members.len();
         let reach_peers = Some(engine.peer_access().clone());
         let mode = engine.thread_mode();

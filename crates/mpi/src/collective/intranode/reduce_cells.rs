@@ -114,6 +114,7 @@ impl<'a> Operands<'a> {
 
     /// Puts the whole operand where the others read it: in the line or in the cell.
     fn bring_all(&self, slot: &OperationSlot<'_>, base: u32) -> Result<()> {
+        slot.stored(slot.me(), self.bytes());
         let place = self.whole(slot, slot.me(), base);
         self.bring(0, self.reduction.count, &place.to_region())
     }
@@ -140,6 +141,7 @@ impl<'a> Operands<'a> {
     ) -> Result<()> {
         let (reduction, count) = (self.reduction, self.reduction.count);
         reduction.fold(members, count, result, |member| {
+            slot.loaded(member, self.bytes());
             let place = self.whole(slot, member, base).to_region();
             Ok(self.of(slot, member, 0, place, result))
         })
@@ -188,6 +190,7 @@ pub async fn reduce(
         let first = k * most;
         let count = most.min(reduction.count - first);
         operands.bring(first, count, &slot.half(me, k))?;
+        slot.stored(me, count * operands.stride);
         let (brought, reduced) = (phase(base, 2 * k + 1), phase(base, 2 * k + 2));
         slot.publish(brought);
         slot.all_reached(brought).await?;
@@ -202,6 +205,7 @@ pub async fn reduce(
         };
         let at = |member: usize, element: usize| operands.offset(&slot.half(member, k), element);
         reduction.fold(size, mine.len(), &target, |member| {
+            slot.loaded(member, mine.len() * operands.stride);
             let cell = at(member, mine.start);
             Ok(operands.of(slot, member, first + mine.start, cell, &target))
         })?;
@@ -209,6 +213,7 @@ pub async fn reduce(
         if !mine.is_empty() {
             let to = reduction.elements(at(me, mine.start), mine.len())?;
             to.copy_from(&reduction.elements(target, mine.len())?);
+            slot.stored(me, mine.len() * operands.stride);
         }
         slot.publish(reduced);
         if let Some(result) = wants {
@@ -220,6 +225,7 @@ pub async fn reduce(
                     result
                         .view(first + theirs.start, theirs.len())?
                         .copy_from(&from);
+                    slot.loaded(member, theirs.len() * operands.stride);
                 }
             }
         }
@@ -247,7 +253,9 @@ async fn up_and_down(
     }
     // Own operand first, then those of the children's subtrees: the order of ranks.
     reduction.fold(1 + tree.children.len(), count, &to, |i| {
-        Ok(place(if i == 0 { me } else { tree.children[i - 1] }))
+        let member = if i == 0 { me } else { tree.children[i - 1] };
+        slot.loaded(member, operands.bytes());
+        Ok(place(member))
     })?;
     let mine = reduction.elements(place(me), count)?;
     let in_result = result.view(0, count)?;
@@ -256,6 +264,7 @@ async fn up_and_down(
         slot.publish_for(base + 1, parent);
         slot.reached(parent, base + 2).await?;
         in_result.copy_from(&reduction.elements(place(parent), count)?);
+        slot.loaded(parent, operands.bytes());
     }
     if !tree.children.is_empty() {
         mine.copy_from(&in_result);
@@ -294,6 +303,7 @@ pub async fn reduce_scatter(
             if member != me {
                 let to = operands.offset(&slot.half(me, k), member * most);
                 operands.bring(block + first, part, &to)?;
+                slot.stored(me, part * operands.stride);
             }
             block += count;
         }
@@ -305,6 +315,7 @@ pub async fn reduce_scatter(
         let first = (k * most).min(mine);
         let part = most.min(mine - first);
         reduction.fold(size, part, &target.region(first), |member| {
+            slot.loaded(member, part * operands.stride);
             Ok(match member == me {
                 true => operands.own.region(my_block + first),
                 false => operands.offset(&slot.half(member, k), me * most),
@@ -341,6 +352,7 @@ pub async fn scan(
             slot.all_reached(phase(base, k)).await?;
         }
         operands.bring(first, count, &room(me, k))?;
+        slot.stored(me, count * operands.stride);
         slot.publish(phase(base, k + 1));
         for member in 0..me {
             slot.reached(member, phase(base, k + 1)).await?;
@@ -348,6 +360,7 @@ pub async fn scan(
         }
         let target = result.region(first);
         reduction.fold(before, count, &target, |member| {
+            slot.loaded(member, count * operands.stride);
             Ok(operands.of(slot, member, first, room(member, k), &target))
         })?;
     }

@@ -228,7 +228,7 @@ pub async fn reduce(
         let vectors = Vectors::open(slot, own.clone(), bytes, operands.stride)?;
         let others = targets()
             .filter(|&member| member != me)
-            .map(|member| open(slot, member, BufferSide::Receive, bytes))
+            .map(|member| Ok((member, open(slot, member, BufferSide::Receive, bytes)?)))
             .collect::<Result<Vec<_>>>()?;
         Ok((vectors, others))
     };
@@ -254,14 +254,16 @@ pub async fn reduce(
             };
             let count = len / operands.stride;
             operands.reduction.fold(size, count, &target, |member| {
+                slot.loaded(member, len);
                 vectors.operand(member, at, len)
             })?;
             let reduced = plain(&target, len);
             if let (Some(_), Some(result)) = (&beside, mine) {
                 plain(&result.region(0).offset(at as isize), len).copy_from(&reduced);
             }
-            for other in &others {
+            for (member, other) in &others {
                 other.store(at, &reduced, 0, len)?;
+                slot.stored(*member, len);
             }
         }
         Ok(())
@@ -303,6 +305,7 @@ pub async fn reduce_scatter(
         for (at, len) in blocks(range, vectors.block) {
             let to = target.offset((at - first * stride) as isize);
             operands.reduction.fold(size, len / stride, &to, |member| {
+                slot.loaded(member, len);
                 vectors.operand(member, at, len)
             })?;
         }
@@ -361,6 +364,7 @@ pub async fn scan(
                 None => drop(plain(&to.offset(at as isize), from.len()).copy_from(from)),
                 Some(target) => target.store(at, from, 0, from.len())?,
             }
+            slot.stored(member, from.len());
             Ok(())
         };
         // The running result, and memory for the next operand.
@@ -370,6 +374,7 @@ pub async fn scan(
         for (at, len) in blocks(range.start * stride..range.end * stride, vectors.block) {
             for member in 0..size {
                 let operand = vectors.operand(member, at, len)?;
+                slot.loaded(member, len);
                 plain(&next, len).copy_from(&plain(&operand, len));
                 if member > 0 {
                     if kind == ScanKind::Exclusive {

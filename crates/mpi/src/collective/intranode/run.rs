@@ -41,9 +41,14 @@ impl NodeCall {
 
     /// This rank's part, from the first stamp to the last.
     async fn run(&self, operation: ReservedOperation, mode: RunMode) -> Result<()> {
-        let slot = OperationSlot::new(self.group(), operation, mode).labelled(self.label);
-        slot.begin(self.operation.own_bytes(slot.me())).await;
+        let slot = OperationSlot::new(self.group(), operation, mode)
+            .labelled(self.label)
+            .recorded();
+        let own_bytes = self.operation.own_bytes(slot.me());
+        slot.begin(own_bytes).await;
+        slot.record_begin(own_bytes);
         let result = perform(&slot, &self.operation, self.path_choice()).await;
+        slot.record_end(result.as_ref().map_or("failed", |taken| taken.name()));
         slot.finish();
         let class = match result? {
             PathTaken::Cells => TrafficClass::Area,

@@ -2,6 +2,7 @@
 //! and the operation headers beside them.
 
 mod mismatch;
+pub mod record;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct OperationSlot<'a> {
     /// The function by which it was called.
     label: CallLabel,
     before: RootBefore,
+    /// Whether its steps are recorded ([`record`]).
+    is_recorded: bool,
     /// The operation header that the line holds beside the stamp, once the slot is open. Only this
     /// rank uses it.
     own_header: AtomicU64,
@@ -77,6 +80,7 @@ impl<'a> OperationSlot<'a> {
             kind: operation.kind,
             before: operation.before,
             label: CallLabel::UNSAID,
+            is_recorded: false,
             own_header: AtomicU64::new(0),
             header_is_stored: AtomicBool::new(false),
             by_address: operation.by_address,
@@ -173,6 +177,9 @@ impl<'a> OperationSlot<'a> {
             self.group.area.set_arrived(self.at, arrival.word());
         }
         self.group.area.publish(self.at, self.stamp(phase));
+        if self.is_recorded {
+            self.record(format_args!("publish {phase}"));
+        }
     }
 
     /// Records what a member has announced about arrivals, with a stamp that was seen.
@@ -245,6 +252,9 @@ impl<'a> OperationSlot<'a> {
                 false => self.after_failed_poll(member, phase),
             })
             .await?;
+        }
+        if self.is_recorded {
+            self.record(format_args!("wait {member} {phase}"));
         }
         self.accept_header(member)
     }
@@ -350,6 +360,9 @@ impl<'a> OperationSlot<'a> {
             Poll::Ready(Ok(()))
         })
         .await?;
+        if self.is_recorded {
+            self.record(format_args!("wait all {phase}"));
+        }
         self.accept_headers()
     }
 
@@ -474,12 +487,14 @@ impl<'a> OperationSlot<'a> {
     pub fn put(&self, view: &View) {
         debug_assert!(view.len() <= INLINE);
         self.group.area.put(self.at, view);
+        self.stored(self.me(), view.len());
     }
 
     /// Gets a message from a member's line.
     #[inline]
     pub fn get(&self, member: usize, view: &View) {
         self.group.area.get(self.at, member, view);
+        self.loaded(member, view.len());
     }
 
     /// The bytes in a member's line.
