@@ -153,7 +153,18 @@ pub fn explain(
         .map(|class| *class != TimeClass::Short)
         .collect();
     let ranking = rank_links(&columns, &slow, options.resamples, options.seed);
-    let relevant = relevant_set(&columns, SelectionEffort::default(), options.seed);
+    // What makes calls slow is asked, not what orders the short ones: these are ties.
+    let shorts = clusters.iter().filter(|c| c.duration == TimeClass::Short);
+    let top = match slow.contains(&true) {
+        true => shorts.map(|cluster| cluster.to).fold(0.0, f64::max),
+        false => 0.0,
+    };
+    let slowness: Vec<f64> = selected.seconds.iter().map(|time| time.max(top)).collect();
+    let of_slow = Columns {
+        seconds: &slowness,
+        loads: &loads,
+    };
+    let relevant = relevant_set(&of_slow, SelectionEffort::default(), options.seed);
     let bytes = slices(&selected.bytes);
     let before = rates_before(&selected.seconds, &bytes);
     let before = slices(&before);
