@@ -112,6 +112,8 @@ const TOOLS_ONLY: &[&str] = &[
     "hmac",
     "indicatif",
     "postcard",
+    "rand_core",
+    "rand_xorshift",
     "ratatui",
     "serde_json",
     "sha2",

@@ -2,8 +2,8 @@
 //! directed link between chips carried meanwhile (muecke-2010, section 5: 2000 calls, the time and
 //! 22 links each).
 //!
-//! The measuring harness and the model make it, the analysis reads it; [`file`](crate::file) has
-//! the format in which it is stored. Invariants: all columns have one length, and
+//! The measuring harness and the model make it, the analysis reads it; [`file`](mod@crate::file)
+//! has the format in which it is stored. Invariants: all columns have one length, and
 //! [`Observation::check`] holds for every observation that was read from a file.
 
 use std::io;

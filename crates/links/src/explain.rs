@@ -18,6 +18,10 @@ use crate::analysis::select::{SelectedLink, SelectionEffort, relevant_set};
 use crate::data::{Observation, Source, Workload};
 use crate::predictor::{Tree, Validation, rates_before, validate};
 
+/// A link is named in advice if at least this share of half samples selects it (Meinshausen and
+/// Bühlmann 2010 advise 0.6 to 0.9).
+const STABLE: f64 = 0.6;
+
 /// What counts as a link's load during a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -236,10 +240,11 @@ fn advise(
             "The execution times are one cluster: no call is slow beside the others.".into(),
         ];
     }
-    if explanation.relevant.is_empty() {
+    let stable = |chosen: &&SelectedLink| chosen.stability >= STABLE;
+    if !explanation.relevant.iter().any(|chosen| stable(&chosen)) {
         return vec![format!(
-            "{slow_calls} of {} calls are slow, but no link's load goes with that more than chance \
-             allows: the cause is elsewhere.",
+            "{slow_calls} of {} calls are slow, but no link's load goes with that both beyond \
+             chance and in most half samples: the cause is elsewhere, or more calls are needed.",
             slow.len()
         )];
     }
@@ -266,7 +271,12 @@ fn advise(
             cause(observation, workload, selected, slow, chosen.link)
         )
     };
-    explanation.relevant.iter().map(sentence).collect()
+    explanation
+        .relevant
+        .iter()
+        .filter(stable)
+        .map(sentence)
+        .collect()
 }
 
 /// Who loads the link, as far as the data has it, and what to do about it.

@@ -24,6 +24,11 @@ pub struct FlowClass {
 pub struct MaxMin {
     left: Vec<f64>,
     growing: Vec<u32>,
+    /// Resources with growing flows.
+    used: Vec<usize>,
+    /// What each growing flow of a resource could have.
+    shares: Vec<f64>,
+    /// Growing classes.
     open: Vec<usize>,
 }
 
@@ -33,57 +38,73 @@ const ROUNDING: f64 = 1e-9;
 impl MaxMin {
     /// Sets the rate of each class that has members, given what each resource has to give.
     pub fn fill(&mut self, capacities: &[f64], classes: &mut [FlowClass]) {
-        self.left.clear();
-        self.left.extend_from_slice(capacities);
-        self.growing.clear();
-        self.growing.resize(capacities.len(), 0);
-        self.open.clear();
-        for (index, class) in classes.iter().enumerate() {
-            if class.members > 0 {
-                self.open.push(index);
-                for &resource in &class.resources {
-                    self.growing[resource] += class.members;
-                }
-            }
-        }
+        self.begin(capacities, classes);
         while !self.open.is_empty() {
-            let level = self.next_level(classes);
+            let level = self.next_level(classes) * (1.0 + ROUNDING);
             let MaxMin {
                 left,
                 growing,
+                shares,
                 open,
+                ..
             } = self;
-            let full: Vec<bool> = left
-                .iter()
-                .zip(growing.iter())
-                .map(|(&left, &growing)| {
-                    growing > 0 && left / f64::from(growing) <= level * (1.0 + ROUNDING)
-                })
-                .collect();
             open.retain(|&index| {
                 let class = &mut classes[index];
-                let stops = class.limit <= level * (1.0 + ROUNDING)
-                    || class.resources.iter().any(|&resource| full[resource]);
-                if stops {
-                    class.rate = level.min(class.limit);
-                    for &resource in &class.resources {
-                        growing[resource] -= class.members;
-                        left[resource] =
-                            (left[resource] - class.rate * f64::from(class.members)).max(0.0);
-                    }
+                let on = || class.resources.iter().copied();
+                let share = on().map(|at| shares[at]).fold(class.limit, f64::min);
+                if share > level {
+                    return true;
                 }
-                !stops
+                for at in on() {
+                    growing[at] -= class.members;
+                    left[at] = (left[at] - share * f64::from(class.members)).max(0.0);
+                }
+                class.rate = share;
+                false
             });
         }
     }
 
+    fn begin(&mut self, capacities: &[f64], classes: &[FlowClass]) {
+        self.left.clear();
+        self.left.extend_from_slice(capacities);
+        self.growing.clear();
+        self.growing.resize(capacities.len(), 0);
+        self.shares.clear();
+        self.shares.resize(capacities.len(), f64::INFINITY);
+        self.open.clear();
+        self.used.clear();
+        for (index, class) in classes.iter().enumerate() {
+            if class.members == 0 {
+                continue;
+            }
+            self.open.push(index);
+            for &at in &class.resources {
+                if self.growing[at] == 0 {
+                    self.used.push(at);
+                }
+                self.growing[at] += class.members;
+            }
+        }
+    }
+
     /// The rate at which the next of the growing classes must stop.
-    fn next_level(&self, classes: &[FlowClass]) -> f64 {
-        let shares = self.left.iter().zip(&self.growing);
-        let shares = shares.filter(|(_, growing)| **growing > 0);
-        let share = shares.map(|(left, &growing)| left / f64::from(growing));
-        let limits = self.open.iter().map(|&index| classes[index].limit);
-        share.chain(limits).fold(f64::INFINITY, f64::min)
+    fn next_level(&mut self, classes: &[FlowClass]) -> f64 {
+        let MaxMin {
+            left,
+            growing,
+            used,
+            shares,
+            open,
+        } = self;
+        used.retain(|&at| growing[at] > 0);
+        let limits = open.iter().map(|&index| classes[index].limit);
+        let mut level = limits.fold(f64::INFINITY, f64::min);
+        for &at in used.iter() {
+            shares[at] = left[at] / f64::from(growing[at]);
+            level = level.min(shares[at]);
+        }
+        level
     }
 }
 
@@ -158,7 +179,7 @@ mod tests {
                 };
                 prop_assert!(
                     class.rate >= class.limit * (1.0 - 1e-6)
-                        || class.resources.iter().any(|at| is_bottleneck(at))
+                        || class.resources.iter().any(is_bottleneck)
                 );
             }
         }

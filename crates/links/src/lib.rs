@@ -2,17 +2,19 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`file`] stores it. [`machine`] describes machines, [`schedule`]
+//! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`]
 //! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
-//! together on [`network`], by the rates of [`fairness`]. [`analysis`] has the statistics, as pure
-//! functions over columns; [`predictor`] says before a call whether it will be long; [`explain`]
-//! brings them together for one observation.
+//! together on [`network`], by the rates of [`fairness`]. [`discover`] finds
+//! a real machine's counters and memory domains. [`analysis`] has the statistics, as pure functions
+//! over columns; [`predictor`] says before a call whether it will be long; [`mod@explain`] brings
+//! them together for one observation.
 
 #![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod background;
 pub mod data;
+pub mod discover;
 pub mod explain;
 pub mod fairness;
 pub mod file;

@@ -314,9 +314,9 @@ impl Description {
 fn routes(description: &Description, links: &[Link]) -> Result<Vec<Vec<Vec<usize>>>, MachineError> {
     let chips = description.sockets;
     let mut routes = vec![vec![Vec::new(); chips]; chips];
-    for to in 0..chips {
-        let hops = hops_to(to, chips, links);
-        for from in 0..chips {
+    for (from, routes) in routes.iter_mut().enumerate() {
+        for (to, route) in routes.iter_mut().enumerate() {
+            let hops = hops_to(to, chips, links);
             if hops[from] == usize::MAX {
                 return Err(MachineError::Unreachable(from, to));
             }
@@ -328,7 +328,7 @@ fn routes(description: &Description, links: &[Link]) -> Result<Vec<Vec<Vec<usize
                 let (index, link) = candidates
                     .min_by_key(|(_, link)| link.to)
                     .expect("a chip at a distance has a neighbour that is nearer");
-                routes[from][to].push(index);
+                route.push(index);
                 at = link.to;
             }
         }
