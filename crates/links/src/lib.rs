@@ -5,18 +5,23 @@
 //! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`]
 //! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
 //! together on [`network`], by the rates of [`fairness`]. [`discover`] finds
-//! a real machine's counters and memory domains.
+//! a real machine's counters and memory domains. [`analysis`] has the statistics, as pure functions
+//! over columns; [`predictor`] says before a call whether it will be long; [`mod@explain`] brings
+//! them together for one observation.
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod background;
 pub mod data;
 pub mod discover;
+pub mod explain;
 pub mod fairness;
 pub mod file;
 pub mod machine;
 pub mod model;
 pub mod network;
+pub mod predictor;
 pub mod schedule;
 
 pub use background::Background;

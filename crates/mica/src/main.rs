@@ -1,7 +1,8 @@
 //! The `mica` command: what the library finds on this machine and its settings (`info`), what
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
 //! (`bench`), where a program's communication time goes (`profile`), where its ranks had better run
-//! (`place`), what the ranks of a running job do (`top`), and its version (`version`).
+//! (`place`), which links between chips make a collective slow (`links`), what the ranks of a running
+//! job do (`top`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ mod doctor;
 mod draw;
 mod explain;
 mod info;
+mod links;
 mod network;
 mod place;
 mod profile;
@@ -75,6 +77,8 @@ enum Command {
     Profile(profile::ProfileOptions),
     /// Propose places for the ranks of a profiled job, and predict what they gain.
     Place(place::PlaceOptions),
+    /// Time thousands of calls of a collective, and say which links between chips make some slow.
+    Links(links::LinksOptions),
 }
 
 fn main() -> ExitCode {
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
         Command::Version { json } => Ok(version::text(json)),
         Command::Tune(options) => tune::tune(&options),
         Command::Place(options) => place::place(&options),
+        Command::Links(options) => links::links(&options),
         Command::Bench(options) => return bench::main(options),
         Command::Top(options) => return top::main(&options),
         Command::Profile(options) => return profile::main(&options),

@@ -1,6 +1,6 @@
 //! Drawing: numbers, scales, colours, charts in SVG, and the frame of an HTML page.
 //!
-//! `mica bench` and `mica profile` draw with it. The module knows nothing of either: a chart gets
+//! `mica bench`, `mica profile` and `mica links` draw with it. The module knows nothing of them: a chart gets
 //! plain values, names and colours, and returns the text of an `<svg>` element; a page gets the
 //! text of its sections. Whoever draws decides what is shown and in which words.
 //!
@@ -16,6 +16,8 @@
 //! | `lines` | lines over a logarithmic axis, with bands |
 //! | `bars` | stacked bars, in rows or side by side |
 //! | `heat` | a heat map of a square table |
+//! | `scatter` | points over two axes |
+//! | `star` | star plots |
 //! | `page` | the frame of a page, and its tables |
 
 pub mod bars;
@@ -24,4 +26,6 @@ pub mod heat;
 pub mod lines;
 pub mod page;
 pub mod scale;
+pub mod scatter;
+pub mod star;
 pub mod text;

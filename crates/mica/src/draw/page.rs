@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use super::text::escape;
 
+/// The style of reports: sections of charts and tables.
+pub const STYLE: &str = include_str!("style.css");
+
 /// A table's cells as text, from which every format is made.
 pub struct TableCells {
     pub title: String,

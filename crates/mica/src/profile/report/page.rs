@@ -11,7 +11,6 @@ use crate::draw::colour::THEME;
 use crate::draw::page;
 use crate::draw::text::script_json;
 
-const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// The whole page.
@@ -30,7 +29,7 @@ pub fn page(profile: &Profile) -> String {
         sites::section(&view),
     ];
     let title = format!("MPI profile: {}", profile.job.command.join(" "));
-    let mut html = page::open(&title, &format!("{THEME}{STYLE}"));
+    let mut html = page::open(&title, &format!("{THEME}{}", page::STYLE));
     html += "<body>\n<a class=\"skip\" href=\"#ranks\">To the charts</a>\n";
     html += &facts::html(&view);
     html += "<nav aria-label=\"Sections\"><ul>";

@@ -1,0 +1,90 @@
+//! Resampling of calls that depend on their neighbours: blocks of consecutive calls are drawn with
+//! replacement (Künsch 1989, here circular after Politis and Romano 1992), or half of the blocks
+//! without (Meinshausen and Bühlmann's subsampling of 2010).
+
+use fastrand::Rng;
+use serde::Serialize;
+
+/// A 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// The 2.5th percentile.
+    pub low: f64,
+    /// The 97.5th percentile.
+    pub high: f64,
+}
+
+impl Interval {
+    /// The percentile interval of resampled values. All zero if there are none.
+    pub fn of(mut values: Vec<f64>) -> Interval {
+        values.sort_by(f64::total_cmp);
+        Interval {
+            low: quantile(&values, 0.025),
+            high: quantile(&values, 0.975),
+        }
+    }
+}
+
+/// An interpolated quantile of sorted values (Hyndman and Fan's type 7); zero if there are none.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return 0.0;
+    };
+    let place = share * last as f64;
+    let low = sorted[place.floor() as usize];
+    let high = sorted[place.ceil() as usize];
+    low + (high - low) * place.fract()
+}
+
+/// The length of a block: the cube root's order is optimal for a mean (Hall, Horowitz and Jing
+/// 1995); the factor covers bursts of some dozen calls.
+pub fn block_length(calls: usize) -> usize {
+    ((2.0 * (calls as f64).cbrt()).round() as usize).clamp(1, calls.max(1))
+}
+
+/// Indices of as many calls, drawn in blocks with replacement.
+pub fn blocks(calls: usize, rng: &mut Rng) -> Vec<usize> {
+    let length = block_length(calls);
+    let mut drawn = Vec::with_capacity(calls + length);
+    while drawn.len() < calls {
+        let start = rng.usize(0..calls);
+        drawn.extend((0..length).map(|step| (start + step) % calls));
+    }
+    drawn.truncate(calls);
+    drawn
+}
+
+/// Indices of all calls in another order: blocks, the first of which begins anywhere, are shuffled.
+pub fn shuffled(calls: usize, rng: &mut Rng) -> Vec<usize> {
+    let length = block_length(calls);
+    let origin = rng.usize(0..calls.max(1));
+    let mut starts: Vec<usize> = (0..calls).step_by(length).collect();
+    rng.shuffle(&mut starts);
+    let whole = |start: usize| start..(start + length).min(calls);
+    let places = starts.into_iter().flat_map(whole);
+    places.map(|place| (place + origin) % calls).collect()
+}
+
+/// Indices of half of the calls, in whole blocks and in order.
+pub fn half(calls: usize, rng: &mut Rng) -> Vec<usize> {
+    let length = block_length(calls);
+    let mut starts: Vec<usize> = (0..calls).step_by(length).collect();
+    rng.shuffle(&mut starts);
+    starts.truncate(starts.len().div_ceil(2));
+    starts.sort_unstable();
+    let whole = |start: usize| start..(start + length).min(calls);
+    starts.into_iter().flat_map(whole).collect()
+}
+
+/// The bootstrap's interval of the mean of values that are independent of each other.
+pub fn mean_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
+    let mut rng = Rng::with_seed(seed);
+    let mean = |rng: &mut Rng| {
+        let drawn = (0..values.len()).map(|_| values[rng.usize(0..values.len())]);
+        drawn.sum::<f64>() / values.len() as f64
+    };
+    match values.is_empty() {
+        true => Interval::of(Vec::new()),
+        false => Interval::of((0..resamples).map(|_| mean(&mut rng)).collect()),
+    }
+}

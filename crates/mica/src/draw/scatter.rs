@@ -1,0 +1,181 @@
+//! Points over two axes, for a page that follows the reader's mode. All points of a series are one
+//! path of round dots, so that thousands of them stay small.
+
+use std::fmt::Write as _;
+
+use super::bars::{Series, open};
+use super::scale::{LinearScale, LogScale, log_ticks};
+use super::text::escape;
+
+/// How an axis maps values. A logarithmic one leaves out values that are not above zero.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    Linear,
+    Log,
+}
+
+/// A chart of points.
+pub struct Scatter<'a> {
+    /// What the chart shows, for those who do not see it.
+    pub name: &'a str,
+    pub x_name: &'a str,
+    pub y_name: &'a str,
+    pub x_axis: Axis,
+    pub y_axis: Axis,
+    pub x_label: &'a dyn Fn(f64) -> String,
+    pub y_label: &'a dyn Fn(f64) -> String,
+    /// Later ones are in front.
+    pub series: &'a [Series],
+    /// For each series, its points.
+    pub points: &'a [Vec<(f64, f64)>],
+}
+
+const WIDTH: f64 = 620.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 50.0;
+const DOT: f64 = 4.0;
+
+/// An axis with its range.
+enum Scale {
+    Linear(LinearScale),
+    Log(LogScale),
+}
+
+impl Scale {
+    fn new(axis: Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
+        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+        for value in values.filter(|value| axis == Axis::Linear || *value > 0.0) {
+            low = low.min(value);
+            high = high.max(value);
+        }
+        match axis {
+            Axis::Linear => Scale::Linear(LinearScale { high, from, to }),
+            Axis::Log if high > 0.0 => Scale::Log(LogScale {
+                low: low / 1.1,
+                high: high * 1.1,
+                from,
+                to,
+            }),
+            Axis::Log => Scale::Log(LogScale {
+                low: 1.0,
+                high: 10.0,
+                from,
+                to,
+            }),
+        }
+    }
+
+    fn at(&self, value: f64) -> Option<f64> {
+        match self {
+            Scale::Linear(scale) => Some(scale.at(value)),
+            Scale::Log(scale) => (value > 0.0).then(|| scale.at(value)),
+        }
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        match self {
+            Scale::Linear(scale) => scale.ticks(6),
+            Scale::Log(scale) => log_ticks(scale.low, scale.high),
+        }
+    }
+}
+
+impl Scatter<'_> {
+    /// The chart as SVG.
+    pub fn svg(&self) -> String {
+        let all = || self.points.iter().flatten();
+        let x = Scale::new(self.x_axis, all().map(|p| p.0), LEFT, WIDTH - RIGHT);
+        let y = Scale::new(self.y_axis, all().map(|p| p.1), HEIGHT - BOTTOM, TOP);
+        let mut svg = open(self.name, WIDTH, HEIGHT);
+        self.axes(&mut svg, &x, &y);
+        for (series, points) in self.series.iter().zip(self.points) {
+            let mut path = String::new();
+            for point in points {
+                if let (Some(x), Some(y)) = (x.at(point.0), y.at(point.1)) {
+                    let _ = write!(path, "M{x:.1} {y:.1}h0");
+                }
+            }
+            let _ = writeln!(
+                svg,
+                "<path fill=\"none\" stroke=\"{}\" stroke-width=\"{DOT}\" stroke-opacity=\".6\" \
+                 stroke-linecap=\"round\" d=\"{path}\"/>",
+                series.colour
+            );
+        }
+        svg + "</svg>\n"
+    }
+
+    fn axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
+        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        for (value, at) in y.ticks().iter().filter_map(|v| Some((*v, y.at(*v)?))) {
+            let _ = writeln!(
+                svg,
+                "<path class=\"rule\" d=\"M{LEFT} {at:.1}H{right}\"/>\
+                 <text class=\"end quiet\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                LEFT - 8.0,
+                at + 4.0,
+                escape(&(self.y_label)(value))
+            );
+        }
+        let mut free = 0.0;
+        for (value, at) in x.ticks().iter().filter_map(|v| Some((*v, x.at(*v)?))) {
+            if at < free {
+                continue;
+            }
+            free = at + 54.0;
+            let _ = writeln!(
+                svg,
+                "<text class=\"mid quiet\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
+                bottom + 17.0,
+                escape(&(self.x_label)(value))
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<path class=\"border\" d=\"M{LEFT} {bottom}H{right}\"/>\
+             <text class=\"mid quiet\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
+             <text class=\"mid quiet\" transform=\"translate(13 {:.1}) rotate(-90)\">{}</text>",
+            f64::midpoint(LEFT, right),
+            HEIGHT - 10.0,
+            escape(self.x_name),
+            f64::midpoint(TOP, bottom),
+            escape(self.y_name)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_each_point_and_leaves_out_what_a_logarithm_cannot_show() {
+        let series = [Series {
+            name: "a".into(),
+            colour: "red".into(),
+        }];
+        let points = [vec![(1.0, 1.0), (10.0, 5.0), (0.0, 3.0)]];
+        let chart = |x_axis| Scatter {
+            name: "a < b",
+            x_name: "x",
+            y_name: "y",
+            x_axis,
+            y_axis: Axis::Linear,
+            x_label: &|value| value.to_string(),
+            y_label: &|value| value.to_string(),
+            series: &series,
+            points: &points,
+        };
+        assert_eq!(chart(Axis::Linear).svg().matches("h0").count(), 3);
+        assert_eq!(chart(Axis::Log).svg().matches("h0").count(), 2);
+        assert!(chart(Axis::Log).svg().contains("a &lt; b"));
+        let empty = Scatter {
+            points: &[],
+            ..chart(Axis::Log)
+        };
+        assert!(!empty.svg().contains("NaN"));
+    }
+}
