@@ -39,7 +39,7 @@ fn heavy_pairs_move_to_one_node() {
     );
     fs::write(&file, profile).unwrap();
 
-    let program = install.program("place_pairs");
+    let program = install.program("tools/place_pairs");
     let map = format!("profile:{}", file.display());
     let run = |options: &[&str]| {
         let job = install.mpiexec(HOSTS).args(options).args([&program]);

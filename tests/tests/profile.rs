@@ -99,7 +99,7 @@ fn pair(profile: &Value, from: u64, to: u64) -> [u64; 4] {
 fn known_pattern_is_counted_exactly() {
     let _turn = one_at_a_time();
     let directory = directory("pattern");
-    let program = text(Install::find().program("profile_pattern"));
+    let program = text(Install::find().program("tools/profile_pattern"));
     let outcome = profiled(&directory, &["-n", "3", &program])
         .run()
         .expect_success();
@@ -110,7 +110,7 @@ fn known_pattern_is_counted_exactly() {
         .is_some_and(|text| text.contains("Mica"));
     assert_eq!(profile["job"]["is_mica"], is_mica);
 
-    let source = "c/profile_pattern.c";
+    let source = "c/tools/profile_pattern.c";
     for (call, mark, count, bytes) in [
         ("MPI_Send", "send", 50 * RANKS, 50 * 24_576 * RANKS),
         ("MPI_Send", "reversed", 1, 8),
@@ -150,7 +150,7 @@ fn known_pattern_is_counted_exactly() {
 fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
     let _turn = one_at_a_time();
     let directory = directory("late");
-    let program = text(Install::find().program("profile_pattern"));
+    let program = text(Install::find().program("tools/profile_pattern"));
     let outcome = profiled(&directory, &["-n", "3", &program])
         .run()
         .expect_success();
@@ -164,7 +164,10 @@ fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
     assert!(number(late, "times") >= 3, "{late}");
     assert!(number(late, "wait_ns") >= 2 * 3 * 30_000_000, "{late}");
     let place = site(&profile, late);
-    assert_eq!(number(place, "line"), marked("c/profile_pattern.c", "late"));
+    assert_eq!(
+        number(place, "line"),
+        marked("c/tools/profile_pattern.c", "late")
+    );
     assert_eq!(place["function"], "come_late");
     assert!(
         place["file"]
@@ -192,7 +195,7 @@ fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
 #[test]
 fn exit_codes_and_records_survive_an_end_without_finalize() {
     let _turn = one_at_a_time();
-    let program = text(Install::find().program("profile_pattern"));
+    let program = text(Install::find().program("tools/profile_pattern"));
     for (how, code) in [("exit", 3), ("abort", 5)] {
         let directory = directory(how);
         let outcome = profiled(&directory, &["-n", "1", &program, how])
@@ -209,12 +212,12 @@ fn exit_codes_and_records_survive_an_end_without_finalize() {
 fn threads_windows_groups_and_children_are_counted_exactly() {
     let _turn = one_at_a_time();
     let directory = directory("threads");
-    let program = text(Install::find().program("profile_threads"));
+    let program = text(Install::find().program("tools/profile_threads"));
     let outcome = profiled(&directory, &["-n", "2", &program])
         .run()
         .expect_success();
     let profile = profile(&directory, &outcome);
-    let line = Some(marked("c/profile_threads.c", "thread") - 1);
+    let line = Some(marked("c/tools/profile_threads.c", "thread") - 1);
     let (of_threads, bytes) = (2 * 4 * 200, 2 * 4 * 200 * 64);
     assert_eq!(sum(&profile, "MPI_Sendrecv", line, "count"), of_threads);
     assert_eq!(sum(&profile, "MPI_Sendrecv", None, "bytes"), bytes);
@@ -236,7 +239,7 @@ fn threads_windows_groups_and_children_are_counted_exactly() {
 fn levels_tell_nodes_apart() {
     let _turn = one_at_a_time();
     let directory = directory("nodes");
-    let program = text(Install::find().program("profile_pattern"));
+    let program = text(Install::find().program("tools/profile_pattern"));
     let mut job = profiled(&directory, &["-n", "4", &program]);
     for (name, value) in TWO_NODES {
         job = job.env(name, value);
@@ -310,7 +313,7 @@ fn profiled_pattern(options: &[&str]) -> Outcome {
         .args(options);
     job.args(["--"])
         .args([install.bin("mpiexec")])
-        .args(["-n", "3", &text(install.program("profile_pattern"))])
+        .args(["-n", "3", &text(install.program("tools/profile_pattern"))])
         .run()
         .expect_success()
 }
@@ -339,7 +342,7 @@ fn settings_are_compared_side_by_side() {
     assert_eq!(names, ["as it is", "MICA_DIRECT=off"]);
     let place = format!(
         "profile_pattern.c:{}",
-        marked("c/profile_pattern.c", "send")
+        marked("c/tools/profile_pattern.c", "send")
     );
     for side in sides {
         let is_send = |row: &&Value| {
@@ -380,7 +383,7 @@ fn overhead_is_measured_and_leaves_nothing() {
 fn signal_ends_the_job_and_leaves_nothing() {
     let _turn = one_at_a_time();
     let directory = directory("signal");
-    let program = text(Install::find().program("profile_pattern"));
+    let program = text(Install::find().program("tools/profile_pattern"));
     let mut job = profiled(&directory, &["-n", "2", &program, "wait"]).start();
     job.wait_for("waiting");
     job.signal(Signal::TERM);
