@@ -8,6 +8,8 @@ ROOT=$(cd "$(dirname "$0")/.." && pwd)
 PREFIX=${PREFIX:-$ROOT/target/dist}
 WORK=$ROOT/target/kernels
 PYTHON=$WORK/venv/bin/python
+# For Python's extensions, which do not say where MPI is.
+export LD_LIBRARY_PATH="$PREFIX/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 if [ -n "${FFTW_ROOT-}" ]; then
     export LD_LIBRARY_PATH="$FFTW_ROOT/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
