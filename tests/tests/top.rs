@@ -170,6 +170,21 @@ impl Pane {
             thread::sleep(Duration::from_millis(50));
         }
     }
+
+    /// Asserts that the ordinary screen is back, with its cursor.
+    fn expect_ordinary_screen(&self) {
+        let flags = self.tmux(&["display", "-p", "#{alternate_on}#{cursor_flag}"]);
+        assert_eq!(flags.trim(), "01");
+    }
+}
+
+/// Whether `mica top` can be tried in a terminal; says why not.
+fn has_terminal(install: &Install) -> bool {
+    let can = install.is_mica() && Command::new("tmux").arg("-V").output().is_ok();
+    if !can {
+        println!("skipped: mica top is Mica's, and needs tmux here");
+    }
+    can
 }
 
 impl Drop for Pane {
@@ -230,18 +245,13 @@ fn a_terminal_shows_the_ranks_until_the_job_ends() {
     pane.wait_for("end", |screen| {
         screen.contains("has ended") && screen.contains("status 0") && !screen.contains("STATE")
     });
-    assert_eq!(
-        pane.tmux(&["display", "-p", "#{alternate_on}#{cursor_flag}"])
-            .trim(),
-        "01"
-    );
+    pane.expect_ordinary_screen();
 }
 
 #[test]
 fn a_signal_gives_the_terminal_back() {
     let install = Install::find();
-    if !install.is_mica() || Command::new("tmux").arg("-V").output().is_err() {
-        println!("skipped: mica top is Mica's, and needs tmux here");
+    if !has_terminal(&install) {
         return;
     }
     let _turn = one_at_a_time();
@@ -260,19 +270,14 @@ fn a_signal_gives_the_terminal_back() {
     let pid = rustix::process::Pid::from_raw(pid).expect("positive");
     rustix::process::kill_process(pid, Signal::TERM).expect("it runs");
     pane.wait_for("status", |screen| screen.contains("status 143"));
-    assert_eq!(
-        pane.tmux(&["display", "-p", "#{alternate_on}#{cursor_flag}"])
-            .trim(),
-        "01"
-    );
+    pane.expect_ordinary_screen();
     end(job);
 }
 
 #[test]
 fn it_ends_with_its_terminal() {
     let install = Install::find();
-    if !install.is_mica() || Command::new("tmux").arg("-V").output().is_err() {
-        println!("skipped: mica top is Mica's, and needs tmux here");
+    if !has_terminal(&install) {
         return;
     }
     let _turn = one_at_a_time();

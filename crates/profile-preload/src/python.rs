@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock};
 
+use crate::resolve::as_function;
+
 /// A line of Python that calls MPI.
 #[derive(Debug, Clone)]
 pub struct Line {
@@ -163,10 +165,9 @@ impl Api {
 /// # Safety
 /// `F` is the type of a pointer to a function of this name.
 unsafe fn function<F: Copy>(name: &CStr) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: dlsym reads a string, RTLD_DEFAULT needs no handle; `F` is as the caller promises.
     unsafe {
         let address = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
-        (!address.is_null()).then(|| std::mem::transmute_copy::<*mut c_void, F>(&address))
+        (!address.is_null()).then(|| as_function(address))
     }
 }

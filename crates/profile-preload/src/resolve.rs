@@ -60,6 +60,25 @@ pub fn lookup(mpi_name: &CStr) -> Option<*mut c_void> {
     objects.iter().find_map(|object| in_object(object, &name))
 }
 
+/// The library's `P` form of an MPI function, as a pointer that can be called.
+///
+/// # Safety
+/// `F` is the type of a pointer to a function of this name.
+pub unsafe fn function_of_library<F: Copy>(mpi_name: &CStr) -> Option<F> {
+    // SAFETY: as the caller promises.
+    lookup(mpi_name).map(|address| unsafe { as_function(address) })
+}
+
+/// An address as a pointer to the function that it is.
+///
+/// # Safety
+/// `F` is the type of a pointer to that function.
+pub unsafe fn as_function<F: Copy>(address: *mut c_void) -> F {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: the sizes are equal; `F` is as the caller promises.
+    unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) }
+}
+
 /// Asks one loaded object and what it depends on.
 fn in_object(path: &CStr, name: &CStr) -> Option<*mut c_void> {
     let flags = libc::RTLD_NOLOAD | libc::RTLD_LAZY;

@@ -2,10 +2,10 @@
 //! (MPI 5.0, 15.3.7), from the start of recording to `MPI_Finalize`. A library that has none of
 //! these, as other MPIs, or no tools interface at all, gives nothing.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Mutex;
 
-use crate::resolve::lookup;
+use crate::resolve::function_of_library as function;
 use crate::types::SUCCESS;
 
 /// The reasons, as they stand in the variables' names.
@@ -139,15 +139,4 @@ impl Watch {
         }
         times
     }
-}
-
-/// A function of the library.
-///
-/// # Safety
-/// `F` is the type of a pointer to a function of this name.
-unsafe fn function<F: Copy>(name: &CStr) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    let address = lookup(name)?;
-    // SAFETY: as the caller promises.
-    Some(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
 }

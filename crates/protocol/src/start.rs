@@ -289,9 +289,10 @@ fn open_net(
         nonce: mica_node::handover::nonce().map_err(StartError::Random)?,
         address: net.address().to_vec(),
     };
-    let values = mica_bootstrap::publish(manager, ADDRESS_KEY, &record.to_value())?;
+    let value = record.to_value();
+    let values = mica_bootstrap::publish(manager, ADDRESS_KEY, &value)?;
     let addresses = NetworkAddresses {
-        is_uniform: values.common().as_ref() == Some(&record.to_value().common),
+        is_uniform: values.common().as_ref() == Some(&value.common),
         values,
         segment: Arc::clone(segment),
         rank,

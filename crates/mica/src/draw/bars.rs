@@ -115,6 +115,17 @@ fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
     );
 }
 
+/// Width of the title of the columns' axis.
+fn axis_room(title: &str) -> f64 {
+    title.chars().count() as f64 * CHARACTER
+}
+
+/// The title of the columns' axis, centred at `middle` or as far left as it has room.
+fn axis_title(svg: &mut String, middle: f64, title: &str) {
+    let x = middle.max(axis_room(title) / 2.0);
+    text(svg, x, HEIGHT - 8.0, "mid quiet", title);
+}
+
 /// Labels under columns: each, or every second, fourth, eighth where there is no room for more.
 fn column_labels<'a>(svg: &mut String, y: f64, labels: impl Iterator<Item = (f64, &'a str)>) {
     let labels: Vec<(f64, &str)> = labels.collect();
@@ -161,10 +172,6 @@ fn room(high: f64, label: &dyn Fn(f64) -> String) -> f64 {
 }
 
 impl StackedBars<'_> {
-    fn axis_room(&self) -> f64 {
-        self.axis.chars().count() as f64 * CHARACTER
-    }
-
     fn highest(&self) -> f64 {
         let sums = self.bars.iter().map(|bar| bar.values.iter().sum::<f64>());
         sums.fold(0.0, f64::max)
@@ -257,22 +264,12 @@ impl StackedBars<'_> {
             target(&mut svg, [x, TOP, step, bottom - TOP], &bar.tip);
         }
         let middle = left + step * self.bars.len() as f64 / 2.0;
-        text(
-            &mut svg,
-            middle.max(self.axis_room() / 2.0),
-            HEIGHT - 8.0,
-            "mid quiet",
-            self.axis,
-        );
+        axis_title(&mut svg, middle, self.axis);
         svg + "</svg>\n"
     }
 }
 
 impl GroupedBars<'_> {
-    fn axis_room(&self) -> f64 {
-        self.axis.chars().count() as f64 * CHARACTER
-    }
-
     /// The chart; its axis goes from 0 to 100 %.
     pub fn svg(&self) -> String {
         let mut svg = open(self.name, self.width, HEIGHT);
@@ -323,13 +320,7 @@ impl GroupedBars<'_> {
             );
         }
         let middle = left + step * self.groups.len() as f64 / 2.0;
-        text(
-            &mut svg,
-            middle.max(self.axis_room() / 2.0),
-            HEIGHT - 8.0,
-            "mid quiet",
-            self.axis,
-        );
+        axis_title(&mut svg, middle, self.axis);
         svg + "</svg>\n"
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `mica bench`, `mica profile` and `mica links` draw with it. The module knows nothing of them: a chart gets
 //! plain values, names and colours, and returns the text of an `<svg>` element; a page gets the
-//! text of its sections. Whoever draws decides what is shown and in which words.
+//! text of its sections. The caller decides what is shown and in which words.
 //!
 //! Two kinds of colour go in: literal ones (`#0072b2`) where a chart must stand alone in a file,
 //! and CSS variables (`var(--ink)`, see [`colour::THEME`]) in a page that follows the reader's

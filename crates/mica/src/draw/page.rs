@@ -25,6 +25,32 @@ pub fn open(title: &str, style: &str) -> String {
     )
 }
 
+/// The figures in a page's head: of each the name, the value and what is said beside it.
+pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String, String)>) -> String {
+    let mut html = String::from("<dl class=\"facts\">\n");
+    for (name, value, more) in facts {
+        let _ = writeln!(
+            html,
+            "<div><dt>{name}</dt><dd>{}<small>{}</small></dd></div>",
+            escape(&value),
+            escape(&more)
+        );
+    }
+    html + "</dl>\n"
+}
+
+/// A list of sentences, with its name for those who do not see it; nothing if it is empty.
+pub fn sentences(class: &str, label: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut html = format!("<ul class=\"{class}\" aria-label=\"{label}\">\n");
+    for line in lines {
+        let _ = writeln!(html, "<li>{}</li>", escape(line));
+    }
+    html + "</ul>\n"
+}
+
 /// A table under its own heading. `class` names the class of a cell by its text.
 pub fn table(html: &mut String, cells: &TableCells, class: fn(&str) -> Option<&'static str>) {
     let _ = writeln!(

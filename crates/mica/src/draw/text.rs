@@ -60,7 +60,7 @@ pub fn size(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// `1.46 MiB`: three digits, for volumes that nobody counts byte by byte.
+/// `1.46 MiB`: three digits, for volumes whose single bytes do not matter.
 pub fn volume(bytes: f64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {

@@ -134,7 +134,7 @@ fn head(explanation: &Explanation) -> String {
     let all = &explanation.distribution;
     let mut html = format!(
         "<header>\n<p class=\"kicker\">Links between chips</p>\n<h1>{}</h1>\n\
-         <p class=\"where\">{}</p>\n<dl class=\"facts\">\n",
+         <p class=\"where\">{}</p>\n",
         escape(&explanation.what),
         escape(&explanation.machine)
     );
@@ -161,27 +161,9 @@ fn head(explanation: &Explanation) -> String {
             "of the time".to_owned(),
         ),
     ];
-    for (name, value, more) in facts {
-        let _ = writeln!(
-            html,
-            "<div><dt>{name}</dt><dd>{}<small>{}</small></dd></div>",
-            escape(&value),
-            escape(&more)
-        );
-    }
-    html += "</dl>\n";
-    for (class, lines) in [
-        ("findings", &explanation.advice),
-        ("notes", &explanation.notes),
-    ] {
-        if !lines.is_empty() {
-            let _ = writeln!(html, "<ul class=\"{class}\">");
-            for line in lines {
-                let _ = writeln!(html, "<li>{}</li>", escape(line));
-            }
-            html += "</ul>\n";
-        }
-    }
+    html += &page::facts(facts);
+    html += &page::sentences("findings", "What stands out", &explanation.advice);
+    html += &page::sentences("notes", "Notes", &explanation.notes);
     html + "</header>\n"
 }
 

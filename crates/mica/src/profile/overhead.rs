@@ -3,8 +3,8 @@
 //! overhead of a round is the ratio of its two times. The figure is the median of the rounds'
 //! overheads.
 //!
-//! A time is that of the whole command, launcher and start included: without the library nobody
-//! says when `MPI_Init` was over. What `mica profile` does after the job is not in it. A program
+//! A time is that of the whole command, launcher and start included: without the library it is
+//! not known when `MPI_Init` was over. What `mica profile` does after the job is not in it. A program
 //! should so run for a second or more.
 
 use std::error::Error;

@@ -266,7 +266,7 @@ impl RankRow {
 /// Whom a rank waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// Nobody, or several.
+    /// No rank, or several.
     None,
     /// The first that sends.
     Any,

@@ -125,14 +125,7 @@ impl Machine {
         let builder = Topology::builder()
             .from_synthetic(description)
             .map_err(|e| wrong(&e))?;
-        let topology = builder.build().map_err(|e| wrong(&e))?;
-        let units = units(&topology, None);
-        Ok(Machine {
-            topology,
-            units,
-            synthetic: true,
-            unknown: None,
-        })
+        Ok(Machine::described(builder.build().map_err(|e| wrong(&e))?))
     }
 
     /// A machine described in a file that `lstopo FILE.xml` wrote.
@@ -145,13 +138,17 @@ impl Machine {
             .map_err(|e| wrong(&e))?
             .build()
             .map_err(|e| wrong(&e))?;
-        let units = units(&topology, None);
-        Ok(Machine {
+        Ok(Machine::described(topology))
+    }
+
+    /// A machine that is not this one.
+    fn described(topology: Topology) -> Machine {
+        Machine {
+            units: units(&topology, None),
             topology,
-            units,
             synthetic: true,
             unknown: None,
-        })
+        }
     }
 
     /// Whether this is a synthetic machine instead of the real one.

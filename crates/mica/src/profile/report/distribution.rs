@@ -140,17 +140,20 @@ fn fill<T: Default>(classes: &mut BTreeMap<u8, T>) {
     }
 }
 
+/// A row of a table: its label, sorted by `place`, then messages and bytes of each amount.
+fn amount_cells(label: String, place: f64, amounts: &[Amount]) -> Vec<Cell> {
+    let mut cells = vec![Cell::number(place, label)];
+    for amount in amounts {
+        let bytes = amount.bytes as f64;
+        cells.push(Cell::number(amount.messages as f64, count(amount.messages)));
+        cells.push(Cell::number(bytes, volume(bytes)));
+    }
+    cells
+}
+
 fn size_table(classes: &BTreeMap<u8, [Amount; 2]>) -> String {
     let row = |(class, amounts): (&u8, &[Amount; 2])| {
-        let mut cells = vec![Cell::number(f64::from(*class), class_range(*class))];
-        for amount in amounts {
-            cells.push(Cell::number(amount.messages as f64, count(amount.messages)));
-            cells.push(Cell::number(
-                amount.bytes as f64,
-                volume(amount.bytes as f64),
-            ));
-        }
-        cells
+        amount_cells(class_range(*class), f64::from(*class), amounts)
     };
     DataTable {
         caption: "Messages by size",
@@ -311,22 +314,11 @@ impl Distribution {
             header.push(format!("{}: messages", level.name()));
             header.push(format!("{}: bytes", level.name()));
         }
-        let cells = |label: String, place: f64, amounts: &[Amount]| {
-            let mut cells = vec![Cell::number(place, label)];
-            for amount in amounts {
-                cells.push(Cell::number(amount.messages as f64, count(amount.messages)));
-                cells.push(Cell::number(
-                    amount.bytes as f64,
-                    volume(amount.bytes as f64),
-                ));
-            }
-            cells
-        };
         let classes = self.classes.iter();
         let mut rows: Vec<Vec<Cell>> = classes
-            .map(|(class, amounts)| cells(class_range(*class), f64::from(*class), amounts))
+            .map(|(class, amounts)| amount_cells(class_range(*class), f64::from(*class), amounts))
             .collect();
-        rows.push(cells("all sizes".into(), 1000.0, &self.total()));
+        rows.push(amount_cells("all sizes".into(), 1000.0, &self.total()));
         let mut even = vec![Cell::number(1001.0, "even distribution")];
         for level in &self.levels {
             let share = self.even_share(*level);

@@ -1,11 +1,10 @@
 //! The head of the page: what ran, the main figures, and what stands out in them.
 
-use std::fmt::Write as _;
-
 use mica_profile::Level;
 use mica_profile::summary::{by_call_and_site, distribution, even_distribution};
 
 use super::view::View;
+use crate::draw::page;
 use crate::draw::text::{count, escape, percent, time, volume};
 
 const NS: f64 = 1e-9;
@@ -19,27 +18,9 @@ pub fn html(view: &View) -> String {
         escape(&short_command(&job.command)),
         escape(&origin(view)),
     );
-    html += "<dl class=\"facts\">\n";
-    for (name, value, more) in figures(view) {
-        let _ = writeln!(
-            html,
-            "<div><dt>{name}</dt><dd>{}<small>{}</small></dd></div>",
-            escape(&value),
-            escape(&more)
-        );
-    }
-    html += "</dl>\n";
-    let list = |html: &mut String, class: &str, label: &str, lines: &[String]| {
-        if !lines.is_empty() {
-            let _ = writeln!(html, "<ul class=\"{class}\" aria-label=\"{label}\">");
-            for line in lines {
-                let _ = writeln!(html, "<li>{}</li>", escape(line));
-            }
-            *html += "</ul>\n";
-        }
-    };
-    list(&mut html, "findings", "What stands out", &findings(view));
-    list(&mut html, "notes", "Notes", &notes(view));
+    html += &page::facts(figures(view));
+    html += &page::sentences("findings", "What stands out", &findings(view));
+    html += &page::sentences("notes", "Notes", &notes(view));
     html + "</header>\n"
 }
 
