@@ -1,6 +1,6 @@
 /* What a call costs that does as little as it can: nanoseconds of MPI_Send, MPI_Allreduce and
  * MPI_Test in a job of one rank. Run it without and with a profiler, whose cost a call is the
- * difference (bench/profile_cost.sh does): nobody is waited for, so there is no noise of peers.
+ * difference (bench/profile_cost.sh does): no call waits for a peer, so there is no noise of peers.
  *
  *     "profile cost send"       8 bytes to the rank itself; the receives were posted before
  *     "profile cost allreduce"  8 bytes on MPI_COMM_SELF

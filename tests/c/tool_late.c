@@ -1,5 +1,5 @@
 /* MPI_T event of a late arrival, which a control variable turns on before MPI_Init: the last rank sleeps before a barrier, and all
- * others are told who it was, and how long they waited. */
+ * others learn who it was, and how long they waited. */
 #include "test.h"
 #include <time.h>
 

@@ -101,7 +101,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn the_user_and_root_are_served_and_nobody_else() {
+    fn only_the_user_and_root_are_served() {
         assert!(is_served(1000, 1000) && is_served(0, 1000) && is_served(0, 0));
         assert!(!is_served(1001, 1000) && !is_served(1000, 0));
     }
@@ -116,7 +116,7 @@ mod tests {
         let garbage = connect();
         garbage.send(b"GET / HTTP/1.1", None, deadline).unwrap();
         let file = std::fs::File::open("/proc/self/exe").unwrap();
-        let nothing = || -> JobDescription { panic!("nobody has asked") };
+        let nothing = || -> JobDescription { panic!("no caller has asked") };
         for _ in 0..64 {
             server.serve(file.as_fd(), &nothing).unwrap();
             assert!(server.callers.len() <= CALLERS_MAX);

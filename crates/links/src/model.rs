@@ -92,7 +92,7 @@ enum RankState {
     SlotWait,
     /// Nothing before this time; then the copy begins, if there is one.
     Delay(f64, Option<(TransferClass, f64)>),
-    /// So many bytes are left.
+    /// It copies; the bytes that are left.
     Copying(TransferClass, f64),
     /// It has made all calls.
     Finished,

@@ -56,9 +56,9 @@ pub enum Verdict {
 /// How a call is postponed.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// The time between two looks at the counters.
+    /// The time between two readings of the counters.
     pub step: f64,
-    /// After so many looks the call is made whatever is predicted.
+    /// Readings after which the call is made whatever is predicted.
     pub looks: usize,
 }
 

@@ -2,8 +2,8 @@
 //! segment, the launcher's table (`MICA_STATS=table`), `docs/counters.md`, the performance
 //! variables of MPI_T, and live views.
 //!
-//! A rank counts in its block of the segment ([`LiveCounters`]), by plain loads and stores that
-//! nobody else writes: another process of the job reads the values at any time
+//! A rank counts in its block of the segment ([`LiveCounters`]), by plain loads and stores; it
+//! is the only writer. Another process of the job reads the values at any time
 //! ([`RankBlock::counters`]), each of them whole, though not all of one moment. Few words are
 //! published later than they are counted: what transports drop (before a rank parks, and when it
 //! ends), and late arrivals (when it ends).

@@ -232,7 +232,7 @@ impl RankBlock {
         (segment != 0).then_some(segment)
     }
 
-    /// The words in which the rank counts; nobody else may write them.
+    /// The words in which the rank counts; only the rank may write them.
     pub(crate) fn live_counters(&self) -> &LiveCounters {
         &self.counters
     }
