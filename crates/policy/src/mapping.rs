@@ -196,9 +196,9 @@ struct Map<'a> {
 pub struct Effort(pub u64);
 
 impl Effort {
-    /// For a library call: some 10 ms.
+    /// For a library call, which the program waits for.
     pub const CALL: Effort = Effort(4_000_000);
-    /// For a tool: about a second.
+    /// For a tool, which a person waits for.
     pub const TOOL: Effort = Effort(400_000_000);
 }
 
