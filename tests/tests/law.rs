@@ -54,6 +54,8 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-profile", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
     ("mica-links", &[]),
+    // The models of the simulated cluster; `node` has the layout of the adapter's memory.
+    ("mica-sim", &["mica-node"]),
     (
         "mica",
         &[

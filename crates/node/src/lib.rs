@@ -5,6 +5,7 @@
 //! section 1). One folder for each concept; shared structures hold offsets and never pointers, and
 //! every atomic access states what it pairs with.
 
+pub mod adapter;
 pub mod area;
 #[cfg(feature = "launcher")]
 pub mod attach;
