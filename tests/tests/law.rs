@@ -108,6 +108,7 @@ const UNSAFE: &[&str] = &[
     "mica-abi",
     "mica-mpi5",
     "mica-profile-preload",
+    "mica-sim-plugin",
 ];
 
 /// Crates that only tools may use, never the library.
