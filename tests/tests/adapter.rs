@@ -50,7 +50,7 @@ fn program(file: &Path, action: &str) -> Job {
     Job::new("/bin/sh")
         .args(["-c", r#"exec 9<>"$1"; shift; exec "$@""#, "sh"])
         .args([file.as_os_str()])
-        .args([Install::find().program("tools/simulated").as_os_str()])
+        .args([Install::find().program("tools/adapter_registers").as_os_str()])
         .args([action])
         .env(ADAPTER_VARIABLE, "9")
 }
@@ -91,7 +91,7 @@ fn refuses_what_is_no_adapter_in_one_line() {
     let device = Device::new("magic", 1, 0, 1);
     let no_rank = Device::new("rank", MAGIC, 3, 3);
     let named = |value: &str| {
-        let program = Install::find().program("tools/simulated");
+        let program = Install::find().program("tools/adapter_registers");
         Job::new(program)
             .args(["finalize"])
             .env(ADAPTER_VARIABLE, value)
