@@ -342,10 +342,10 @@ impl Naive {
         {
             above.dirty = false;
         }
-        self.to_l3(line);
+        self.lower_to_l3(line);
     }
 
-    fn to_l3(&mut self, mut line: NaiveLine) {
+    fn lower_to_l3(&mut self, mut line: NaiveLine) {
         let has = self.l3.as_ref().is_some_and(|l3| l3.holds(line.line));
         match self.l3_inclusion() {
             Some(Inclusion::Exclusive | Inclusion::Victim) => {
@@ -456,7 +456,7 @@ impl Naive {
                 self.injected.other_core += 1;
                 self.fill_l3(line);
                 if let Some(evicted) = self.other.put(injected) {
-                    self.to_l3(evicted);
+                    self.lower_to_l3(evicted);
                 }
             }
             InjectTarget::L3 if self.l3.is_some() => {
