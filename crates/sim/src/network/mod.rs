@@ -1,1 +1,165 @@
-//! To be filled.
+//! The network between the nodes: LogGP at its ends, a topology with contention in between.
+//!
+//! Model of a packet of `b` bytes that is handed over at `t` (Alexandrov et al., LogGP, 1995; the
+//! network of leon-2009 3.1 delivers at "time stamp plus modelled delay" as well):
+//!
+//! 1. The sender's port starts it when it is free, and is busy for `g + (b - 1) G`.
+//! 2. The head crosses the links of a fixed route (dimension order in a torus, chosen by destination
+//!    in a fat tree), each in the hop latency once the link has a free moment. Cut-through: the
+//!    rest follows while the head goes on. A link works for `b` times its own gap per byte.
+//! 3. The receiver's port takes it in at `G` per byte and is then busy for another `g`.
+//! 4. `L` later it has arrived. Alone, it needs `L + hops * hop latency + (b - 1) G` (links no
+//!    slower than `G`). Times of a last byte are those of its start.
+//!
+//! Links and receiving ports work for packets in the order of their departure, but are never idle
+//! while one waits: a packet that comes later in this order uses the moments in which those before it
+//! have not come yet ([`Calendar`]). For one stage this is FIFO. Packets of a pair of nodes stay in
+//! order: a packet uses every free moment until it is through, so that the next finds none before.
+//!
+//! Called by `mica sim`: every host rank runs the same [`Network`] over the heads of all packets. So
+//! the result is a pure function of the sequence of calls: heads are sorted by (time, sender,
+//! number), all times are integers, and nothing depends on the order of the input. If the calls
+//! partition time, as quanta do, the result does not depend on the partition either.
+
+mod calendar;
+mod timing;
+mod topology;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use calendar::Calendar;
+use timing::Timing;
+use topology::Routes;
+
+use crate::machine::{NetworkParameters, Topology};
+use crate::time::SimTime;
+
+/// Why there can be no such network.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// No nodes.
+    #[error("a network needs at least one node")]
+    NoNodes,
+    /// The nodes do not fit.
+    #[error("network.topology has room for {room} nodes, not for {nodes}")]
+    TooSmall {
+        /// Nodes that fit.
+        room: u64,
+        /// Nodes asked for.
+        nodes: u32,
+    },
+    /// A torus whose links need more memory than is sensible.
+    #[error("network.topology has {room} nodes; a torus of more than {MAX_TORUS} is not modelled")]
+    TooLarge {
+        /// Nodes that fit.
+        room: u64,
+    },
+}
+
+/// Nodes of the largest torus; its links take 0.3 KiB a node.
+const MAX_TORUS: u64 = 1 << 22;
+
+/// What the network knows of a packet. Ordered by (time, sender, number).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PacketHead {
+    /// When its first byte leaves the adapter.
+    pub at: SimTime,
+    /// The node that sends it.
+    pub from: u32,
+    /// Which of the sender's packets it is, counted from its start.
+    pub number: u64,
+    /// The node that it is for.
+    pub to: u32,
+    /// Bytes of its payload; headers are part of `g` and `L`.
+    pub bytes: u64,
+}
+
+/// The state of the network between calls: when its ports and links are taken.
+#[derive(Debug, Clone)]
+pub struct Network {
+    timing: Timing,
+    routes: Routes,
+    /// Of each node: when its sending port is free.
+    injection: Vec<SimTime>,
+    /// Of each node: the receiving port.
+    reception: Vec<Calendar>,
+    links: Vec<Calendar>,
+    /// Room for a route, kept to save an allocation a packet.
+    route: Vec<u32>,
+}
+
+impl Network {
+    /// An idle network of `nodes` nodes.
+    pub fn new(parameters: &NetworkParameters, nodes: u32) -> Result<Network, NetworkError> {
+        if nodes == 0 {
+            return Err(NetworkError::NoNodes);
+        }
+        if let Some(room) = parameters.topology.room()
+            && room < u64::from(nodes)
+        {
+            return Err(NetworkError::TooSmall { room, nodes });
+        }
+        if let (Topology::Torus { .. }, Some(room @ MAX_TORUS..)) =
+            (&parameters.topology, parameters.topology.room())
+        {
+            return Err(NetworkError::TooLarge { room });
+        }
+        let routes = Routes::new(&parameters.topology, nodes);
+        Ok(Network {
+            timing: Timing::new(parameters),
+            injection: vec![SimTime::default(); nodes as usize],
+            reception: vec![Calendar::default(); nodes as usize],
+            links: vec![Calendar::default(); routes.links()],
+            routes,
+            route: Vec::new(),
+        })
+    }
+
+    /// The shortest time between a departure and its arrival: the largest quantum that delivers
+    /// every packet in time.
+    pub fn min_latency(&self) -> SimTime {
+        self.timing.min_latency()
+    }
+
+    /// Carries packets: sorts `departures` by (time, sender, number), and returns when the last byte
+    /// of each arrives, in this order.
+    ///
+    /// # Panics
+    ///
+    /// If a head names a node that there is not.
+    pub fn carry(&mut self, departures: &mut [PacketHead]) -> Vec<SimTime> {
+        departures.sort_unstable();
+        let floor = departures.first().map_or(SimTime::default(), |d| d.at);
+        let heads = departures.iter();
+        heads.map(|head| self.carry_one(head, floor)).collect()
+    }
+
+    /// Carries one packet. No later call has a packet before `floor`, except for the few picoseconds
+    /// by which a node overruns its quantum.
+    fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> SimTime {
+        let timing = &self.timing;
+        let transfer = timing.transfer(packet.bytes);
+        let port = &mut self.injection[packet.from as usize];
+        let mut head = packet.at.max(*port);
+        *port = head + transfer + timing.gap;
+        let mut tail = head + transfer;
+
+        self.routes.find(packet.from, packet.to, &mut self.route);
+        let on_link = timing.link_transfer(packet.bytes);
+        for link in &self.route {
+            let slot = self.links[*link as usize].reserve(head, on_link, floor);
+            head = slot.first + timing.hop_latency;
+            tail = tail.max(slot.done.since(timing.link_byte)) + timing.hop_latency;
+        }
+
+        let port = &mut self.reception[packet.to as usize];
+        let slot = port.reserve(head, transfer, floor);
+        port.reserve(slot.done, timing.gap, floor);
+        tail.max(slot.done) + timing.latency
+    }
+}
+
+#[cfg(test)]
+mod tests;
