@@ -32,6 +32,8 @@ mod operations;
 mod packet;
 pub mod policy;
 mod request;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 pub use engine::{Adapter, AdapterCounts, AdapterSetup};

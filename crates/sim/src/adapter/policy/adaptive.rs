@@ -23,8 +23,8 @@
 //!    program does: back to 1.
 //!
 //! An epoch ends when enough of its lines have an outcome; lines that have none for very long count as
-//! nothing. Outcomes of lines that earlier policies injected come during the next epochs; so the
-//! first part of an epoch counts no outcomes ([`WARM_UP`]).
+//! nothing. After a change of policy, outcomes of lines that the former has injected still come; so
+//! none count before there were as many as then had none ([`Epoch::is_warm`]).
 //!
 //! Deterministic: a function of the counts. Called by the adapter after each write.
 
@@ -47,9 +47,12 @@ pub const CANDIDATES: [FixedPolicy; 8] = [
 
 /// Lines of an epoch: enough for a worth that is right to a few hundredths.
 const EPOCH: u64 = 512;
-/// Part of an epoch before outcomes count: one fourth.
+/// Least lines after a change before outcomes count.
 const WARM_UP: u64 = EPOCH / 4;
-/// Epochs after which lines without outcome are given up.
+/// Lines after a change when outcomes count in any case: some lines of the former policy never have
+/// one.
+const LONGEST_WARM_UP: u64 = 4 * EPOCH;
+/// Longest epoch; lines without outcome are given up then.
 const LONGEST: u64 = 16 * EPOCH;
 /// Lines evicted before use that show harm, if they are more than three times those used.
 const HARM: u64 = 64;
@@ -60,7 +63,7 @@ const DROP: f64 = 0.2;
 /// A policy must be better by this to take over.
 const MARGIN: f64 = 0.02;
 /// Epochs in use before another policy is tried again, at first and at most.
-const PATIENCE: (u32, u32) = (8, 128);
+const PATIENCE: (u32, u32) = (8, 64);
 
 const fn with(header: HeaderRule, payload: PayloadRule) -> FixedPolicy {
     FixedPolicy { header, payload }
@@ -118,16 +121,34 @@ enum Phase {
     Probe { best: usize, patience: u32 },
 }
 
-/// What has happened since the candidate is in force.
+/// What has happened since the epoch began.
 #[derive(Debug, Clone, Copy, Default)]
 struct Epoch {
     written: WrittenLines,
-    /// Counts at the end of the warm-up, once it is over.
+    /// Counts at its beginning, if a policy came into force then.
+    at_change: InjectionCounts,
+    /// Counts from when on outcomes count.
     since: Option<InjectionCounts>,
     outcomes: InjectionCounts,
 }
 
 impl Epoch {
+    /// The first of a policy.
+    fn first(counts: InjectionCounts) -> Epoch {
+        Epoch {
+            at_change: counts,
+            ..Epoch::default()
+        }
+    }
+
+    /// Another of the same policy.
+    fn next(counts: InjectionCounts) -> Epoch {
+        Epoch {
+            since: Some(counts),
+            ..Epoch::default()
+        }
+    }
+
     fn lines(&self) -> u64 {
         self.written.l2 + self.written.l3 + self.written.memory
     }
@@ -146,9 +167,17 @@ impl Epoch {
         self.written.memory += written.memory;
         match &self.since {
             Some(since) => self.outcomes = counts.since(since),
-            None if self.lines() >= WARM_UP => self.since = Some(counts),
+            None if self.is_warm(&counts) => self.since = Some(counts),
             None => {}
         }
+    }
+
+    /// The lines of the former policy have their outcomes.
+    fn is_warm(&self, counts: &InjectionCounts) -> bool {
+        let without_outcome = self.at_change.pending();
+        let InjectionCounts { used, evicted, .. } = counts.since(&self.at_change);
+        let is_settled = used + evicted >= without_outcome;
+        self.lines() >= WARM_UP && (is_settled || self.lines() >= LONGEST_WARM_UP)
     }
 
     /// The policy injects lines, and they go unused.
@@ -158,8 +187,9 @@ impl Epoch {
     }
 
     fn is_over(&self) -> bool {
-        let enough = self.resolved() >= self.injected() / 2;
-        self.lines() >= EPOCH && (enough || self.lines() >= LONGEST)
+        let enough = self.since.is_some() && self.resolved() >= self.injected() / 2;
+        let is_idle = self.injected() == 0;
+        self.lines() >= EPOCH && (enough || is_idle || self.lines() >= LONGEST)
     }
 
     fn worth(&self, saved: &SavedLatency) -> f64 {
@@ -208,10 +238,16 @@ impl Adaptive {
     pub(super) fn observe(&mut self, written: WrittenLines, counts: InjectionCounts) {
         self.epoch.observe(written, counts);
         if self.epoch.is_over() || self.epoch.is_harmful() {
+            let before = self.in_force;
             self.end_epoch();
+            self.epoch = match self.in_force == before {
+                true => Epoch::next(counts),
+                false => Epoch::first(counts),
+            };
         }
     }
 
+    /// Notes the worth of the policy in force, and decides which is next.
     fn end_epoch(&mut self) {
         let worth = self.epoch.worth(&self.saved);
         let before = self.tried[self.in_force].map(|trial| trial.worth);
@@ -220,7 +256,6 @@ impl Adaptive {
             worth,
             epoch: self.epochs,
         });
-        self.epoch = Epoch::default();
         match self.phase {
             Phase::Trial => self.try_next(),
             Phase::Use { .. } if before.is_some_and(|before| worth < before - DROP) => {
@@ -283,3 +318,6 @@ impl Adaptive {
         self.in_force = candidate;
     }
 }
+
+#[cfg(test)]
+mod tests;
