@@ -17,8 +17,9 @@
 //!
 //! 1. *Trial*: each for one epoch, from the one that is in force. One that does evident harm is left at
 //!    once ([`Epoch::is_harmful`]). Then the best is kept.
-//! 2. *Use*: the best stays in force. After a number of epochs that doubles each time, the other that
-//!    was not tried for longest has an epoch, and takes over if it is better.
+//! 2. *Use*: the best stays in force. From time to time the other that was not tried for longest
+//!    has an epoch, and takes over if it is better. How long after the last such probe depends on
+//!    what that has cost: all together cost [`PROBE_BUDGET`].
 //! 3. A policy in use whose worth falls far below what it was ([`DROP`]) no longer fits what the
 //!    program does: back to 1.
 //!
@@ -47,23 +48,25 @@ pub const CANDIDATES: [FixedPolicy; 8] = [
 
 /// Lines of an epoch: enough for a worth that is right to a few hundredths.
 const EPOCH: u64 = 512;
-/// Least lines after a change before outcomes count.
-const WARM_UP: u64 = EPOCH / 4;
 /// Lines after a change when outcomes count in any case: some lines of the former policy never have
 /// one.
 const LONGEST_WARM_UP: u64 = 4 * EPOCH;
 /// Longest epoch; lines without outcome are given up then.
 const LONGEST: u64 = 16 * EPOCH;
 /// Lines evicted before use that show harm, if they are more than three times those used.
-const HARM: u64 = 64;
+const HARM: u64 = 32;
 /// Memory reads that a line costs which is evicted before use: the one that it drove out.
 const WASTE: f64 = 1.0;
 /// Fall of the worth of the policy in use that starts a new trial.
 const DROP: f64 = 0.2;
 /// A policy must be better by this to take over.
 const MARGIN: f64 = 0.02;
-/// Epochs in use before another policy is tried again, at first and at most.
-const PATIENCE: (u32, u32) = (8, 64);
+/// Memory reads for a line in use that may be lost by probes of other policies.
+const PROBE_BUDGET: f64 = 0.015;
+/// Epochs after a trial before the first probe.
+const FIRST_USE: u32 = 8;
+/// Most epochs between two probes.
+const LONGEST_USE: u32 = 64;
 
 const fn with(header: HeaderRule, payload: PayloadRule) -> FixedPolicy {
     FixedPolicy { header, payload }
@@ -116,9 +119,9 @@ enum Phase {
     /// Every candidate that was not tried yet has an epoch.
     Trial,
     /// The best is in force, for so many epochs more; then another is tried.
-    Use { left: u32, patience: u32 },
+    Use { left: u32 },
     /// Another is tried for one epoch; `best` is the one in use.
-    Probe { best: usize, patience: u32 },
+    Probe { best: usize },
 }
 
 /// What has happened since the epoch began.
@@ -177,7 +180,7 @@ impl Epoch {
         let without_outcome = self.at_change.pending();
         let InjectionCounts { used, evicted, .. } = counts.since(&self.at_change);
         let is_settled = used + evicted >= without_outcome;
-        self.lines() >= WARM_UP && (is_settled || self.lines() >= LONGEST_WARM_UP)
+        is_settled || self.lines() >= LONGEST_WARM_UP
     }
 
     /// The policy injects lines, and they go unused.
@@ -263,25 +266,21 @@ impl Adaptive {
                 self.phase = Phase::Trial;
                 self.try_next();
             }
-            Phase::Use { left: 0, patience } => {
+            Phase::Use { left: 0 } => {
                 let best = self.in_force;
-                self.phase = Phase::Probe { best, patience };
+                self.phase = Phase::Probe { best };
                 self.put_in_force(self.longest_untried());
             }
-            Phase::Use { left, patience } => {
-                let left = left - 1;
-                self.phase = Phase::Use { left, patience };
-            }
-            Phase::Probe { best, patience } => {
+            Phase::Use { left } => self.phase = Phase::Use { left: left - 1 },
+            Phase::Probe { best } => {
                 let in_use = self.tried[best].map_or(0.0, |trial| trial.worth);
-                let is_better = worth > in_use + MARGIN;
-                self.put_in_force(if is_better { self.in_force } else { best });
-                let patience = match is_better {
-                    true => PATIENCE.0,
-                    false => (2 * patience).min(PATIENCE.1),
-                };
-                let left = patience;
-                self.phase = Phase::Use { left, patience };
+                if worth <= in_use + MARGIN {
+                    self.put_in_force(best);
+                }
+                let lost = (in_use - worth).max(0.0) * self.epoch.lines() as f64;
+                let left = (lost / PROBE_BUDGET / EPOCH as f64).ceil() as u32;
+                let left = left.min(LONGEST_USE);
+                self.phase = Phase::Use { left };
             }
         }
     }
@@ -299,9 +298,7 @@ impl Adaptive {
         let worth = |candidate: &usize| self.tried[*candidate].map_or(0.0, |t| t.worth);
         let best = order.max_by(|a, b| worth(a).total_cmp(&worth(b)).then(b.cmp(a)));
         self.put_in_force(best.unwrap_or(self.in_force));
-        let (patience, _) = PATIENCE;
-        let left = patience;
-        self.phase = Phase::Use { left, patience };
+        self.phase = Phase::Use { left: FIRST_USE };
     }
 
     /// The candidate other than the one in use whose last trial was first.

