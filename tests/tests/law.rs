@@ -56,11 +56,16 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-links", &[]),
     // The models of the simulated cluster; `node` has the layout of the adapter's memory.
     ("mica-sim", &["mica-node"]),
+    // A simulated node, loaded into the emulator.
+    ("mica-sim-plugin", &["mica-sim", "mica-node"]),
+    // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
     (
         "mica",
         &[
             "mica-links",
+            "mica-sim",
             "mica-profile",
+            "mica-mpi",
             "mica-channel",
             "mica-policy",
             "mica-bootstrap",

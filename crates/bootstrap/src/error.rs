@@ -2,6 +2,7 @@
 
 use std::io;
 
+use mica_node::adapter::AdapterError;
 use mica_node::segment::SegmentError;
 use mica_node::tunables::BadValue;
 
@@ -122,6 +123,9 @@ pub enum BootstrapError {
         /// What happened, and who did not come.
         what: String,
     },
+    /// The variable of a simulated adapter names none.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
     /// The job segment cannot be had.
     #[error(transparent)]
     Segment(#[from] SegmentError),

@@ -1,5 +1,8 @@
-//! Joining a job, in one of three ways.
+//! Joining a job, in one of four ways.
 //!
+//! - **Simulated**: this process is alone on its node, and its network adapter, which a model plays,
+//!   says who it is (`mica_node::adapter`, docs/design/sim.md). Nothing is exchanged, no launcher is
+//!   contacted, and the job ends when its processes end.
 //! - **Inherited**: Mica's mpiexec has created the node's segment, and this process inherits it or
 //!   gets it on request ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for
 //!   it), mpiexec's process manager (PMI-1) says which rank is on which node.
@@ -11,6 +14,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use mica_node::adapter::AdapterMemory;
 use mica_node::handover::HandoverListener;
 use mica_node::segment::{JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE};
 use mica_node::topology::{CorePlace, CpuSet, available_cores, cpu_quota};
@@ -49,6 +53,8 @@ pub struct Joined {
     pub nodes: NodeMap,
     /// The launcher's process manager; `None` when the node's segment is all there is.
     pub manager: Option<Box<dyn ProcessManager>>,
+    /// The adapter of a simulated node, which reaches all ranks.
+    pub adapter: Option<AdapterMemory>,
 }
 
 /// Joins the job that the environment names, or makes a job of this process alone. Collective over
@@ -60,6 +66,9 @@ pub struct Joined {
 /// wrong, when a process of the node does not come within a minute after all have called this, or
 /// when memory cannot be had.
 pub fn join() -> Result<Joined, BootstrapError> {
+    if let Some(adapter) = AdapterMemory::of_environment()? {
+        return simulated(adapter);
+    }
     match environment::number(SEGMENT_FD_VARIABLE)? {
         Some(descriptor) => inherited(descriptor),
         None => {
@@ -71,6 +80,30 @@ pub fn join() -> Result<Joined, BootstrapError> {
             }
         }
     }
+}
+
+fn simulated(adapter: AdapterMemory) -> Result<Joined, BootstrapError> {
+    let (rank, size) = (adapter.rank(), adapter.size());
+    let spec = JobSpec {
+        places: &[CorePlace::UNKNOWN],
+        available_cores: 1,
+        appnum: &[0],
+        job_size: size,
+        members: &[rank],
+    };
+    Ok(Joined {
+        segment: JobSegment::create(&spec)?,
+        rank,
+        size,
+        launched: true,
+        nodes: NodeMap {
+            of: (0..size).collect(),
+            names: (0..size).map(|node| format!("sim{node}")).collect(),
+            all_on_one_machine: false,
+        },
+        manager: None,
+        adapter: Some(adapter),
+    })
 }
 
 fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
@@ -97,6 +130,7 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
             launched: true,
             nodes: NodeMap::one(size, record.host),
             manager: None,
+            adapter: None,
         });
     }
     if !is_ours {
@@ -119,6 +153,7 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
         launched: true,
         nodes,
         manager: Some(manager),
+        adapter: None,
     })
 }
 
@@ -131,6 +166,7 @@ fn alone() -> Result<Joined, BootstrapError> {
         launched: false,
         nodes: NodeMap::one(1, EndpointRecord::own("", None, 0)?.host),
         manager: None,
+        adapter: None,
     })
 }
 
@@ -198,6 +234,7 @@ pub(crate) fn launched(
         launched: true,
         nodes,
         manager: Some(manager),
+        adapter: None,
     })
 }
 
@@ -304,6 +341,19 @@ mod tests {
         assert_eq!(of(5, 2), blocks(&[0, 0, 0, 1, 1]));
         assert_eq!(of(3, 8), blocks(&[0, 1, 2]));
         assert_eq!(of(2, 0), ["", ""]);
+    }
+
+    #[test]
+    fn a_simulated_rank_is_alone_on_its_node() {
+        let (_fd, adapter) = AdapterMemory::create(2, 5).expect("memory");
+        let joined = simulated(adapter).expect("memory");
+        assert_eq!((joined.rank, joined.size), (2, 5));
+        let segment = &joined.segment;
+        assert_eq!((segment.members(), segment.job_size()), (&[2][..], 5));
+        assert_eq!(joined.nodes.of, [0, 1, 2, 3, 4]);
+        assert_eq!(joined.nodes.names[2], "sim2");
+        assert!(joined.manager.is_none() && joined.adapter.is_some());
+        assert!(!segment.is_oversubscribed());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
 //! (`bench`), where a program's communication time goes (`profile`), where its ranks had better run
 //! (`place`), which links between chips make a collective slow (`links`), what the ranks of a running
-//! job do (`top`), and its version (`version`).
+//! job do (`top`), how it would run on another cluster (`sim`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod links;
 mod network;
 mod place;
 mod profile;
+mod sim;
 mod table;
 mod top;
 mod tune;
@@ -77,6 +78,8 @@ enum Command {
     Profile(profile::ProfileOptions),
     /// Propose places for the ranks of a profiled job, and predict what they gain.
     Place(place::PlaceOptions),
+    /// Run MPI programs on a cluster that does not exist.
+    Sim(sim::SimOptions),
     /// Time thousands of calls of a collective, and say which links between chips make some slow.
     Links(links::LinksOptions),
 }
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => return bench::main(options),
         Command::Top(options) => return top::main(&options),
         Command::Profile(options) => return profile::main(&options),
+        Command::Sim(options) => return sim::main(&options),
     };
     match text {
         Ok(text) => {

@@ -9,12 +9,13 @@
 //!
 //! The counter is used if the processor guarantees that it runs at a constant rate whatever the
 //! core does (invariant TSC), and the process may read it (`PR_SET_TSC`); otherwise every call is a
-//! `clock_gettime`. On machines whose sockets' counters differ, the time jumps when a thread moves
+//! `clock_gettime`: so it is in a simulated process, whose counter is the host's. On machines whose sockets' counters differ, the time jumps when a thread moves
 //! between sockets: use this clock for decisions that may be wrong once, not for figures that are
 //! shown to anybody.
 
 use std::sync::OnceLock;
 
+use crate::adapter::is_simulated;
 use crate::segment::monotonic_ns;
 
 /// Minimum time over which the two clocks are compared: the error, some 50 ns between the two
@@ -101,7 +102,7 @@ fn by_system() -> u64 {
 /// Whether this processor has a time counter of constant rate that this process may read.
 pub fn has_counter() -> bool {
     static USABLE: OnceLock<bool> = OnceLock::new();
-    *USABLE.get_or_init(probe)
+    *USABLE.get_or_init(|| !is_simulated() && probe())
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -2,12 +2,59 @@
 //!
 //! A node runs until the moment that it was granted, then reports what its adapter has sent, and
 //! waits for the next grant, which has the messages that arrive in the next quantum. Messages are in
-//! order of their time. The encoding is the caller's (`postcard`, with a length before it).
+//! order of their time. A message on the socket is a `u32` of its length and its encoding.
 
+use std::io::{self, Read, Write};
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::adapter::Packet;
 use crate::time::SimTime;
+
+/// One end of the socket between a node and the simulator.
+#[derive(Debug)]
+pub struct Port<S> {
+    stream: S,
+    buffer: Vec<u8>,
+}
+
+impl<S: Read + Write> Port<S> {
+    /// Messages over `stream`.
+    pub fn new(stream: S) -> Port<S> {
+        Port {
+            stream,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Sends a message. Blocks while the socket is full.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+        self.buffer.clear();
+        self.buffer.extend([0; 4]);
+        self.buffer = postcard::to_extend(message, std::mem::take(&mut self.buffer))
+            .map_err(io::Error::other)?;
+        let length = u32::try_from(self.buffer.len() - 4).map_err(io::Error::other)?;
+        self.buffer[..4].copy_from_slice(&length.to_le_bytes());
+        self.stream.write_all(&self.buffer)
+    }
+
+    /// Receives the next message. Blocks.
+    ///
+    /// # Errors
+    /// Those of the socket, [`io::ErrorKind::UnexpectedEof`] when the other side has ended, and those
+    /// of the encoding.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        let mut length = [0; 4];
+        self.stream.read_exact(&mut length)?;
+        self.buffer.resize(u32::from_le_bytes(length) as usize, 0);
+        self.stream.read_exact(&mut self.buffer)?;
+        postcard::from_bytes(&self.buffer).map_err(io::Error::other)
+    }
+}
 
 /// A packet that a node's adapter hands to the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,14 +92,18 @@ pub struct Grant {
 pub enum NodeState {
     /// It computes, or polls.
     Runs,
-    /// It waits for a message and has nothing to do before one arrives.
-    Waits,
+    /// It waits for a message and has nothing to do before one arrives, or its adapter has something
+    /// to do.
+    Waits {
+        /// When the adapter has; [`SimTime::NEVER`] if never.
+        due: SimTime,
+    },
     /// Its process has ended.
     Ended,
 }
 
 /// A node to the simulator: this far I came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Its clock: at or a little after the granted moment; for a node that waits, the moment since
     /// when.
@@ -61,4 +112,64 @@ pub struct Report {
     pub state: NodeState,
     /// What its adapter has sent, in order of time.
     pub departures: Vec<Departure>,
+    /// With the last report: what the node counted.
+    pub summary: Option<NodeSummary>,
+}
+
+/// Which part of the program is simulated in detail. The rest is run with its instructions counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Region {
+    /// All of it.
+    Everything,
+    /// From `MPI_Pcontrol(1)` to `MPI_Pcontrol(0)`.
+    Pcontrol,
+    /// From the entry of one function to that of another.
+    Functions {
+        /// Its entry begins the region.
+        begin: String,
+        /// Its entry ends it.
+        end: String,
+    },
+    /// During calls of a function: from the entry of the first to the entry of the one after the
+    /// last.
+    Calls {
+        /// The function.
+        function: String,
+        /// Number of the first call, from 1.
+        first: u64,
+        /// Number of the last call.
+        last: u64,
+    },
+}
+
+/// The simulator to a node, once, before its process starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The machine, as TOML.
+    pub machine: String,
+    /// Name of the policy of injection.
+    pub policy: String,
+    /// No caches: each access costs what a hit in the first cache does.
+    pub loose: bool,
+    /// What is simulated in detail.
+    pub region: Region,
+    /// This node's rank.
+    pub rank: u32,
+    /// Number of nodes.
+    pub size: u32,
+    /// Seed of the random bytes that the program asks the system for.
+    pub seed: u64,
+}
+
+/// What a node counted, in the region of interest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeSummary {
+    /// Instructions, also outside the region.
+    pub instructions: u64,
+    /// Simulated time until the program's end.
+    pub end: SimTime,
+    /// Simulated time inside the region.
+    pub region: SimTime,
+    /// Counts by name.
+    pub counts: Vec<(String, u64)>,
 }

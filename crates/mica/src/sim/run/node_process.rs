@@ -1,0 +1,125 @@
+//! A node's process: `qemu-x86_64` with the plugin, and the simulator's end of its port.
+
+use std::error::Error;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+
+use mica_node::adapter::{ADAPTER_VARIABLE, AdapterMemory};
+use mica_sim::port::{Grant, Port, Report, Setup};
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::program;
+use crate::explain::prefix;
+
+/// Name of the emulator.
+const EMULATOR: &str = "qemu-x86_64";
+
+/// How a node's process is started.
+#[derive(Debug)]
+pub struct NodeCommand {
+    emulator: PathBuf,
+    plugin: PathBuf,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl NodeCommand {
+    /// The process for this program and its arguments.
+    ///
+    /// # Errors
+    /// When the emulator, the plugin or the program is missing, or the program is of a kind that
+    /// cannot be simulated.
+    pub fn new(program: &[String]) -> Result<NodeCommand, Box<dyn Error>> {
+        let emulator = program::in_path(EMULATOR)
+            .ok_or("qemu-x86_64 is not in PATH; install QEMU's user-mode emulator (qemu-user)")?;
+        let plugin = prefix()
+            .map(|prefix| prefix.join("lib/libmica_sim_plugin.so"))
+            .filter(|file| file.is_file())
+            .ok_or("this installation has no lib/libmica_sim_plugin.so")?;
+        Ok(NodeCommand {
+            emulator,
+            plugin,
+            program: program::find(&program[0])?,
+            arguments: program[1..].to_vec(),
+        })
+    }
+
+    /// Starts the process of the node with this setup.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn start(&self, setup: &Setup) -> io::Result<NodeProcess> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let (device, _) = AdapterMemory::create(setup.rank, setup.size)?;
+        let theirs = OwnedFd::from(theirs);
+        for inherited in [&theirs, &device] {
+            fcntl_setfd(inherited, FdFlags::empty())?;
+        }
+        let (port, adapter) = (theirs.as_raw_fd(), device.as_raw_fd());
+        let mut command = Command::new(&self.emulator);
+        command
+            .args(["-cpu", "max", "-seed", &setup.seed.to_string(), "-plugin"])
+            .arg(format!(
+                "{},port={port},adapter={adapter}",
+                self.plugin.display()
+            ))
+            .arg(&self.program)
+            .args(&self.arguments);
+        for (name, _) in std::env::vars_os() {
+            if is_of_a_job(&name.to_string_lossy()) {
+                command.env_remove(name);
+            }
+        }
+        command.env(ADAPTER_VARIABLE, adapter.to_string());
+        let child = command.spawn()?;
+        let mut port = Port::new(ours);
+        port.send(setup)?;
+        Ok(NodeProcess { child, port })
+    }
+}
+
+/// Whether a variable tells a process of the job that the simulator itself belongs to.
+fn is_of_a_job(name: &str) -> bool {
+    let of_launchers = ["PMI_", "PMIX_", "OMPI_", "HYDI_", "HYDRA_", "SLURM_"];
+    let of_mica = [
+        mica_node::segment::RANK_VARIABLE,
+        mica_node::segment::SIZE_VARIABLE,
+        mica_node::segment::SEGMENT_FD_VARIABLE,
+    ];
+    of_mica.contains(&name) || of_launchers.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// A node's process; killed when it is dropped.
+#[derive(Debug)]
+pub struct NodeProcess {
+    child: Child,
+    port: Port<UnixStream>,
+}
+
+impl NodeProcess {
+    /// Lets the node go on.
+    pub fn grant(&mut self, grant: &Grant) -> io::Result<()> {
+        self.port.send(grant)
+    }
+
+    /// Waits for the node's report.
+    pub fn report(&mut self) -> io::Result<Report> {
+        self.port.receive()
+    }
+
+    /// Waits for the end of the process.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        // An error means that it has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
