@@ -79,7 +79,7 @@ pub struct Adapter {
     last_departure: SimTime,
     /// Probes and extractions so far.
     probes: u64,
-    /// An unexpected message has come since the last of them.
+    /// An unexpected message has come since the last of them, and since the last wait that ended.
     has_unexpected: bool,
     /// The process waits.
     pub(super) is_awaited: bool,
@@ -247,10 +247,12 @@ impl Adapter {
     }
 
     /// The process waits, and has taken `taken` events. Whether there is something new for it; if
-    /// not, ask again after what happens next. Call [`Adapter::advance`] before.
+    /// not, ask again after what happens next; if there is, the wait ends, and the unexpected
+    /// messages up to now are no news for the next one. Call [`Adapter::advance`] before.
     pub fn has_news(&mut self, taken: u64) -> bool {
         let has_news = self.counts.events > taken || self.has_unexpected;
         self.is_awaited = !has_news;
+        self.has_unexpected &= !has_news;
         has_news
     }
 

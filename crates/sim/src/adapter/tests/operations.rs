@@ -172,6 +172,9 @@ fn wait_wakes_for_events_and_for_unexpected_messages() {
     assert!(!node.adapter.has_news(0), "not before it is known");
     node.finish();
     assert!(node.adapter.has_news(0));
+    assert!(!node.adapter.has_news(0), "it has ended one wait");
+    node.arrive(SimTime(1 << 30), 1, eager(7, b"abc"));
+    node.finish();
     let other = Request {
         tag: 8,
         flags: 0,
