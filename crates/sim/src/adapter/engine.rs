@@ -73,8 +73,8 @@ pub struct Adapter {
     /// Tokens in use: of operations without completion, and of extracted messages.
     pub(super) tokens: HashSet<u64>,
     agenda: Agenda<Action>,
-    /// Until when commands and packets are being processed, one after another.
-    busy_until: SimTime,
+    /// When the last command or packet so far is processed. They are in a pipeline.
+    last_processed: SimTime,
     /// Packets leave in the order in which they are made.
     last_departure: SimTime,
     /// Probes and extractions so far.
@@ -168,7 +168,7 @@ impl Adapter {
             extracted: HashMap::new(),
             tokens: HashSet::new(),
             agenda: Agenda::new(),
-            busy_until: SimTime::default(),
+            last_processed: SimTime::default(),
             last_departure: SimTime::default(),
             probes: 0,
             has_unexpected: false,
@@ -277,10 +277,11 @@ impl Adapter {
         &self.policy
     }
 
-    /// Works for `time` on something that comes at `at`. Returns when that is done.
-    pub(super) fn serve(&mut self, at: SimTime, time: SimTime) -> SimTime {
-        self.busy_until = at.max(self.busy_until) + time;
-        self.busy_until
+    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before what
+    /// came earlier.
+    pub(super) fn process(&mut self, at: SimTime, time: SimTime) -> SimTime {
+        self.last_processed = self.last_processed.max(at + time);
+        self.last_processed
     }
 
     /// Sends a packet whose first byte can leave at `at`.

@@ -1,6 +1,7 @@
 //! Adapters over a network in one process: a [`Cluster`] of [`Node`]s whose memory is an array.
 
 mod cluster;
+mod loggp;
 mod matching;
 mod operations;
 mod policies;
@@ -14,8 +15,8 @@ use super::policy::Policy;
 use super::{
     Adapter, AdapterSetup, Completion, Host, InjectionCounts, Packet, PacketHeader, Request,
 };
-use crate::machine::{Machine, Topology};
-use crate::memory::InjectTarget;
+use crate::machine::{Machine, Topology, WriteMode};
+use crate::memory::{InjectTarget, NodeMemory};
 use crate::network::{Network, PacketHead};
 use crate::port::Departure;
 use crate::time::SimTime;
@@ -45,9 +46,11 @@ fn policy(name: &str) -> Policy {
     Policy::named(name, &machine()).expect("a policy")
 }
 
-/// The memory of a process. Transfers take no time.
+/// The memory of a process.
 struct TestHost {
     memory: Vec<u8>,
+    /// What transfers take; no time without.
+    model: Option<(NodeMemory, WriteMode)>,
     /// Whether a cache has a line, for `in-cache`.
     holds: fn(u64, InjectTarget) -> bool,
     /// What was written to buffers: address, bytes, target.
@@ -60,6 +63,7 @@ impl TestHost {
     fn new() -> TestHost {
         TestHost {
             memory: vec![0; DEVICE_BYTES + BUFFER_BYTES],
+            model: None,
             holds: |_, _| false,
             writes: Vec::new(),
             event_targets: Vec::new(),
@@ -75,7 +79,10 @@ impl TestHost {
 impl Host for TestHost {
     fn read(&mut self, at: SimTime, address: u64, out: &mut [u8]) -> SimTime {
         out.copy_from_slice(self.part(address, out.len()));
-        at
+        match &mut self.model {
+            Some((memory, _)) => memory.adapter_read(at, address, out.len() as u64),
+            None => at,
+        }
     }
 
     fn write(&mut self, at: SimTime, address: u64, bytes: &[u8], to: InjectTarget) -> SimTime {
@@ -84,7 +91,12 @@ impl Host for TestHost {
             true => self.event_targets.push(to),
             false => self.writes.push((address, bytes.len() as u64, to)),
         }
-        at
+        match &mut self.model {
+            Some((memory, mode)) => {
+                memory.adapter_write(at, address, bytes.len() as u64, to, *mode)
+            }
+            None => at,
+        }
     }
 
     fn holds(&self, address: u64, cache: InjectTarget) -> bool {
@@ -92,7 +104,10 @@ impl Host for TestHost {
     }
 
     fn injections(&self) -> InjectionCounts {
-        InjectionCounts::default()
+        match &self.model {
+            Some((memory, _)) => InjectionCounts::of(&memory.counts().injected),
+            None => InjectionCounts::default(),
+        }
     }
 }
 
@@ -107,6 +122,10 @@ struct Node {
 
 impl Node {
     fn new(rank: u32, size: u32, policy: Policy) -> Node {
+        Node::on(&machine(), rank, size, policy)
+    }
+
+    fn on(machine: &Machine, rank: u32, size: u32, policy: Policy) -> Node {
         let setup = AdapterSetup {
             rank,
             size,
@@ -114,7 +133,7 @@ impl Node {
             policy,
         };
         Node {
-            adapter: Adapter::new(&machine(), setup),
+            adapter: Adapter::new(machine, setup),
             host: TestHost::new(),
             out: Vec::new(),
             taken: 0,
@@ -230,7 +249,7 @@ impl Cluster {
     fn new(machine: &Machine, nodes: u32, policy: &Policy) -> Cluster {
         Cluster {
             nodes: (0..nodes)
-                .map(|rank| Node::new(rank, nodes, policy.clone()))
+                .map(|rank| Node::on(machine, rank, nodes, policy.clone()))
                 .collect(),
             network: Network::new(&machine.network, nodes).expect("a network"),
             arrivals: Vec::new(),
