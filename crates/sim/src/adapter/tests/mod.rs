@@ -5,6 +5,7 @@ mod loggp;
 mod matching;
 mod operations;
 mod policies;
+mod programs;
 mod timing;
 
 use mica_node::adapter::{
