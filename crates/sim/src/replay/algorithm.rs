@@ -123,8 +123,10 @@ impl Plan {
                 );
             }
             (_, Algorithm::Bruck) => {
-                let blocks = (1..n).filter(|block| block >> round & 1 == 1).count();
-                out.exchange(after(1 << round), before(1 << round), bytes * blocks as u64);
+                // Blocks whose distance, below n, has this bit.
+                let (bit, twice) = (1u32 << round, 2u32 << round);
+                let blocks = n / twice * bit + (n % twice).saturating_sub(bit);
+                out.exchange(after(bit), before(bit), bytes * u64::from(blocks));
             }
             (Collective::Scan, Algorithm::Doubling) => self.scan(me, round, out),
             (_, Algorithm::Doubling | Algorithm::Halving) => self.folded(me, round, out),
