@@ -1,7 +1,12 @@
-//! `mica sim`: unmodified MPI programs on a cluster that does not exist (docs/sim.md, leon-2009).
+//! `mica sim`: MPI programs on a cluster that does not exist (docs/sim.md, leon-2009).
+//!
+//! - [`run`]: an unmodified program on simulated nodes.
+//! - [`replay`]: a program on many ranks, predicted from the recorded calls of a small run.
 
+mod replay;
 mod run;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -17,11 +22,25 @@ pub struct SimOptions {
 enum SimCommand {
     /// Run a program on N simulated nodes, one rank each. Under mpiexec, host ranks share the nodes.
     Run(run::RunOptions),
+    /// Predict the time of a recorded program on other numbers of ranks, or another network.
+    Replay(replay::ReplayOptions),
 }
 
 /// Runs the command.
 pub fn main(options: &SimOptions) -> ExitCode {
-    match &options.command {
-        SimCommand::Run(options) => run::main(options),
+    let text = match &options.command {
+        SimCommand::Run(options) => return run::main(options),
+        SimCommand::Replay(options) => replay::replay(options),
+    };
+    match text {
+        Ok(text) => {
+            // A reader that has exited (`| head`) is no error.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("mica sim: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
