@@ -97,18 +97,24 @@ impl Cache {
         self.set_mut(slot.set)[slot.way] &= !flags;
     }
 
-    /// The line is used. Returns where it is now.
-    pub(super) fn touch(&mut self, slot: Slot) -> Slot {
-        match self.replacement {
-            Replacement::Lru => {
-                self.set_mut(slot.set)[..=slot.way].rotate_right(1);
-                Slot { way: 0, ..slot }
-            }
-            Replacement::Plru => {
-                self.point_away(slot);
-                slot
-            }
+    /// The line is used, if it is here: takes the flags `clear` from it and raises `raise`. Returns
+    /// its entry from before.
+    pub(super) fn access(&mut self, line: u64, raise: u64, clear: u64) -> Option<u64> {
+        let set = self.set_of(line);
+        let lru = self.replacement == Replacement::Lru;
+        let entries = self.set_mut(set);
+        let same = |entry: &u64| (entry & !FLAGS | entry & VALID) == line | VALID;
+        let way = entries.iter().position(same)?;
+        let before = entries[way];
+        let after = before & !clear | raise;
+        if lru {
+            shift_up(entries, way);
+            entries[0] = after;
+        } else {
+            entries[way] = after;
+            self.point_away(set, way);
         }
+        Some(before)
     }
 
     /// Puts a line, which is not here, in, as if it were used. Returns the entry that made room, 0
@@ -119,9 +125,15 @@ impl Cache {
             Replacement::Lru => self.ways - 1,
             Replacement::Plru => self.victim(set),
         };
-        let slot = Slot { set, way };
-        let evicted = mem::replace(&mut self.set_mut(set)[way], line | flags | VALID);
-        self.touch(slot);
+        let entries = self.set_mut(set);
+        let evicted = mem::replace(&mut entries[way], line | flags | VALID);
+        match self.replacement {
+            Replacement::Lru => {
+                shift_up(self.set_mut(set), way);
+                self.set_mut(set)[0] = line | flags | VALID;
+            }
+            Replacement::Plru => self.point_away(set, way),
+        }
         evicted
     }
 
@@ -134,7 +146,8 @@ impl Cache {
         let set = self.set_mut(slot.set);
         let entry = mem::take(&mut set[slot.way]);
         if lru {
-            set[slot.way..].rotate_left(1);
+            set.copy_within(slot.way + 1.., slot.way);
+            set[set.len() - 1] = 0;
         }
         entry
     }
@@ -156,10 +169,10 @@ impl Cache {
     }
 
     /// Makes the nodes above a way point at their other halves.
-    fn point_away(&mut self, slot: Slot) {
+    fn point_away(&mut self, set: usize, way: usize) {
         let leaves = self.leaves();
-        let tree = &mut self.trees[slot.set];
-        let mut node = leaves + slot.way;
+        let tree = &mut self.trees[set];
+        let mut node = leaves + way;
         while node > 1 {
             let lower = node & 1 == 0;
             node >>= 1;
@@ -186,6 +199,13 @@ impl Cache {
             half /= 2;
         }
         first
+    }
+}
+
+/// Makes room at the front of a set for the entry at `way`. Sets are short: a loop beats a call.
+fn shift_up(entries: &mut [u64], way: usize) {
+    for n in (0..way).rev() {
+        entries[n + 1] = entries[n];
     }
 }
 
@@ -221,14 +241,12 @@ impl L1 {
         (address >> self.line_bits) as usize & (self.recent.len() - 1)
     }
 
-    /// The line at `slot` is used: takes flags of its first use from it, and raises `flags`.
-    pub(super) fn touch(&mut self, slot: Slot, flags: u64) {
-        self.cache.clear(slot, INJECTED | PREFETCHED);
-        self.cache.raise(slot, flags);
-        let slot = self.cache.touch(slot);
-        let entry = self.cache.entry(slot);
-        let set = self.set(entry);
-        self.recent[set] = entry;
+    /// The line is used, if it is here; raises `flags`. Returns its entry from before.
+    pub(super) fn access(&mut self, line: u64, flags: u64) -> Option<u64> {
+        let before = self.cache.access(line, flags, INJECTED | PREFETCHED)?;
+        let set = self.set(line);
+        self.recent[set] = before & !(INJECTED | PREFETCHED) | flags;
+        Some(before)
     }
 
     /// Puts a line in. Returns the entry that made room, or 0.

@@ -12,6 +12,9 @@ pub struct AccessCounts {
     pub device: u64,
     /// In loose and fast-forward mode.
     pub unmodelled: u64,
+    /// Stores to the line of the store before, which waits in the store queue of an L1 that writes
+    /// through.
+    pub merged: u64,
     /// Came from the L2.
     pub from_l2: u64,
     /// Came from the L3.
@@ -35,7 +38,7 @@ impl AccessCounts {
 
     /// Hit the L1.
     pub fn l1_hits(&self) -> u64 {
-        self.accesses - self.device - self.unmodelled - self.l1_misses()
+        self.accesses - self.device - self.unmodelled - self.merged - self.l1_misses()
     }
 }
 

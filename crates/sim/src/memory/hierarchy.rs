@@ -16,7 +16,7 @@
 //! The caches hold no data. All lines have the same size. Levels are told apart by the functions'
 //! names, since each has rules of its own; [`super::NodeMemory`] is the only caller.
 
-use super::cache::{Cache, DIRTY, FLAGS, INJECTED, L1, PREFETCHED, Slot};
+use super::cache::{Cache, DIRTY, FLAGS, INJECTED, L1, PREFETCHED};
 use super::controller::Controller;
 use super::counts::Counts;
 use super::prefetch::{InFlight, Prefetcher};
@@ -121,14 +121,14 @@ impl Hierarchy {
     /// The program reads a line that is not in its L1: finds it, and fills the L2 and L3. The caller
     /// fills the L1.
     pub(super) fn read(&mut self, line: u64) -> Found {
-        if let Some(slot) = self.l2.cache.find(line) {
-            return self.read_l2(line, slot);
+        if let Some(found) = self.read_l2(line) {
+            return found;
         }
         if let Some(dirty) = self.take_from_other(line) {
             return Found {
                 origin: Origin::OtherCore,
                 latency: self.intervention,
-                flags: self.fill(line, dirty, 0),
+                flags: self.fill(line, dirty),
             };
         }
         if let Some(found) = self.read_l3(line) {
@@ -139,56 +139,47 @@ impl Hierarchy {
         Found {
             origin: Origin::Memory,
             latency,
-            flags: self.fill(line, 0, 0),
+            flags: self.fill(line, 0),
         }
     }
 
-    fn read_l2(&mut self, line: u64, slot: Slot) -> Found {
-        let entry = self.l2.cache.entry(slot);
-        let mut latency = self.l2.latency;
-        if entry & (INJECTED | PREFETCHED) != 0 {
-            latency = latency.max(self.first_use(entry));
-            self.l2.cache.clear(slot, INJECTED | PREFETCHED);
-        }
-        let mut flags = 0;
-        if self.l2.inclusion == Inclusion::Exclusive {
-            flags = self.l2.cache.remove(line) & DIRTY;
-        } else {
-            self.l2.cache.touch(slot);
-        }
-        Found {
+    fn read_l2(&mut self, line: u64) -> Option<Found> {
+        let entry = self.l2.cache.access(line, 0, INJECTED | PREFETCHED)?;
+        let mut found = Found {
             origin: Origin::L2,
-            latency,
-            flags,
+            latency: self.l2.latency.max(self.first_use(entry)),
+            flags: 0,
+        };
+        if self.l2.inclusion == Inclusion::Exclusive {
+            self.l2.cache.remove(line);
+            found.flags = entry & DIRTY;
         }
+        Some(found)
     }
 
     fn read_l3(&mut self, line: u64) -> Option<Found> {
         let l3 = self.l3.as_mut()?;
-        let slot = l3.cache.find(line)?;
-        let entry = l3.cache.entry(slot);
-        let mut latency = l3.latency;
-        if entry & (INJECTED | PREFETCHED) != 0 {
-            l3.cache.clear(slot, INJECTED | PREFETCHED);
+        let entry = l3.cache.access(line, 0, INJECTED | PREFETCHED)?;
+        let latency = l3.latency;
+        let mut dirty = 0;
+        if l3.inclusion == Inclusion::Exclusive {
+            l3.cache.remove(line);
+            dirty = entry & DIRTY;
         }
-        let dirty = match l3.inclusion {
-            Inclusion::Exclusive => l3.cache.remove(line) & DIRTY,
-            _ => {
-                l3.cache.touch(slot);
-                0
-            }
-        };
-        latency = latency.max(self.first_use(entry));
         Some(Found {
             origin: Origin::L3,
-            latency,
-            flags: self.fill_l2(line, dirty, 0),
+            latency: latency.max(self.first_use(entry)),
+            flags: self.fill_l2(line, dirty),
         })
     }
 
     /// Counts the first use of a line that was injected or prefetched. Returns the cycles until it
     /// is there.
+    #[inline]
     pub(super) fn first_use(&mut self, entry: u64) -> u64 {
+        if entry & (INJECTED | PREFETCHED) == 0 {
+            return 0;
+        }
         if entry & INJECTED != 0 {
             self.counts.injected.used += 1;
         }
@@ -227,9 +218,9 @@ impl Hierarchy {
     // Filling and evicting.
 
     /// A line comes from outside of L2 and L3. Returns what the L1 has to take of `flags`.
-    fn fill(&mut self, line: u64, flags: u64, mark: u64) -> u64 {
+    fn fill(&mut self, line: u64, flags: u64) -> u64 {
         self.fill_l3(line);
-        self.fill_l2(line, flags, mark)
+        self.fill_l2(line, flags)
     }
 
     pub(super) fn fill_l3(&mut self, line: u64) {
@@ -243,11 +234,11 @@ impl Hierarchy {
     }
 
     /// Fills the L2, if it takes lines that are read. Returns what the L1 has to take of `flags`.
-    pub(super) fn fill_l2(&mut self, line: u64, flags: u64, mark: u64) -> u64 {
+    pub(super) fn fill_l2(&mut self, line: u64, flags: u64) -> u64 {
         if !self.l2.takes_reads() {
             return flags;
         }
-        self.insert_l2(line, flags | mark);
+        self.insert_l2(line, flags);
         0
     }
 
@@ -270,12 +261,8 @@ impl Hierarchy {
         let line = entry & !FLAGS;
         let kept = self.kept_of_l1(entry);
         if !self.l2.takes_reads() {
-            match self.l2.cache.find(line) {
-                Some(slot) => {
-                    self.l2.cache.raise(slot, kept);
-                    self.l2.cache.touch(slot);
-                }
-                None => self.insert_l2(line, kept),
+            if self.l2.cache.access(line, kept, 0).is_none() {
+                self.insert_l2(line, kept);
             }
         } else if kept & DIRTY != 0 {
             self.write_l2(line);
@@ -319,15 +306,9 @@ impl Hierarchy {
         self.counts.injected.demoted += u64::from(kept & INJECTED != 0);
         let through = l3.write == WritePolicy::Through && kept & DIRTY != 0;
         kept &= if through { !DIRTY } else { !0 };
-        match l3.cache.find(line) {
-            Some(slot) => {
-                l3.cache.raise(slot, kept);
-                l3.cache.touch(slot);
-            }
-            None => {
-                let evicted = l3.cache.insert(line, kept);
-                self.evicted_from_l3(evicted);
-            }
+        if l3.cache.access(line, kept, 0).is_none() {
+            let evicted = l3.cache.insert(line, kept);
+            self.evicted_from_l3(evicted);
         }
         if through {
             self.write_memory();
@@ -462,18 +443,13 @@ impl Hierarchy {
     /// Latency of a line in the L3, and the flags that go with it.
     fn take_l3_for_prefetch(&mut self, line: u64) -> Option<(u64, u64)> {
         let l3 = self.l3.as_mut()?;
-        let slot = l3.cache.find(line)?;
-        let injected = l3.cache.entry(slot) & INJECTED;
-        let latency = l3.latency;
-        let flags = match l3.inclusion {
-            Inclusion::Exclusive => l3.cache.remove(line) & DIRTY,
-            _ => {
-                l3.cache.clear(slot, INJECTED);
-                l3.cache.touch(slot);
-                0
-            }
-        };
-        Some((latency, flags | injected))
+        let entry = l3.cache.access(line, 0, INJECTED)?;
+        let mut flags = entry & INJECTED;
+        if l3.inclusion == Inclusion::Exclusive {
+            l3.cache.remove(line);
+            flags = entry & (DIRTY | INJECTED);
+        }
+        Some((l3.latency, flags))
     }
 
     /// Takes all lines out of all caches, as if they had never been there.

@@ -31,6 +31,7 @@ impl NodeMemory {
         target: InjectTarget,
         mode: WriteMode,
     ) -> SimTime {
+        self.merging = 0;
         let mut in_memory = 0;
         for (line, is_whole) in self.pieces(address, length) {
             if self.mode != MemoryMode::Accurate {

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use controller::MemoryTiming;
 pub use counts::{AccessCounts, Counts, Injections, MemoryReads, MemoryWrites, Prefetches};
 
-use cache::{DIRTY, INJECTED, PREFETCHED, VALID};
+use cache::{DIRTY, FLAGS, INJECTED, PREFETCHED, VALID};
 use hierarchy::{Hierarchy, Origin};
 
 use crate::machine::{Machine, Processor, WritePolicy};
@@ -105,6 +105,9 @@ pub struct NodeMemory {
     l1i_hit: u64,
     levels: Hierarchy,
     mode: MemoryMode,
+    /// Key of the line of the last access beyond the fast path, if that was a store that went
+    /// through the L1: more stores to it merge with it in the store queue. Else 0.
+    merging: u64,
     device: Range<u64>,
     device_load: u64,
     device_store: u64,
@@ -126,6 +129,7 @@ impl NodeMemory {
             l1i_hit: machine.caches.l1i.latency.into(),
             levels: Hierarchy::new(machine),
             mode: MemoryMode::Accurate,
+            merging: 0,
             device: 0..0,
             device_load: cycles(machine.device.load_ns),
             device_store: cycles(machine.device.store_ns + machine.network.overhead_ns),
@@ -216,6 +220,12 @@ impl NodeMemory {
     /// An access that is not to the line that its set used last.
     #[inline(never)]
     fn beyond(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> Stall {
+        let merges = kind == AccessKind::Store && self.merging == self.key(address);
+        if merges && self.is_inside(address, size) {
+            self.levels.counts.stores.merged += 1;
+            return Stall(0);
+        }
+        self.merging = 0;
         if self.device.contains(&address) {
             self.counts_of(kind).device += 1;
             return Stall(Stall::DEVICE | self.device_cycles(kind));
@@ -231,6 +241,10 @@ impl NodeMemory {
                 Stall(0)
             }
         }
+    }
+
+    fn writes_through(&self) -> bool {
+        self.levels.l1d_write == WritePolicy::Through
     }
 
     fn device_cycles(&self, kind: AccessKind) -> u64 {
@@ -272,6 +286,9 @@ impl NodeMemory {
             Origin::OtherCore => counts.from_other_core += 1,
             Origin::L3 => counts.from_l3 += 1,
             Origin::Memory => counts.from_memory += 1,
+        }
+        if kind == AccessKind::Store && farthest != Origin::L1 && self.writes_through() {
+            self.merging = last | VALID;
         }
         stall + self.levels.controller.excess(now + stall)
     }
@@ -323,7 +340,7 @@ fn exposed(latency: u64, part: f64) -> u64 {
 impl Hierarchy {
     /// Brings a line into the L1 of data, if it is not there, and uses it; raises `flags` there.
     fn use_data(&mut self, line: u64, flags: u64) -> (Origin, u64) {
-        let Some(slot) = self.l1d.cache.find(line) else {
+        let Some(entry) = self.l1d.access(line, flags) else {
             let found = self.read(line);
             let evicted = self.l1d.insert(line, flags | found.flags);
             self.evicted_from_l1(evicted);
@@ -332,20 +349,22 @@ impl Hierarchy {
             }
             return (found.origin, found.latency);
         };
-        let entry = self.l1d.cache.entry(slot);
-        self.l1d.touch(slot, flags);
+        (Origin::L1, self.first_use_in_l1(entry))
+    }
+
+    /// The wait for an entry of the L1 of data that is used; 0 unless it is the first time.
+    fn first_use_in_l1(&mut self, entry: u64) -> u64 {
         if entry & (INJECTED | PREFETCHED) == 0 {
-            return (Origin::L1, 0);
+            return 0;
         }
         let wait = self.first_use(entry);
-        self.used_in_l1(line);
-        self.follow(line);
-        (Origin::L1, wait)
+        self.used_in_l1(entry & !FLAGS);
+        self.follow(entry & !FLAGS);
+        wait
     }
 
     fn use_instruction(&mut self, line: u64) -> (Origin, u64) {
-        if let Some(slot) = self.l1i.cache.find(line) {
-            self.l1i.touch(slot, 0);
+        if self.l1i.access(line, 0).is_some() {
             return (Origin::L1, 0);
         }
         let found = self.read(line);
@@ -358,21 +377,12 @@ impl Hierarchy {
         match self.l1d_write {
             WritePolicy::Back => self.use_data(line, DIRTY),
             WritePolicy::Through => {
-                let Some(slot) = self.l1d.cache.find(line) else {
+                let Some(entry) = self.l1d.access(line, DIRTY) else {
                     let found = self.read(line);
                     self.write_l2(line);
                     return (found.origin, found.latency);
                 };
-                let entry = self.l1d.cache.entry(slot);
-                let first = entry & (INJECTED | PREFETCHED) != 0;
-                let wait = match first {
-                    true => self.first_use(entry),
-                    false => 0,
-                };
-                self.l1d.touch(slot, DIRTY);
-                if first {
-                    self.used_in_l1(line);
-                }
+                let wait = self.first_use_in_l1(entry);
                 if entry & DIRTY == 0 {
                     self.write_l2(line);
                 }

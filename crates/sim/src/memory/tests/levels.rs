@@ -118,6 +118,10 @@ fn an_l1_that_writes_through_keeps_no_dirty_line_and_does_not_allocate() {
     let mut memory = memory(&["caches.l1d.write=through"]);
     // A store that misses goes to the L2 and stays out of the L1.
     assert_eq!(memory.store(0, 4096, 8).cycles(), 200);
+    // More stores merge with it until the core does something else outside of the L1.
+    assert!(memory.store(0, 4104, 8).is_nothing());
+    assert_eq!(memory.counts().stores.merged, 1);
+    memory.load(0, 8192, 8);
     assert_eq!(memory.store(0, 4096, 8).cycles(), 10);
     assert_eq!(memory.load(0, 4096, 8).cycles(), 10);
     assert!(memory.store(0, 4096, 8).is_nothing());
