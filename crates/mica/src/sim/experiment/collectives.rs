@@ -34,7 +34,10 @@ const PANELS: [(u32, ResultUse); 3] = [
 ];
 
 fn sizes(extent: Extent) -> Vec<u64> {
-    let mut sizes = extent.choose(&[1 << 10, 8 << 10, 64 << 10, 512 << 10], &[4 << 10, 2 << 20]);
+    let mut sizes = extent.choose(
+        &[1 << 10, 8 << 10, 64 << 10, 512 << 10],
+        &[4 << 10, 2 << 20],
+    );
     sizes.sort_unstable();
     sizes
 }
@@ -74,13 +77,22 @@ fn gains(extent: Extent, results: &Results, panel: (u32, ResultUse), operation: 
 fn report(extent: Extent, results: &Results) -> Report {
     let gains = |panel, operation: &str| gains(extent, results, panel, operation);
     let greatest = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let three = || PANELS[..2].iter().flat_map(|panel| OPERATIONS[..3].iter().map(move |o| (panel, o)));
-    let best: Vec<f64> = three().map(|(panel, o)| greatest(&gains(*panel, o))).collect();
+    let three = || {
+        PANELS[..2]
+            .iter()
+            .flat_map(|panel| OPERATIONS[..3].iter().map(move |o| (panel, o)))
+    };
+    let best: Vec<f64> = three()
+        .map(|(panel, o)| greatest(&gains(*panel, o)))
+        .collect();
     let grows = three().all(|(panel, operation)| {
         let gains = gains(*panel, operation);
         gains.last() >= gains.first()
     });
-    let scatter: Vec<f64> = PANELS[..2].iter().flat_map(|p| gains(*p, "scatter")).collect();
+    let scatter: Vec<f64> = PANELS[..2]
+        .iter()
+        .flat_map(|p| gains(*p, "scatter"))
+        .collect();
     let largest = |values: &[f64]| {
         let by_size = |a: &f64, b: &f64| a.abs().total_cmp(&b.abs());
         values.iter().copied().max_by(by_size).unwrap_or(0.0)

@@ -42,7 +42,9 @@ fn run(program: &str, quantum: u32) -> Run {
 fn runs(extent: Extent) -> Vec<Run> {
     let of_program = |program: &&str| {
         let quanta = quanta(extent).into_iter();
-        quanta.map(|quantum| run(program, quantum)).collect::<Vec<_>>()
+        quanta
+            .map(|quantum| run(program, quantum))
+            .collect::<Vec<_>>()
     };
     PROGRAMS.iter().flat_map(of_program).collect()
 }
@@ -59,15 +61,22 @@ fn differences(extent: Extent, results: &Results, program: &str) -> Vec<f64> {
 fn report(extent: Extent, results: &Results) -> Report {
     let all = PROGRAMS.map(|program| differences(extent, results, program));
     let quanta = quanta(extent);
-    let safe = quanta.iter().take_while(|quantum| **quantum <= 1200).count();
+    let safe = quanta
+        .iter()
+        .take_while(|quantum| **quantum <= 1200)
+        .count();
     let within = |d: &Vec<f64>| d[..safe].iter().map(|d| d.abs()).fold(0.0, f64::max);
     let beyond = |d: &Vec<f64>| d.last().is_some_and(|d| d.abs() > 1.0);
     let verdict = all.iter().all(|d| within(d) < 1.0 && beyond(d));
-    let figures = PROGRAMS.iter().zip(&all).map(|(program, differences)| {
-        format!("{program} differs by {}", percents(differences))
-    });
+    let figures = PROGRAMS
+        .iter()
+        .zip(&all)
+        .map(|(program, differences)| format!("{program} differs by {}", percents(differences)));
     let figures = figures.collect::<Vec<_>>().join("; ");
-    let texts: Vec<String> = quanta.iter().map(|q| format!("{} us", f64::from(*q) / 1e3)).collect();
+    let texts: Vec<String> = quanta
+        .iter()
+        .map(|q| format!("{} us", f64::from(*q) / 1e3))
+        .collect();
     let worst = all.iter().map(within).fold(0.0, f64::max);
     Report {
         findings: vec![Finding::shape(

@@ -43,11 +43,7 @@ pub trait Runner {
 ///
 /// # Errors
 /// Of the first run that fails. Those before it are kept.
-pub fn complete(
-    runs: Vec<Run>,
-    runner: &mut dyn Runner,
-    store: &Store,
-) -> Result<Results, String> {
+pub fn complete(runs: Vec<Run>, runner: &mut dyn Runner, store: &Store) -> Result<Results, String> {
     let mut outcomes = Vec::new();
     let mut fingerprints = Vec::new();
     for run in &runs {

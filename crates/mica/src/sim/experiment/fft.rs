@@ -47,8 +47,8 @@ fn speed_ups(extent: Extent, results: &Results, policy: &str) -> Vec<f64> {
 
 fn report(extent: Extent, results: &Results) -> Report {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let speed_ups = |policy| speed_ups(extent, results, policy);
-    let reads = |policy| gains(extent, results, policy, Outcome::memory_reads);
+    let speed_ups = |policy: &str| speed_ups(extent, results, policy);
+    let reads = |policy: &str| gains(extent, results, policy, Outcome::memory_reads);
     let (payload, header) = (speed_ups("payload"), speed_ups("header"));
     let (payload_reads, header_reads) = (reads("payload"), reads("header"));
     let nodes: Vec<String> = clusters(extent).iter().map(u32::to_string).collect();

@@ -20,8 +20,9 @@ const NODES: u32 = 4;
 const ROWS: u32 = 8;
 const ITERATIONS: u32 = 2;
 
-/// Blind injection, into the L2 as soon as a message comes (2.4.2), and the policies of 2.5.
-const BLIND: &str = "blind-l2";
+/// Blind injection: into the L2 of the core that runs the program, as soon as a message comes.
+const BLIND: &str = "processor-direction";
+/// Base, blind injection (2.4.2) and the policies of 2.5 that decide by when and how much.
 const POLICIES: [&str; 8] = [
     "base",
     BLIND,
@@ -44,7 +45,9 @@ fn widths(extent: Extent) -> Vec<u32> {
 
 fn run(policy: &str, width: u32) -> Run {
     let arguments = format!("{width}K --rows {ROWS} --iterations {ITERATIONS}");
-    Run::of("jacobi", NODES).arguments(&arguments).policy(policy)
+    Run::of("jacobi", NODES)
+        .arguments(&arguments)
+        .policy(policy)
 }
 
 fn runs(extent: Extent) -> Vec<Run> {
@@ -65,13 +68,27 @@ fn report(extent: Extent, results: &Results) -> Report {
     let gains = |policy| gains(extent, results, policy);
     let blind = gains(BLIND);
     let rows: Vec<String> = widths(extent).iter().map(|w| format!("{w} Ki")).collect();
-    let said = |values: &[f64]| format!("{} of time less, rows of {}", percents(values), rows.join(", "));
+    let said = |values: &[f64]| {
+        format!(
+            "{} of time less, rows of {}",
+            percents(values),
+            rows.join(", ")
+        )
+    };
     let is_slower = blind.iter().any(|gain| *gain < 0.0);
     let no_worse = |values: &[f64]| Verdict::of(values.iter().all(|gain| *gain > -0.1));
     let (on_wait, sized) = (gains("on-wait"), gains("size-dependent"));
     let findings = vec![
-        Finding::shape(&thesis::BLIND_POLLUTES, Verdict::of(is_slower), said(&blind)),
-        Finding::shape(&thesis::WAIT_POLICY_HELPS, no_worse(&on_wait), said(&on_wait)),
+        Finding::shape(
+            &thesis::BLIND_POLLUTES,
+            Verdict::of(is_slower),
+            said(&blind),
+        ),
+        Finding::shape(
+            &thesis::WAIT_POLICY_HELPS,
+            no_worse(&on_wait),
+            said(&on_wait),
+        ),
         Finding::shape(&thesis::L3_HELPS, no_worse(&sized), said(&sized)),
     ];
     let evicted = |width: &u32| {

@@ -112,7 +112,13 @@ fn report(extent: Extent, results: &Results) -> Report {
     let charts = WORK.iter().flat_map(|&work| {
         let of_work = |value: fn(&Outcome) -> f64| curves(extent, results, work, value);
         [
-            chart("Memory reads", "Figure 2.4", YAxis::Count, work, of_work(reads)),
+            chart(
+                "Memory reads",
+                "Figure 2.4",
+                YAxis::Count,
+                work,
+                of_work(reads),
+            ),
             chart(
                 "Time of the traversal",
                 "Figure 2.5",

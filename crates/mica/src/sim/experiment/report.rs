@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::store::Results;
 use super::table::Experiment;
 use super::thesis::{Fact, Said};
-use crate::draw::bars::{Series, StackedBars, Bar, legend};
+use crate::draw::bars::{Bar, Series, StackedBars, legend};
 use crate::draw::colour::{THEME, hue};
 use crate::draw::curves::Curves;
 use crate::draw::page::{self, Cell, DataTable};
@@ -282,9 +282,8 @@ impl Chart {
         match &self.plot {
             Plot::Curves { x, y, curves } => {
                 for (name, points) in curves {
-                    let value = |p: &(f64, f64)| {
-                        format!("{}: {}", x_label(*x, p.0), y_label(*y, p.1))
-                    };
+                    let value =
+                        |p: &(f64, f64)| format!("{}: {}", x_label(*x, p.0), y_label(*y, p.1));
                     let values: Vec<String> = points.iter().map(value).collect();
                     let _ = writeln!(text, "  {name}: {}", values.join("; "));
                 }

@@ -135,7 +135,9 @@ fn hash_of_file(file: &Path) -> Result<u64, String> {
 
 /// The lines that are JSON objects; programs may print others.
 fn json_lines(text: &str) -> Vec<Value> {
-    let parsed = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let parsed = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
     parsed.filter(Value::is_object).collect()
 }
 

@@ -108,16 +108,25 @@ fn report(extent: Extent, results: &Results) -> Report {
 fn findings(results: &Results, panels: &[Panel]) -> Vec<Finding> {
     let all = |policy, of: fn(&Outcome) -> f64| -> Vec<Vec<f64>> {
         let panels = panels.iter();
-        panels.map(|&panel| gains(results, panel, policy, of)).collect()
+        panels
+            .map(|&panel| gains(results, panel, policy, of))
+            .collect()
     };
     let messages = all("message", time);
     let grows = |gains: &Vec<f64>| gains.windows(2).all(|two| two[1] > two[0]);
     let (headers, payloads) = (all("header", time), all("payload", time));
     let (slow, fast) = (panels[0], panels[1]);
     let at = |panel| gains(results, panel, "message", time);
-    let unlike = at(slow).iter().zip(at(fast)).map(|(a, b)| (a - b).abs());
+    let unlike = at(slow)
+        .into_iter()
+        .zip(at(fast))
+        .map(|(a, b)| (a - b).abs());
     let unlike = unlike.fold(0.0, f64::max);
-    let beats = headers.concat().iter().zip(payloads.concat()).all(|(h, p)| *h > p);
+    let beats = headers
+        .concat()
+        .iter()
+        .zip(payloads.concat())
+        .all(|(h, p)| *h > p);
     let reads = all("payload", Outcome::memory_reads).concat();
     let last = |gains: &[Vec<f64>]| -> Vec<f64> { gains.iter().map(|g| g[3]).collect() };
     vec![
@@ -161,7 +170,8 @@ fn findings(results: &Results, panels: &[Panel]) -> Vec<Finding> {
 }
 
 fn curves(results: &Results, panel: Panel, of: fn(&Outcome, &Outcome) -> f64) -> Plot {
-    let outcome = |slow_down, policy| results.of(&run(panel.nodes, panel.mhz, slow_down, policy));
+    let outcome =
+        |slow_down, policy: &str| results.of(&run(panel.nodes, panel.mhz, slow_down, policy));
     let curve = |policy: &str| {
         let point = |slow_down| {
             let base = outcome(slow_down, "base");
@@ -182,7 +192,9 @@ fn time_chart(results: &Results, panel: Panel) -> Chart {
         caption: "Time less than base's (Figure 5.1)".into(),
         x_name: "slow-down of the memory",
         y_name: "time less",
-        plot: curves(results, panel, |base, other| gain(base.region_ns, other.region_ns)),
+        plot: curves(results, panel, |base, other| {
+            gain(base.region_ns, other.region_ns)
+        }),
     }
 }
 

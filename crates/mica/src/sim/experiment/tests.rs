@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use mica_sim::adapter::policy::Policy;
 use mica_sim::machine::Machine;
 use serde_json::json;
 
@@ -69,16 +70,21 @@ fn tables_name_machines_and_policies_that_exist() {
             assert!(!runs.is_empty());
             for run in &runs {
                 let machine = Machine::with(&run.machine, &run.settings);
-                assert!(machine.is_ok(), "{}: {machine:?}", run.name());
-                let room = machine.expect("a machine").network.topology.room();
+                let machine = machine.unwrap_or_else(|error| panic!("{}: {error}", run.name()));
+                let room = machine.network.topology.room();
                 assert!(room.is_none_or(|room| room >= u64::from(run.nodes)));
-                let policy = run.policy.parse::<mica_sim::adapter::Policy>();
+                let policy = Policy::named(&run.policy, &machine);
                 assert!(policy.is_ok(), "{}: {}", run.name(), run.policy);
             }
             let mut names: Vec<String> = runs.iter().map(Run::file_name).collect();
             names.sort();
             names.dedup();
-            assert_eq!(names.len(), runs.len(), "{} has a run twice", experiment.name);
+            assert_eq!(
+                names.len(),
+                runs.len(),
+                "{} has a run twice",
+                experiment.name
+            );
         }
     }
 }
@@ -119,7 +125,9 @@ fn writes_data_text_and_a_page_that_needs_nothing_else() {
 /// One document, whose elements are closed, without anything from elsewhere.
 fn check_page(page: &str, runs: usize) {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
-    for element in ["section", "svg", "table", "tr", "td", "ul", "li", "main", "body"] {
+    for element in [
+        "section", "svg", "table", "tr", "td", "ul", "li", "main", "body",
+    ] {
         let opened = page.matches(&format!("<{element}>")).count()
             + page.matches(&format!("<{element} ")).count();
         let closed = page.matches(&format!("</{element}>")).count();
@@ -158,5 +166,9 @@ fn unknown_names_are_refused_and_all_means_all() {
     assert_eq!(named("all").expect("all").len(), EXPERIMENTS.len());
     assert_eq!(named("fft").expect("one")[0].name, "fft");
     assert!(named("ftt").expect_err("no such").contains("ftt"));
-    assert!(EXPERIMENTS.iter().all(|experiment| list().contains(experiment.name)));
+    assert!(
+        EXPERIMENTS
+            .iter()
+            .all(|experiment| list().contains(experiment.name))
+    );
 }

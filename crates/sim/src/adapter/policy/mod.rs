@@ -30,7 +30,9 @@ mod fixed;
 mod names;
 
 pub use adaptive::Adaptive;
-pub use fixed::{CacheSizes, FixedPolicy, HeaderRule, Incoming, MatchKind, PayloadRule, Run, WrittenLines};
+pub use fixed::{
+    CacheSizes, FixedPolicy, HeaderRule, Incoming, MatchKind, PayloadRule, Run, WrittenLines,
+};
 pub use names::PolicyError;
 
 use super::host::InjectionCounts;
