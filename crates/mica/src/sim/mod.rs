@@ -1,8 +1,10 @@
 //! `mica sim`: MPI programs on a cluster that does not exist (docs/sim.md, leon-2009).
 //!
 //! - [`run`]: an unmodified program on simulated nodes.
+//! - [`experiment`]: the experiments of the thesis.
 //! - [`replay`]: a program on many ranks, predicted from the recorded calls of a small run.
 
+mod experiment;
 mod replay;
 mod run;
 
@@ -10,6 +12,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use mica_sim::machine::Machine;
 
 /// The options of `mica sim`.
 #[derive(Args)]
@@ -24,13 +27,19 @@ enum SimCommand {
     Run(run::RunOptions),
     /// Predict the time of a recorded program on other numbers of ranks, or another network.
     Replay(replay::ReplayOptions),
+    /// Run an experiment of the thesis, and put its results beside the thesis's.
+    Experiment(experiment::ExperimentOptions),
+    /// List the machines that ship with Mica.
+    Machines,
 }
 
 /// Runs the command.
 pub fn main(options: &SimOptions) -> ExitCode {
     let text = match &options.command {
         SimCommand::Run(options) => return run::main(options),
+        SimCommand::Experiment(options) => return experiment::main(options),
         SimCommand::Replay(options) => replay::replay(options),
+        SimCommand::Machines => Ok(machines()),
     };
     match text {
         Ok(text) => {
@@ -43,4 +52,13 @@ pub fn main(options: &SimOptions) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Names and descriptions of the machines that ship.
+fn machines() -> String {
+    let line = |name| match Machine::named(name) {
+        Ok(machine) => format!("{name}: {}\n", machine.description),
+        Err(error) => format!("{name}: {error}\n"),
+    };
+    Machine::names().map(line).collect()
 }
