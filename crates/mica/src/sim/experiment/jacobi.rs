@@ -93,8 +93,8 @@ fn report(extent: Extent, results: &Results) -> Report {
     ];
     let evicted = |width: &u32| {
         let outcome = results.of(&run(BLIND, *width));
-        let all = outcome.count("injected.l2").max(1.0);
-        let share = outcome.count("injected.demoted") + outcome.count("injected.evicted");
+        let all = outcome.count("injected_l2").max(1.0);
+        let share = outcome.count("injected_demoted") + outcome.count("injected_evicted");
         format!("{} %", round(share / all * 100.0))
     };
     let shares: Vec<String> = widths(extent).iter().map(evicted).collect();

@@ -364,14 +364,14 @@ impl Report {
 fn table(results: &Results) -> DataTable<'static> {
     let number = |value: f64| Cell::number(value, count(value.round() as u64));
     let rows = results.all().iter().map(|(run, outcome)| {
-        let injected = ["injected.l2", "injected.l3", "injected.other_core"];
+        let injected = ["injected_l2", "injected_l3", "injected_other_core"];
         vec![
             Cell::text(run.name()),
             Cell::number(outcome.region_ns, time(outcome.region_ns * 1e-9)),
             number(outcome.memory_reads()),
             number(injected.iter().map(|name| outcome.count(name)).sum()),
-            number(outcome.count("injected.used")),
-            number(outcome.count("injected.evicted")),
+            number(outcome.count("injected_used")),
+            number(outcome.count("injected_evicted")),
             number(outcome.count("instructions")),
         ]
     });

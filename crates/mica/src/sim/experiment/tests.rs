@@ -30,7 +30,7 @@ impl Runner for FakeSimulator {
         }
         self.runs += 1;
         let number = run.name().len() as f64;
-        let counts = [("memory_reads.demand", 1000), ("injected.l2", 10)];
+        let counts = [("memory_reads_demand", 1000), ("injected_l2", 10)];
         let counts = counts.map(|(name, count)| (name.to_owned(), count + run.name().len() as u64));
         Ok(Outcome {
             region_ns: 1e6 + 1e3 * number,
