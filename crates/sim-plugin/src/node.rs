@@ -76,7 +76,7 @@ struct Rest {
     is_loose: bool,
     /// First addresses seen of the region's functions.
     entries: Vec<Option<u64>>,
-    /// Time spent in the region, and when the present stay began.
+    /// Time spent in the region, and when the present stay began; NEVER outside.
     region_time: SimTime,
     region_since: SimTime,
     picoseconds_per_cycle: f64,
@@ -125,7 +125,7 @@ impl Node {
                 region,
                 is_loose: setup.loose,
                 region_time: SimTime::default(),
-                region_since: SimTime::default(),
+                region_since: SimTime::NEVER,
                 picoseconds_per_cycle: 1e6 / machine.processor.mhz,
                 call: SystemCall::default(),
                 random: fastrand::Rng::with_seed(setup.seed ^ u64::from(setup.rank)),

@@ -74,13 +74,13 @@ pub struct Adapter {
     /// Tokens in use: of operations without completion, and of extracted messages.
     pub(super) tokens: HashSet<u64>,
     agenda: Agenda<Action>,
-    /// Until when commands and packets are being processed, one after another.
-    busy_until: SimTime,
+    /// When the last command or packet so far is processed. They are in a pipeline.
+    last_processed: SimTime,
     /// Packets leave in the order in which they are made.
     last_departure: SimTime,
     /// Probes and extractions so far.
     probes: u64,
-    /// An unexpected message has come since the last of them.
+    /// An unexpected message has come since the last of them, and since the last wait that ended.
     has_unexpected: bool,
     /// The process waits.
     pub(super) is_awaited: bool,
@@ -169,7 +169,7 @@ impl Adapter {
             extracted: HashMap::new(),
             tokens: HashSet::new(),
             agenda: Agenda::new(),
-            busy_until: SimTime::default(),
+            last_processed: SimTime::default(),
             last_departure: SimTime::default(),
             probes: 0,
             has_unexpected: false,
@@ -253,10 +253,12 @@ impl Adapter {
     }
 
     /// The process waits, and has taken `taken` events. Whether there is something new for it; if
-    /// not, ask again after what happens next. Call [`Adapter::advance`] before.
+    /// not, ask again after what happens next; if there is, the wait ends, and the unexpected
+    /// messages up to now are no news for the next one. Call [`Adapter::advance`] before.
     pub fn has_news(&mut self, taken: u64) -> bool {
         let has_news = self.counts.events > taken || self.has_unexpected;
         self.is_awaited = !has_news;
+        self.has_unexpected &= !has_news;
         has_news
     }
 
@@ -281,10 +283,11 @@ impl Adapter {
         &self.policy
     }
 
-    /// Works for `time` on something that comes at `at`. Returns when that is done.
-    pub(super) fn serve(&mut self, at: SimTime, time: SimTime) -> SimTime {
-        self.busy_until = at.max(self.busy_until) + time;
-        self.busy_until
+    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before what
+    /// came earlier.
+    pub(super) fn process(&mut self, at: SimTime, time: SimTime) -> SimTime {
+        self.last_processed = self.last_processed.max(at + time);
+        self.last_processed
     }
 
     /// Sends a packet whose first byte can leave at `at`.

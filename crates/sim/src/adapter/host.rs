@@ -1,6 +1,6 @@
 //! The process's memory, as its adapter reaches it.
 
-use crate::memory::InjectTarget;
+use crate::memory::{InjectTarget, Injections};
 use crate::time::SimTime;
 
 /// The process's memory as the adapter reaches it. Transfers take time on the memory's side, which
@@ -32,6 +32,20 @@ pub struct InjectionCounts {
 }
 
 impl InjectionCounts {
+    /// From the counts of a node's memory.
+    pub fn of(counts: &Injections) -> InjectionCounts {
+        InjectionCounts {
+            injected: counts.l2 + counts.other_core + counts.l3,
+            used: counts.used,
+            evicted: counts.evicted + counts.overwritten,
+        }
+    }
+
+    /// Lines that are neither used nor evicted yet.
+    pub fn pending(&self) -> u64 {
+        self.injected.saturating_sub(self.used + self.evicted)
+    }
+
     /// What was added since `earlier`.
     pub fn since(&self, earlier: &InjectionCounts) -> InjectionCounts {
         InjectionCounts {

@@ -9,9 +9,9 @@
 //! changes for the process to see (events, unexpected messages) becomes visible only in `advance`,
 //! at its time.
 //!
-//! Times, from the machine's `[adapter]` and `[network]`: commands and packets are processed one
-//! after another (`command_ns`, `arrival_ns`); payload moves by `transfer`; an event follows the end
-//! of its operation by `event_ns`. A message up to `eager_max` bytes goes with its payload
+//! Times, from the machine's `[adapter]` and `[network]`: commands and packets go through a pipeline,
+//! in order (`command_ns`, `arrival_ns`; how many a second, the `g` of the network's ports says);
+//! payload moves by `transfer`; an event follows the end of its operation by `event_ns`. A message up to `eager_max` bytes goes with its payload
 //! ([`PacketHeader::Eager`]); a longer one is announced, and pulled once it is matched, so that no
 //! payload is ever copied. A message to the own rank takes the same way and `loopback_ns` instead
 //! of the network.
@@ -32,6 +32,8 @@ mod operations;
 mod packet;
 pub mod policy;
 mod request;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 pub use engine::{Adapter, AdapterCounts, AdapterSetup};

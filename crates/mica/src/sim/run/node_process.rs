@@ -1,10 +1,11 @@
 //! A node's process: `qemu-x86_64` with the plugin, and the simulator's end of its port.
 
 use std::error::Error;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use mica_node::adapter::{ADAPTER_VARIABLE, AdapterMemory};
@@ -28,6 +29,8 @@ pub struct NodeCommand {
     prefix: PathBuf,
     program: PathBuf,
     arguments: Vec<String>,
+    /// Where the program's standard output goes, if not to the simulator's.
+    output: Option<File>,
 }
 
 impl NodeCommand {
@@ -50,6 +53,21 @@ impl NodeCommand {
             prefix,
             program: program::find(&program[0])?,
             arguments: program[1..].to_vec(),
+            output: None,
+        })
+    }
+
+    /// The same with the standard output of all nodes' programs in a file, which is emptied.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn with_output(self, file: &Path) -> io::Result<NodeCommand> {
+        // Nodes write at the file's end, wherever others have written.
+        File::create(file)?;
+        let output = File::options().append(true).open(file)?;
+        Ok(NodeCommand {
+            output: Some(output),
+            ..self
         })
     }
 
@@ -79,6 +97,9 @@ impl NodeCommand {
         }
         command.env(PREFIX_VARIABLE, &self.prefix);
         command.env(ADAPTER_VARIABLE, adapter_fd.to_string());
+        if let Some(output) = &self.output {
+            command.stdout(output.try_clone()?);
+        }
         let child = command.spawn()?;
         let mut port = Port::new(ours);
         port.send(setup)?;

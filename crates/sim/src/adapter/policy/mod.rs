@@ -44,14 +44,14 @@ pub enum Policy {
     /// Always the same.
     Fixed(FixedPolicy),
     /// Changes with what becomes of the injected lines.
-    Adaptive(Adaptive),
+    Adaptive(Box<Adaptive>),
 }
 
 impl Policy {
     /// The policy with this name on this machine.
     pub fn named(name: &str, machine: &Machine) -> Result<Policy, PolicyError> {
         match name {
-            "adaptive" => Ok(Policy::Adaptive(Adaptive::new(machine))),
+            "adaptive" => Ok(Policy::Adaptive(Box::new(Adaptive::new(machine)))),
             _ => names::parse(name, machine.processor.cores).map(Policy::Fixed),
         }
     }
