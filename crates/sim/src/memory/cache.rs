@@ -162,7 +162,6 @@ impl Cache {
     }
 
     /// All entries with lines.
-    #[cfg(test)]
     pub(super) fn lines(&self) -> impl Iterator<Item = u64> {
         self.entries.iter().copied().filter(|&entry| entry != 0)
     }
