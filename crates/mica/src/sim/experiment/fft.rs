@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 pub const POLICIES: [&str; 4] = ["base", "header", "payload", "message"];
 
 fn clusters(extent: Extent) -> Vec<u32> {
-    extent.choose(&[4, 8, 16], &[64])
+    extent.choose(&[4, 8], &[16, 64])
 }
 
 pub fn run(nodes: u32, policy: &str) -> Run {
