@@ -158,7 +158,7 @@ fn what_is_there_is_not_simulated_again() {
     simulator = FakeSimulator::default();
     let others = (communication::EXPERIMENT.runs)(Extent::Quick);
     complete(others.clone(), &mut simulator, &store).expect("results");
-    assert_eq!(simulator.runs, others.len() - 3);
+    assert_eq!(simulator.runs, others.len() - 2);
 }
 
 #[test]
