@@ -240,8 +240,8 @@ impl Adapter {
         }
     }
 
-    /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command or
-    /// packet.
+    /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command
+    /// or packet.
     pub fn next_due(&self) -> SimTime {
         self.agenda.next_due().unwrap_or(SimTime::NEVER)
     }
@@ -277,8 +277,8 @@ impl Adapter {
         &self.policy
     }
 
-    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before what
-    /// came earlier.
+    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before
+    /// what came earlier.
     pub(super) fn process(&mut self, at: SimTime, time: SimTime) -> SimTime {
         self.last_processed = self.last_processed.max(at + time);
         self.last_processed
