@@ -7,8 +7,9 @@
 //!
 //! - **Order.** Operations are posted in the order of the program's calls. If the adapter has no
 //!   room, they wait in `queued`, and later ones wait behind them.
-//! - **Probes and cancels** are questions: they are posted and waited for
-//!   ([`ask`](EngineState::ask)), since the adapter answers without the help of peers.
+//! - **Probes and cancels** are questions: they are posted and polled for
+//!   ([`ask`](EngineState::ask)), since the adapter answers without the help of peers. They do not
+//!   use the adapter's wait, whose return would count a message as seen that came after the probe.
 //! - **Tokens.** An operation's token is its index here and, above it, a number that makes it
 //!   different from those before it at the same index.
 //!
@@ -31,9 +32,6 @@ use crate::state::{EngineState, UnexpectedMessage};
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::transport::{MatchCompletion, MatchKey, MatchOperation, MatchOutcome};
 use mica_node::counters::TrafficClass;
-
-/// Polls for the answer to a question before the clock is sent to it.
-const ASK_POLLS: u32 = 4;
 
 /// Numbers of tokens, above their 32 bits of index.
 const NUMBERS: u64 = 1 << 30;
@@ -370,7 +368,7 @@ impl EngineState {
         );
     }
 
-    /// Asks the adapter, and waits for its answer. `None` after a fault, which the next progress
+    /// Asks the adapter, and polls for its answer. `None` after a fault, which the next progress
     /// returns.
     fn ask(&mut self, operation: MatchOperation<'_>) -> Option<MatchCompletion> {
         let adapter = self.adapter.as_mut()?;
@@ -379,7 +377,6 @@ impl EngineState {
         let matching = self.channels.matching()?;
         let posted = matching.post(operation, token);
         debug_assert!(posted, "questions always find room");
-        let mut polls = 0;
         loop {
             self.channels.poll_adapter();
             if let Err(fault) = self.handle_adapter() {
@@ -388,11 +385,6 @@ impl EngineState {
             }
             if let Some(answer) = self.adapter.as_mut()?.answer.take() {
                 return Some(answer);
-            }
-            polls += 1;
-            if polls >= ASK_POLLS {
-                polls = 0;
-                self.wait_for_adapter();
             }
         }
     }
@@ -454,7 +446,6 @@ impl EngineState {
         let found = self.ask(MatchOperation::Cancel(token));
         if found.is_some_and(|found| found.outcome == MatchOutcome::Done) {
             while !self.is_received(id) {
-                self.wait_for_adapter();
                 self.channels.poll_adapter();
                 if let Err(fault) = self.handle_adapter() {
                     self.adapter.as_mut().expect("as above").fault = Some(fault);

@@ -1,11 +1,11 @@
-/* Access patterns over arrays of 64 KiB whose cache misses crates/sim/tests/cachegrind.rs counts, in the model and with valgrind's cachegrind.
+/* Access patterns over arrays of 32 KiB whose cache misses crates/sim/tests/cachegrind.rs counts, in the model and with valgrind's cachegrind.
    Argument: sweep (a triad over arrays), transpose (strides of a page), chase (a random cycle of pointers), unaligned
    (accesses that straddle lines). Prints a result that depends on every access. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS = 1 << 13, SIDE = 90 };
+enum { WORDS = 1 << 12, SIDE = 64 };
 
 static double a[WORDS], b[WORDS], c[WORDS];
 static uint32_t next_of[WORDS];

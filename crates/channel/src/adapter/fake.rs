@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::doorbell::Doorbell;
 use super::packets::PACKET_CONTEXT;
+use super::registers::AdapterRegisters;
 use mica_node::adapter::{ANY_SOURCE, ANY_TAG, AdapterMemory, EVENTS, Operation, Status};
 
 /// A rank that waits longer for something new waits for ever.
@@ -202,13 +202,13 @@ impl FakeNetwork {
     }
 
     /// The memory of a rank's adapter, and its registers.
-    pub fn end(&self, rank: u32) -> (Arc<AdapterMemory>, Box<dyn Doorbell>) {
+    pub fn end(&self, rank: u32) -> (Arc<AdapterMemory>, Box<dyn AdapterRegisters>) {
         let memory = Arc::clone(&self.lock().ports[rank as usize].memory);
-        let doorbell = FakeDoorbell {
+        let registers = FakeRegisters {
             rank: rank as usize,
             network: self.clone(),
         };
-        (memory, Box::new(doorbell))
+        (memory, Box::new(registers))
     }
 
     /// Delivers some of the messages to `rank`, and writes some of its events: `pick(n)` is a
@@ -271,12 +271,12 @@ impl FakeNetwork {
 }
 
 #[derive(Debug)]
-struct FakeDoorbell {
+struct FakeRegisters {
     rank: usize,
     network: FakeNetwork,
 }
 
-impl Doorbell for FakeDoorbell {
+impl AdapterRegisters for FakeRegisters {
     fn ring(&self, number: u64) {
         self.network.lock().carry_out(self.rank, number);
         self.network.0.changed.notify_all();

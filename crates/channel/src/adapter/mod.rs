@@ -11,15 +11,15 @@
 //! uses it, under the engine's lock. No call enters the kernel, and none reads a clock: what the
 //! emulator does not simulate must not count.
 
-mod doorbell;
 #[cfg(any(test, feature = "fake-adapter"))]
 pub mod fake;
 mod packets;
 mod queue;
+mod registers;
 #[cfg(test)]
 mod tests;
 mod transport;
 
-pub use doorbell::{Doorbell, RegisterDoorbell};
 pub use queue::{AdapterCommand, AdapterEvent, AdapterQueue};
+pub use registers::{AdapterRegisters, MappedRegisters};
 pub use transport::AdapterTransport;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::doorbell::Doorbell;
+use super::registers::AdapterRegisters;
 use mica_node::adapter::{ANY_SOURCE, ANY_TAG, AdapterMemory, EVENTS, Operation, Status};
 
 /// A request, as `mica_node::adapter::Command` has it.
@@ -64,7 +64,7 @@ pub struct AdapterEvent {
 #[derive(Debug)]
 pub struct AdapterQueue {
     memory: Arc<AdapterMemory>,
-    doorbell: Box<dyn Doorbell>,
+    registers: Box<dyn AdapterRegisters>,
     /// Commands posted.
     posted: u64,
     /// Events taken.
@@ -73,10 +73,10 @@ pub struct AdapterQueue {
 
 impl AdapterQueue {
     /// The queues in `memory`, which nothing was posted to.
-    pub fn new(memory: Arc<AdapterMemory>, doorbell: Box<dyn Doorbell>) -> AdapterQueue {
+    pub fn new(memory: Arc<AdapterMemory>, registers: Box<dyn AdapterRegisters>) -> AdapterQueue {
         AdapterQueue {
             memory,
-            doorbell,
+            registers,
             posted: 0,
             taken: 0,
         }
@@ -123,7 +123,7 @@ impl AdapterQueue {
         place.length.store(length as u64, Ordering::Relaxed);
         place.token.store(command.token, Ordering::Relaxed);
         place.target.store(command.target, Ordering::Relaxed);
-        self.doorbell.ring(self.posted);
+        self.registers.ring(self.posted);
         self.posted += 1;
         true
     }
@@ -162,16 +162,16 @@ impl AdapterQueue {
 
     /// Waits until there is something new.
     pub fn wait(&self) {
-        self.doorbell.wait(self.taken);
+        self.registers.wait(self.taken);
     }
 
     /// Hints that the payload of the posted receive `token` will be used at once.
     pub fn hint(&self, token: u64) {
-        self.doorbell.hint(token);
+        self.registers.hint(token);
     }
 
     /// Marks a region of interest.
     pub fn mark(&self, level: u64) {
-        self.doorbell.mark(level);
+        self.registers.mark(level);
     }
 }

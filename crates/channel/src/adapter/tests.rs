@@ -27,8 +27,8 @@ fn network(ranks: u32, delivery: FakeDelivery) -> FakeNetwork {
 }
 
 fn transport(network: &FakeNetwork, rank: u32) -> AdapterTransport {
-    let (memory, doorbell) = network.end(rank);
-    AdapterTransport::with_doorbell(memory, doorbell).expect("memory")
+    let (memory, registers) = network.end(rank);
+    AdapterTransport::with_registers(memory, registers).expect("memory")
 }
 
 fn key(context: u64, peer: u32, tag: i32) -> MatchKey {
@@ -47,8 +47,8 @@ fn next(transport: &mut AdapterTransport) -> Option<MatchCompletion> {
 #[test]
 fn events_come_in_order_through_many_turns_of_both_rings() {
     let network = network(1, FakeDelivery::AtOnce);
-    let (memory, doorbell) = network.end(0);
-    let mut queue = AdapterQueue::new(memory, doorbell);
+    let (memory, registers) = network.end(0);
+    let mut queue = AdapterQueue::new(memory, registers);
     for token in 0..3 * EVENTS as u64 {
         assert!(!queue.has_event());
         assert!(queue.post(&AdapterCommand::of(Operation::Probe, token)));
@@ -61,8 +61,8 @@ fn events_come_in_order_through_many_turns_of_both_rings() {
 #[test]
 fn refuses_more_operations_than_events_have_places() {
     let network = network(1, FakeDelivery::AtOnce);
-    let (memory, doorbell) = network.end(0);
-    let mut queue = AdapterQueue::new(memory, doorbell);
+    let (memory, registers) = network.end(0);
+    let mut queue = AdapterQueue::new(memory, registers);
     let receive = |token| AdapterCommand::of(Operation::Receive, token);
     for token in 0..EVENTS as u64 {
         assert!(queue.post(&receive(token)));

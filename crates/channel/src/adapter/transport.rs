@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::doorbell::{Doorbell, RegisterDoorbell};
 use super::packets::{PACKET_RECEIVE, PACKET_SEND, PAYLOAD_MAX, Packets, SENDS};
 use super::queue::{AdapterCommand, AdapterEvent, AdapterQueue};
+use super::registers::{AdapterRegisters, MappedRegisters};
 use crate::memory::{OutOfMemory, View};
 use crate::shm::Packet;
 use crate::transport::{
@@ -52,19 +52,19 @@ impl AdapterTransport {
     /// When memory for packets cannot be allocated.
     pub fn open(memory: AdapterMemory) -> Result<AdapterTransport, OutOfMemory> {
         let memory = Arc::new(memory);
-        let doorbell = Box::new(RegisterDoorbell(Arc::clone(&memory)));
-        AdapterTransport::with_doorbell(memory, doorbell)
+        let registers = Box::new(MappedRegisters(Arc::clone(&memory)));
+        AdapterTransport::with_registers(memory, registers)
     }
 
     /// As [`open`](Self::open), with registers of the caller's.
     ///
     /// # Errors
     /// When memory for packets cannot be allocated.
-    pub fn with_doorbell(
+    pub fn with_registers(
         memory: Arc<AdapterMemory>,
-        doorbell: Box<dyn Doorbell>,
+        registers: Box<dyn AdapterRegisters>,
     ) -> Result<AdapterTransport, OutOfMemory> {
-        let mut queue = AdapterQueue::new(memory, doorbell);
+        let mut queue = AdapterQueue::new(memory, registers);
         Ok(AdapterTransport {
             packets: Packets::open(&mut queue, RECEIVES)?,
             queue,
@@ -80,9 +80,9 @@ impl AdapterTransport {
     #[cfg(any(test, feature = "fake-adapter"))]
     pub fn of_packets_alone(
         memory: Arc<AdapterMemory>,
-        doorbell: Box<dyn Doorbell>,
+        registers: Box<dyn AdapterRegisters>,
     ) -> Result<AdapterTransport, OutOfMemory> {
-        let mut queue = AdapterQueue::new(memory, doorbell);
+        let mut queue = AdapterQueue::new(memory, registers);
         Ok(AdapterTransport {
             packets: Packets::open(&mut queue, RECEIVES_OF_ALL)?,
             queue,

@@ -90,8 +90,8 @@ pub fn over_adapters(
 ) -> (Vec<Engine>, FakeNetwork) {
     let network = FakeNetwork::new(size, eager_max, delivery).expect("memory");
     let engine = |rank| {
-        let (memory, doorbell) = network.end(rank);
-        let transport = AdapterTransport::with_doorbell(memory, doorbell).expect("memory");
+        let (memory, registers) = network.end(rank);
+        let transport = AdapterTransport::with_registers(memory, registers).expect("memory");
         let transport = Box::new(transport) as Box<dyn Transport>;
         engine(
             &alone(size, rank),
@@ -109,8 +109,8 @@ pub fn over_packets_of_adapters(size: u32, delivery: FakeDelivery) -> (Vec<Engin
     // A packet with a longer payload stays at its sender until it is matched.
     let network = FakeNetwork::new(size, 1000, delivery).expect("memory");
     let engine = |rank| {
-        let (memory, doorbell) = network.end(rank);
-        let transport = AdapterTransport::of_packets_alone(memory, doorbell).expect("memory");
+        let (memory, registers) = network.end(rank);
+        let transport = AdapterTransport::of_packets_alone(memory, registers).expect("memory");
         let transport = Box::new(transport) as Box<dyn Transport>;
         engine(
             &alone(size, rank),

@@ -27,7 +27,8 @@ pub struct AdapterSetup {
     pub rank: u32,
     /// Ranks of the job.
     pub size: u32,
-    /// Where the process has mapped the adapter's descriptor.
+    /// Where the process has mapped the adapter's descriptor; 0 before it has, see
+    /// [`Adapter::set_device`].
     pub device: u64,
     /// What it injects.
     pub policy: Policy,
@@ -175,6 +176,11 @@ impl Adapter {
             is_awaited: false,
             counts: AdapterCounts::default(),
         }
+    }
+
+    /// The process has mapped the adapter's descriptor at `device`.
+    pub fn set_device(&mut self, device: u64) {
+        self.device = device;
     }
 
     /// The process has stored `place` to the doorbell: reads the command there and starts it.

@@ -26,6 +26,9 @@ pub(super) const PREFETCHED: u64 = 8;
 /// All of them. Lines have at least 32 bytes.
 pub(super) const FLAGS: u64 = 31;
 
+/// What tells a line from others and from an empty way.
+const IDENTITY: u64 = !FLAGS | VALID;
+
 /// A place in a cache, until the next change of its set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
@@ -76,7 +79,7 @@ impl Cache {
     /// Where the line is.
     pub(super) fn find(&self, line: u64) -> Option<Slot> {
         let set = self.set_of(line);
-        let same = |entry: &u64| (entry & !FLAGS | entry & VALID) == line | VALID;
+        let same = |entry: &u64| entry & IDENTITY == line | VALID;
         let way = self.set(set).iter().position(same)?;
         Some(Slot { set, way })
     }
@@ -103,7 +106,7 @@ impl Cache {
         let set = self.set_of(line);
         let lru = self.replacement == Replacement::Lru;
         let entries = self.set_mut(set);
-        let same = |entry: &u64| (entry & !FLAGS | entry & VALID) == line | VALID;
+        let same = |entry: &u64| entry & IDENTITY == line | VALID;
         let way = entries.iter().position(same)?;
         let before = entries[way];
         let after = before & !clear | raise;
@@ -159,7 +162,6 @@ impl Cache {
     }
 
     /// All entries with lines.
-    #[cfg(test)]
     pub(super) fn lines(&self) -> impl Iterator<Item = u64> {
         self.entries.iter().copied().filter(|&entry| entry != 0)
     }

@@ -90,6 +90,13 @@ pub struct Injections {
     pub overwritten: u64,
 }
 
+impl Injections {
+    /// Lines that were put into any cache.
+    pub fn lines(&self) -> u64 {
+        self.l2 + self.other_core + self.l3
+    }
+}
+
 /// What the prefetcher has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prefetches {

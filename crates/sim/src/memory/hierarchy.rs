@@ -452,16 +452,17 @@ impl Hierarchy {
         Some((l3.latency, flags))
     }
 
-    /// Takes all lines out of all caches, as if they had never been there.
-    pub(super) fn empty(&mut self) {
-        for l1 in [&mut self.l1i, &mut self.l1d] {
-            l1.empty();
+    /// Evicts all lines of the L1s, and forgets the streams.
+    pub(super) fn empty_l1s(&mut self) {
+        let lines: Vec<u64> = [&self.l1i, &self.l1d]
+            .into_iter()
+            .flat_map(|l1| l1.cache.lines())
+            .collect();
+        self.l1i.empty();
+        self.l1d.empty();
+        for entry in lines {
+            self.evicted_from_l1(entry);
         }
-        self.l2.cache.empty();
-        if let Some(l3) = &mut self.l3 {
-            l3.cache.empty();
-        }
-        self.others.fill(None);
         self.prefetcher.empty();
         self.in_flight.empty();
     }

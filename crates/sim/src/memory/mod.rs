@@ -7,7 +7,7 @@
 //! Addresses are those of the program. Its caller is the emulator's plugin, at every access: an
 //! access to the line that its set of the L1 used last compares one word and counts (`cache::L1`);
 //! all else, also the mode and the device's registers, is asked after that has failed. So lines of
-//! the device are never in a cache, and the caches are empty outside accurate mode.
+//! the device are never in a cache, and the L1s are empty outside accurate mode.
 //!
 //! Stalls: an L1 hit costs what the machine says beyond its cycles per instruction; a miss costs the
 //! latency of the level that has the line, less the part that overlaps with other work. A core whose
@@ -184,10 +184,12 @@ impl NodeMemory {
         self.device = addresses;
     }
 
-    /// Changes the mode. On leaving accurate mode the caches are emptied.
+    /// Changes the mode. On leaving accurate mode the L1s are emptied; L2 and L3 keep their lines
+    /// until accurate mode comes back, but for those that the adapter writes.
     pub fn set_mode(&mut self, mode: MemoryMode) {
         if self.mode == MemoryMode::Accurate && mode != self.mode {
-            self.levels.empty();
+            self.merging = 0;
+            self.levels.empty_l1s();
         }
         self.mode = mode;
     }

@@ -9,7 +9,7 @@
 //! - `summary`: what came out, as text and JSON.
 
 mod cluster;
-mod host_ranks;
+pub mod host_ranks;
 mod node_process;
 mod options;
 mod program;
@@ -70,11 +70,18 @@ fn run(options: &RunOptions) -> Result<u8, Box<dyn Error>> {
 /// Runs the simulation. Every host rank gets the whole summary.
 pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummary, Box<dyn Error>> {
     let machine = Machine::with(&options.machine, &options.set)?;
-    let command = NodeCommand::new(&options.program)?;
+    let mut command = NodeCommand::new(&options.program)?;
+    if let Some(file) = &options.stdout {
+        command = command
+            .with_output(file)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
     let network = Network::new(&machine.network, options.n)?;
     let quantum = match options.quantum {
         Some(ns) if ns > 0.0 => SimTime::from_ns(ns),
         Some(ns) => return Err(format!("--quantum {ns}: must be above 0").into()),
+        // Nothing comes from other nodes.
+        None if options.n == 1 => SimTime::from_ns(1e6),
         None => network.min_latency(),
     };
     let setup = Setup {

@@ -38,6 +38,9 @@ pub struct RunOptions {
     /// Write the results to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write what the program prints to this file.
+    #[arg(long, value_name = "FILE")]
+    pub stdout: Option<PathBuf>,
     /// Print nothing but what the program prints.
     #[arg(short, long)]
     pub quiet: bool,

@@ -134,12 +134,17 @@ fn program() -> Result<PathBuf, String> {
     }
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/c/tools/cache_patterns.c");
     let program = scratch().join("cache_patterns");
-    let built = Command::new("cc")
-        .args(["-O1", "-o"])
-        .args([&program, &source])
-        .status()
-        .expect("cc was started before");
-    assert!(built.success(), "cc {}", source.display());
+    // Static where that is possible, so that the trace is not mostly the dynamic linker's.
+    let build = |options: &[&str]| {
+        let mut cc = Command::new("cc");
+        cc.args(options)
+            .args(["-O1", "-o"])
+            .args([&program, &source]);
+        cc.stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    assert!(build(&["-static"]) || build(&[]), "cc {}", source.display());
     Ok(program)
 }
 
@@ -259,7 +264,7 @@ fn data_misses_are_those_of_cachegrind() {
         let expected = count_by_cachegrind(&program, pattern, geometry);
         let counted = count_by_model(&program, pattern, geometry);
         println!("{pattern}: {counted:?}, cachegrind {expected:?}");
-        assert!(expected.ll > 1000, "{pattern}: too few misses");
+        assert!(expected.ll > 500, "{pattern}: too few misses");
         if counted != expected {
             println!("DIFF");
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mica_node::adapter::AdapterMemory;
 
 /// The registers of an adapter (`mica_node::adapter::Registers`).
-pub trait Doorbell: Debug + Send {
+pub trait AdapterRegisters: Debug + Send {
     /// Starts command `number`. The adapter has read it when this returns.
     fn ring(&self, number: u64);
     /// Waits until there is something new, with `taken` events taken.
@@ -19,9 +19,9 @@ pub trait Doorbell: Debug + Send {
 
 /// The registers in the adapter's memory, whose stores the emulator simulates.
 #[derive(Debug)]
-pub struct RegisterDoorbell(pub Arc<AdapterMemory>);
+pub struct MappedRegisters(pub Arc<AdapterMemory>);
 
-impl Doorbell for RegisterDoorbell {
+impl AdapterRegisters for MappedRegisters {
     #[inline]
     fn ring(&self, number: u64) {
         self.0.ring(number);
