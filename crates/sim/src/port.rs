@@ -225,7 +225,9 @@ mod tests {
             assert_eq!(message, vec![length as u8; length]);
         }
         sender.join().expect("no panic");
-        let end = port.receive::<Vec<u8>>().expect_err("the other end is gone");
+        let end = port
+            .receive::<Vec<u8>>()
+            .expect_err("the other end is gone");
         assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

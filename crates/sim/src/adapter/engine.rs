@@ -51,6 +51,8 @@ pub struct AdapterCounts {
     pub received_bytes: u64,
     /// Packets that belong to no operation and were dropped; 0 unless an adapter is wrong.
     pub strays: u64,
+    /// How many times an adaptive policy has changed.
+    pub policy_changes: u64,
 }
 
 /// A network adapter.
@@ -246,6 +248,16 @@ impl Adapter {
         }
     }
 
+    /// The process has ended: hands over the packets that have not left yet. No more events are
+    /// written.
+    pub fn finish(&mut self, out: &mut Vec<Departure>) {
+        while let Some((at, action)) = self.agenda.take(SimTime::NEVER) {
+            if let Action::Depart { to, packet } = action {
+                out.push(Departure { at, to, packet });
+            }
+        }
+    }
+
     /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command
     /// or packet.
     pub fn next_due(&self) -> SimTime {
@@ -275,7 +287,10 @@ impl Adapter {
 
     /// What it has counted.
     pub fn counts(&self) -> AdapterCounts {
-        self.counts
+        AdapterCounts {
+            policy_changes: self.policy.changes(),
+            ..self.counts
+        }
     }
 
     /// Its policy.

@@ -234,7 +234,7 @@ impl Adaptive {
     }
 
     /// How many times the policy has changed.
-    pub fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 

@@ -72,6 +72,14 @@ impl Policy {
         }
     }
 
+    /// How many times another fixed policy has come into force.
+    pub fn changes(&self) -> u64 {
+        match self {
+            Policy::Fixed(_) => 0,
+            Policy::Adaptive(adaptive) => adaptive.changes(),
+        }
+    }
+
     /// Takes note of lines that were written, and of what has become of all that were injected.
     pub(super) fn observe(
         &mut self,

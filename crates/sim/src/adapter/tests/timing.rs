@@ -135,3 +135,13 @@ fn packets_leave_in_the_order_of_their_commands() {
     assert_eq!(bytes, [1000, 0], "the message, then the announcement");
     assert!(node.out[0].at.0 > COMMAND + 5_000_000, "the reads are slow");
 }
+
+#[test]
+fn packets_still_leave_when_the_process_has_ended() {
+    let mut node = Node::new(0, 2, policy("base"));
+    node.command(SimTime(0), &send(1, 7, (BUFFERS, 10), 1));
+    node.adapter.finish(&mut node.out);
+    assert_eq!((node.out[0].at, node.out.len()), (SimTime(COMMAND), 1));
+    assert_eq!(node.adapter.counts().events, 0);
+    assert_eq!(node.adapter.next_due(), SimTime::NEVER);
+}
