@@ -57,6 +57,7 @@ impl<'a> Simulator<'a> {
             loose: run.mode == SimulationMode::Loose,
             region: Some(Region::Pcontrol),
             quantum: run.quantum_ns,
+            growth: 1,
             seed: 1,
             json: None,
             stdout: Some(self.printed.clone()),

@@ -26,7 +26,7 @@ use mica_sim::network::Network;
 use mica_sim::port::{Region, Setup};
 use mica_sim::time::SimTime;
 
-use cluster::Cluster;
+use cluster::{Cluster, Quanta};
 use host_ranks::HostRanks;
 use node_process::NodeCommand;
 use progress::Progress;
@@ -96,7 +96,11 @@ pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummar
     let started = std::time::Instant::now();
     let mut cluster = Cluster::start(&command, &setup, hosts)?;
     let progress = Progress::new(!options.quiet && hosts.rank() == 0);
-    cluster.run(network, quantum, hosts, &progress)?;
+    let quanta = Quanta {
+        least: quantum,
+        most: SimTime(quantum.0.saturating_mul(options.growth)),
+    };
+    cluster.run(network, quanta, hosts, &progress)?;
     progress.finish();
     let ends = cluster.ends(hosts)?;
     Ok(RunSummary::new(options, quantum, started.elapsed(), ends))
