@@ -485,6 +485,9 @@ impl Node {
 
     /// The program has started a second thread, which a simulated node has no processor for.
     pub fn refuse_thread() -> ! {
-        fail("the program starts a second thread; a simulated node has one processor")
+        fail(
+            "the program starts a second thread; a simulated node has one processor (libraries: \
+            OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)",
+        )
     }
 }

@@ -51,6 +51,8 @@ pub struct AdapterCounts {
     pub received_bytes: u64,
     /// Packets that belong to no operation and were dropped; 0 unless an adapter is wrong.
     pub strays: u64,
+    /// How many times an adaptive policy has changed.
+    pub policy_changes: u64,
 }
 
 /// A network adapter.
@@ -246,8 +248,18 @@ impl Adapter {
         }
     }
 
-    /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command or
-    /// packet.
+    /// The process has ended: hands over the packets that have not left yet. No more events are
+    /// written.
+    pub fn finish(&mut self, out: &mut Vec<Departure>) {
+        while let Some((at, action)) = self.agenda.take(SimTime::NEVER) {
+            if let Action::Depart { to, packet } = action {
+                out.push(Departure { at, to, packet });
+            }
+        }
+    }
+
+    /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command
+    /// or packet.
     pub fn next_due(&self) -> SimTime {
         self.agenda.next_due().unwrap_or(SimTime::NEVER)
     }
@@ -275,7 +287,10 @@ impl Adapter {
 
     /// What it has counted.
     pub fn counts(&self) -> AdapterCounts {
-        self.counts
+        AdapterCounts {
+            policy_changes: self.policy.changes(),
+            ..self.counts
+        }
     }
 
     /// Its policy.
@@ -283,8 +298,8 @@ impl Adapter {
         &self.policy
     }
 
-    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before what
-    /// came earlier.
+    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before
+    /// what came earlier.
     pub(super) fn process(&mut self, at: SimTime, time: SimTime) -> SimTime {
         self.last_processed = self.last_processed.max(at + time);
         self.last_processed

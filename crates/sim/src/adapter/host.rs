@@ -20,7 +20,8 @@ pub trait Host {
     fn injections(&self) -> InjectionCounts;
 }
 
-/// What became of injected lines. Those that are neither used nor evicted yet are in `injected` alone.
+/// What became of injected lines. Those that are neither used nor evicted yet are in `injected`
+/// alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InjectionCounts {
     /// Lines that were injected into any cache.

@@ -80,6 +80,8 @@ pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummar
     let quantum = match options.quantum {
         Some(ns) if ns > 0.0 => SimTime::from_ns(ns),
         Some(ns) => return Err(format!("--quantum {ns}: must be above 0").into()),
+        // Nothing comes from other nodes.
+        None if options.n == 1 => SimTime::from_ns(1e6),
         None => network.min_latency(),
     };
     let setup = Setup {

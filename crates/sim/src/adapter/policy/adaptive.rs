@@ -1,31 +1,32 @@
 //! The adaptive policy: detects on line that a policy is bad, and changes it (what leon-2009 7.2
 //! leaves open).
 //!
-//! What can be seen is what becomes of injected lines: used by the program before they were evicted,
-//! or evicted before use. A used line has spared the program a read of memory, down to the latency
-//! of the cache where it was; an evicted one has driven out a line that the program may have to
-//! fetch again. So the worth of a policy, in memory reads per line that the adapter wrote, is
+//! What can be seen is what becomes of injected lines: used by the program before they were
+//! evicted, or evicted before use. A used line has spared the program a read of memory, down to
+//! the latency of the cache where it was; an evicted one has driven out a line that the program
+//! may have to fetch again. So the worth of a policy, in memory reads per line that the adapter
+//! wrote, is
 //!
 //! ```text
 //! coverage * (used * saved - evicted * WASTE) / (used + evicted)
 //! ```
 //!
-//! with `coverage` the part of the lines that it injects and `saved` the part of memory's latency that
-//! the caches spare. `base` is worth 0 by definition.
+//! with `coverage` the part of the lines that it injects and `saved` the part of memory's latency
+//! that the caches spare. `base` is worth 0 by definition.
 //!
 //! The policies of [`CANDIDATES`] are tried in epochs:
 //!
-//! 1. *Trial*: each for one epoch, from the one that is in force. One that does evident harm is left at
-//!    once ([`Epoch::is_harmful`]). Then the best is kept.
+//! 1. *Trial*: each for one epoch, from the one that is in force. One that does evident harm is
+//!    left at once ([`Epoch::is_harmful`]). Then the best is kept.
 //! 2. *Use*: the best stays in force. From time to time the other that was not tried for longest
 //!    has an epoch, and takes over if it is better. How long after the last such probe depends on
 //!    what that has cost: all together cost [`PROBE_BUDGET`].
 //! 3. A policy in use whose worth falls far below what it was ([`DROP`]) no longer fits what the
 //!    program does: back to 1.
 //!
-//! An epoch ends when enough of its lines have an outcome; lines that have none for very long count as
-//! nothing. After a change of policy, outcomes of lines that the former has injected still come; so
-//! none count before there were as many as then had none ([`Epoch::is_warm`]).
+//! An epoch ends when enough of its lines have an outcome; lines that have none for very long
+//! count as nothing. After a change of policy, outcomes of lines that the former has injected
+//! still come; so none count before there were as many as then had none ([`Epoch::is_warm`]).
 //!
 //! Deterministic: a function of the counts. Called by the adapter after each write.
 
@@ -48,8 +49,8 @@ pub const CANDIDATES: [FixedPolicy; 8] = [
 
 /// Lines of an epoch: enough for a worth that is right to a few hundredths.
 const EPOCH: u64 = 512;
-/// Lines after a change when outcomes count in any case: some lines of the former policy never have
-/// one.
+/// Lines after a change when outcomes count in any case: some lines of the former policy never
+/// have one.
 const LONGEST_WARM_UP: u64 = 4 * EPOCH;
 /// Longest epoch; lines without outcome are given up then.
 const LONGEST: u64 = 16 * EPOCH;
@@ -233,7 +234,7 @@ impl Adaptive {
     }
 
     /// How many times the policy has changed.
-    pub fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 

@@ -1,5 +1,5 @@
-//! The network's parameters come out of the whole path (adapter, memory, network) as they are in the
-//! file of each shipped machine.
+//! The network's parameters come out of the whole path (adapter, memory, network) as they are in
+//! the file of each shipped machine.
 
 use super::*;
 

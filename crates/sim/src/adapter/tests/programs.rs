@@ -1,4 +1,5 @@
-//! Policies with the model of a node's memory: programs that use what they receive, and that do not.
+//! Policies with the model of a node's memory: programs that use what they receive, and that do
+//! not.
 
 use super::*;
 

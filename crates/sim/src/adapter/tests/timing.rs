@@ -105,3 +105,43 @@ fn packets_are_handed_over_when_they_leave() {
     node.advance(SimTime(COMMAND));
     assert_eq!((node.out[0].at, node.out[0].to), (SimTime(COMMAND), 1));
 }
+
+#[test]
+fn commands_and_packets_are_processed_in_order() {
+    let mut node = Node::new(0, 2, policy("base"));
+    let header = PacketHeader::Eager {
+        context: 0,
+        tag: 7,
+        acknowledge: None,
+    };
+    let payload = vec![1; 1];
+    node.arrive(SimTime(0), 1, Packet { header, payload });
+    // It takes less time than the packet, but needs what that brings.
+    node.command(SimTime(10), &receive(1, 7, (BUFFERS, 1), 1));
+    assert_eq!(node.events(SimTime(ARRIVAL + EVENT - 1)), []);
+    assert_eq!(node.events(SimTime(ARRIVAL + EVENT)).len(), 1);
+}
+
+#[test]
+fn packets_leave_in_the_order_of_their_commands() {
+    let mut slow = machine();
+    slow.adapter.dma_gb_s = 0.1;
+    let mut node = Node::on(&slow, 0, 2, policy("base"));
+    node.host.model = Some((NodeMemory::new(&slow), WriteMode::Clean));
+    node.command(SimTime(0), &send(1, 7, (BUFFERS, 1000), 1));
+    node.command(SimTime(1), &send(1, 7, (BUFFERS, 5000), 2));
+    while node.step() {}
+    let bytes: Vec<usize> = node.out.iter().map(|d| d.packet.payload.len()).collect();
+    assert_eq!(bytes, [1000, 0], "the message, then the announcement");
+    assert!(node.out[0].at.0 > COMMAND + 5_000_000, "the reads are slow");
+}
+
+#[test]
+fn packets_still_leave_when_the_process_has_ended() {
+    let mut node = Node::new(0, 2, policy("base"));
+    node.command(SimTime(0), &send(1, 7, (BUFFERS, 10), 1));
+    node.adapter.finish(&mut node.out);
+    assert_eq!((node.out[0].at, node.out.len()), (SimTime(COMMAND), 1));
+    assert_eq!(node.adapter.counts().events, 0);
+    assert_eq!(node.adapter.next_due(), SimTime::NEVER);
+}
