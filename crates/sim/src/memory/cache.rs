@@ -215,8 +215,8 @@ fn shift_up(entries: &mut [u64], way: usize) {
 #[derive(Debug, Clone)]
 pub(super) struct L1 {
     pub(super) cache: Cache,
-    /// The entry that each set used last, if it has no flag but [`VALID`] and [`DIRTY`]; else 0.
-    /// To use that line again changes nothing in `cache`.
+    /// The entry that each set used last, or 0. If it has no flag but [`VALID`] and [`DIRTY`], to
+    /// use that line again changes nothing in `cache`.
     recent: Box<[u64]>,
     line_bits: u32,
 }
@@ -254,8 +254,7 @@ impl L1 {
     /// Puts a line in. Returns the entry that made room, or 0.
     pub(super) fn insert(&mut self, line: u64, flags: u64) -> u64 {
         let set = self.set(line);
-        let used = flags & (INJECTED | PREFETCHED) == 0;
-        self.recent[set] = if used { line | flags | VALID } else { 0 };
+        self.recent[set] = line | flags | VALID;
         self.cache.insert(line, flags)
     }
 
