@@ -1,5 +1,5 @@
-//! Prints the host's nanoseconds for an access in the model of a node's memory, for hits and misses
-//! at each level.
+//! Prints the host's nanoseconds for an access in the model of a node's memory, for hits and
+//! misses at each level.
 //!
 //!     cargo run --release -p mica-sim --example memory_speed [MACHINE]
 

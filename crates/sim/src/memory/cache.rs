@@ -2,10 +2,10 @@
 //!
 //! An entry is the address of a line, whose low bits are free for flags; 0 is an empty way. With
 //! LRU, the ways of a set are in order of their last use, the empty ones last. With PLRU, a way
-//! keeps its place, and each set has the nodes of a binary tree over its ways: bit n of the word is
-//! node n (the root is 1, below n are 2n and 2n + 1) and says in which half the next victim is, 1
-//! for the upper. A tree over a number of ways that is no power of two lacks its last leaves, and a
-//! node never points at a half without any.
+//! keeps its place, and each set has the nodes of a binary tree over its ways: bit n of the word
+//! is node n (the root is 1, below n are 2n and 2n + 1) and says in which half the next victim
+//! is, 1 for the upper. A tree over a number of ways that is no power of two lacks its last
+//! leaves, and a node never points at a half without any.
 //!
 //! Nothing here knows of other caches or of time.
 
@@ -100,8 +100,8 @@ impl Cache {
         self.set_mut(slot.set)[slot.way] &= !flags;
     }
 
-    /// The line is used, if it is here: takes the flags `clear` from it and raises `raise`. Returns
-    /// its entry from before.
+    /// The line is used, if it is here: takes the flags `clear` from it and raises `raise`.
+    /// Returns its entry from before.
     pub(super) fn access(&mut self, line: u64, raise: u64, clear: u64) -> Option<u64> {
         let set = self.set_of(line);
         let lru = self.replacement == Replacement::Lru;
@@ -215,8 +215,8 @@ fn shift_up(entries: &mut [u64], way: usize) {
 #[derive(Debug, Clone)]
 pub(super) struct L1 {
     pub(super) cache: Cache,
-    /// The entry that each set used last, if it has no flag but [`VALID`] and [`DIRTY`]; else 0. To
-    /// use that line again changes nothing in `cache`.
+    /// The entry that each set used last, if it has no flag but [`VALID`] and [`DIRTY`]; else 0.
+    /// To use that line again changes nothing in `cache`.
     recent: Box<[u64]>,
     line_bits: u32,
 }

@@ -1,16 +1,16 @@
 //! Memory controller and DRAM: latency, bandwidth, and a queue that can be full.
 //!
 //! A request occupies the memory for the time of one line at its bandwidth, after the requests
-//! before it: `free_at` is when the last of them is through. What a read waits for that moment adds
-//! to its latency. The queue holds a number of requests; while the backlog is longer than that, the
-//! core cannot issue another and stands still, whatever overlap hides of latencies
+//! before it: `free_at` is when the last of them is through. What a read waits for that moment
+//! adds to its latency. The queue holds a number of requests; while the backlog is longer than
+//! that, the core cannot issue another and stands still, whatever overlap hides of latencies
 //! ([`Controller::excess`]).
 //!
-//! Transfers of the adapter do not queue with the core's requests: an arbiter gives each of its two
-//! engines (reads, writes) up to [`ENGINE_SHARE`] of the bandwidth while they run, and what is left
-//! to the core; so a long transfer slows the core down and does not stop it. An engine does one
-//! transfer at a time, each in the first gap between those that it has already: the adapter does not
-//! ask in order of time.
+//! Transfers of the adapter do not queue with the core's requests: an arbiter gives each of its
+//! two engines (reads, writes) up to [`ENGINE_SHARE`] of the bandwidth while they run, and what
+//! is left to the core; so a long transfer slows the core down and does not stop it. An engine
+//! does one transfer at a time, each in the first gap between those that it has already: the
+//! adapter does not ask in order of time.
 //!
 //! Times are cycles of the processor with [`FRACTION_BITS`] binary places.
 
@@ -66,8 +66,8 @@ impl MemoryTiming {
     }
 }
 
-/// Table 5.1 slows the DRAM down from 1/6 of the processor's clock to 1/50, not 1/45, where it slows
-/// the controller down by 7.5.
+/// Table 5.1 slows the DRAM down from 1/6 of the processor's clock to 1/50, not 1/45, where it
+/// slows the controller down by 7.5.
 fn dram_slow_down(slow_down: f64) -> f64 {
     if slow_down == 7.5 {
         50.0 / 6.0
@@ -223,8 +223,8 @@ impl Controller {
         (self.line as f64 / (1.0 - share)).round() as u64
     }
 
-    /// A transfer of the adapter, `in_memory` of whose lines are read or written there. `at` and the
-    /// returned end are in cycles.
+    /// A transfer of the adapter, `in_memory` of whose lines are read or written there. `at` and
+    /// the returned end are in cycles.
     pub(super) fn transfer(&mut self, at: f64, bytes: u64, in_memory: u64, by: Engine) -> f64 {
         let length = fixed(bytes as f64 * self.byte);
         let bytes_in_memory = (in_memory as f64 * self.line_bytes).min(bytes as f64);

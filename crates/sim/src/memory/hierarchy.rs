@@ -1,15 +1,16 @@
 //! The caches of a node and what lies between them: how a line comes, is evicted, written down and
 //! snooped.
 //!
-//! A line that misses the L1 is looked for in the L2, the L2s of other cores, the L3 and memory, in
-//! this order, and then filled from below: the L3 if it takes lines that are read ([`Inclusion`]
-//! inclusive or none), the L2 likewise, the L1. Each fill evicts first what must make room. Rules:
+//! A line that misses the L1 is looked for in the L2, the L2s of other cores, the L3 and memory,
+//! in this order, and then filled from below: the L3 if it takes lines that are read
+//! ([`Inclusion`] inclusive or none), the L2 likewise, the L1. Each fill evicts first what must
+//! make room. Rules:
 //!
 //! - Evicting from an inclusive cache takes the line out of the caches above; a dirty copy there
 //!   makes the evicted line dirty.
 //! - A line evicted above a victim or exclusive cache goes into it, clean or dirty. Above the
-//!   others, only a dirty one has an effect: the copy below becomes dirty without being used, and if
-//!   there is none the line goes on down.
+//!   others, only a dirty one has an effect: the copy below becomes dirty without being used, and
+//!   if there is none the line goes on down.
 //! - A line that is used above leaves an exclusive cache and takes its dirtiness along.
 //! - [`INJECTED`] goes with the line to the level where it is, and ends when the program uses it.
 //!
@@ -118,8 +119,8 @@ impl Hierarchy {
 
     // Reading.
 
-    /// The program reads a line that is not in its L1: finds it, and fills the L2 and L3. The caller
-    /// fills the L1.
+    /// The program reads a line that is not in its L1: finds it, and fills the L2 and L3. The
+    /// caller fills the L1.
     pub(super) fn read(&mut self, line: u64) -> Found {
         if let Some(found) = self.read_l2(line) {
             return found;
@@ -190,8 +191,8 @@ impl Hierarchy {
         self.in_flight.take(entry & !FLAGS, self.now)
     }
 
-    /// The program uses a line in its L1 that the prefetcher has brought there: the copies below are
-    /// used, too.
+    /// The program uses a line in its L1 that the prefetcher has brought there: the copies below
+    /// are used, too.
     pub(super) fn used_in_l1(&mut self, line: u64) {
         let levels = [Some(&mut self.l2), self.l3.as_mut()];
         for level in levels.into_iter().flatten() {

@@ -1,19 +1,21 @@
-//! A node's memory as its core and its adapter see it: caches, prefetcher, memory controller, DRAM.
+//! A node's memory as its core and its adapter see it: caches, prefetcher, memory controller,
+//! DRAM.
 //!
-//! [`NodeMemory`] says how many cycles the core stands still for each access ([`NodeMemory::load`],
-//! [`store`](NodeMemory::store), [`fetch`](NodeMemory::fetch)), and when transfers of the adapter
-//! end ([`adapter_read`](NodeMemory::adapter_read),
+//! [`NodeMemory`] says how many cycles the core stands still for each access
+//! ([`NodeMemory::load`], [`store`](NodeMemory::store), [`fetch`](NodeMemory::fetch)), and when
+//! transfers of the adapter end ([`adapter_read`](NodeMemory::adapter_read),
 //! [`adapter_write`](NodeMemory::adapter_write)). It holds no data, only which lines are where.
 //! Addresses are those of the program. Its caller is the emulator's plugin, at every access: an
-//! access to the line that its set of the L1 used last compares one word and counts (`cache::L1`);
-//! all else, also the mode and the device's registers, is asked after that has failed. So lines of
-//! the device are never in a cache, and the L1s are empty outside accurate mode.
+//! access to the line that its set of the L1 used last compares one word and counts
+//! (`cache::L1`); all else, also the mode and the device's registers, is asked after that has
+//! failed. So lines of the device are never in a cache, and the L1s are empty outside accurate
+//! mode.
 //!
-//! Stalls: an L1 hit costs what the machine says beyond its cycles per instruction; a miss costs the
-//! latency of the level that has the line, less the part that overlaps with other work. A core whose
-//! requests fill the memory's queue stands still until there is room, in whatever mode of overlap
-//! (`controller`). `hierarchy` has the rules of inclusion, `inject` those of the adapter's writes
-//! (leon-2009 2.1, 2.2, 3.1).
+//! Stalls: an L1 hit costs what the machine says beyond its cycles per instruction; a miss costs
+//! the latency of the level that has the line, less the part that overlaps with other work. A
+//! core whose requests fill the memory's queue stands still until there is room, in whatever mode
+//! of overlap (`controller`). `hierarchy` has the rules of inclusion, `inject` those of the
+//! adapter's writes (leon-2009 2.1, 2.2, 3.1).
 
 mod cache;
 mod controller;
@@ -337,8 +339,8 @@ fn exposed(latency: u64, part: f64) -> u64 {
     (latency as f64 * part).round() as u64
 }
 
-/// What the core does with its L1s. Each function returns where the line was and the latency beyond
-/// that of an L1 hit.
+/// What the core does with its L1s. Each function returns where the line was and the latency
+/// beyond that of an L1 hit.
 impl Hierarchy {
     /// Brings a line into the L1 of data, if it is not there, and uses it; raises `flags` there.
     fn use_data(&mut self, line: u64, flags: u64) -> (Origin, u64) {

@@ -1,10 +1,10 @@
 //! The stream prefetcher, as in Power4 and Power5 (Tendler et al. 2002; leon-2009 2.3.2).
 //!
-//! A miss of the L1 whose neighbour has missed not long ago starts a stream in that direction. Each
-//! use of the line that a stream expects next moves it on: then the L1 gets the line after it, out
-//! of the L2, and the L2 gets lines until it is `depth` ahead, out of the L3 or memory, at most
-//! [`LINES_A_STEP`] at a time. Streams end at the borders of pages. A new stream takes the place of
-//! the one that moved least recently.
+//! A miss of the L1 whose neighbour has missed not long ago starts a stream in that direction.
+//! Each use of the line that a stream expects next moves it on: then the L1 gets the line after
+//! it, out of the L2, and the L2 gets lines until it is `depth` ahead, out of the L3 or memory,
+//! at most [`LINES_A_STEP`] at a time. Streams end at the borders of pages. A new stream takes
+//! the place of the one that moved least recently.
 //!
 //! This file only says which lines to get; `hierarchy` gets them. A line that is on its way has an
 //! entry in [`InFlight`] with the moment when it is there.

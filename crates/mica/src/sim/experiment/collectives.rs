@@ -35,8 +35,8 @@ const PANELS: [(u32, ResultUse); 3] = [
 
 fn sizes(extent: Extent) -> Vec<u64> {
     let mut sizes = extent.choose(
-        &[1 << 10, 8 << 10, 64 << 10, 512 << 10],
-        &[4 << 10, 2 << 20],
+        &[8 << 10, 64 << 10, 512 << 10],
+        &[1 << 10, 4 << 10, 2 << 20],
     );
     sizes.sort_unstable();
     sizes

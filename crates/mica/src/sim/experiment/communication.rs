@@ -31,14 +31,14 @@ const CALLS: [&str; 9] = [
 ];
 
 fn amg_runs(extent: Extent) -> Vec<Run> {
-    let clusters = extent.choose(&[8, 16], &[64]).into_iter();
+    let clusters = extent.choose(&[8], &[16, 64]).into_iter();
     clusters
         .map(|nodes| solver::run(nodes, 2100, 1.0, "base"))
         .collect()
 }
 
 fn fft_runs(extent: Extent) -> Vec<Run> {
-    let clusters = extent.choose(&[4, 8, 16], &[64]).into_iter();
+    let clusters = extent.choose(&[4, 8], &[16, 64]).into_iter();
     clusters.map(|nodes| fft::run(nodes, "base")).collect()
 }
 

@@ -23,11 +23,10 @@ const ITERATIONS: u32 = 2;
 /// Blind injection: into the L2 of the core that runs the program, as soon as a message comes.
 const BLIND: &str = "processor-direction";
 /// Base, blind injection (2.4.2) and the policies of 2.5 that decide by when and how much.
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 7] = [
     "base",
     BLIND,
     "payload",
-    "message",
     "on-wait",
     "in-cache",
     "size-dependent",
@@ -38,12 +37,12 @@ const POLICIES: [&str; 8] = [
 /// (1.9 MB): with 32 Ki points they are half of it, with 48 Ki four fifths, with 64 Ki they do not
 /// fit.
 fn widths(extent: Extent) -> Vec<u32> {
-    let mut widths = extent.choose(&[32, 48, 64], &[16, 128]);
+    let mut widths = extent.choose(&[32, 64], &[16, 48, 128]);
     widths.sort_unstable();
     widths
 }
 
-fn run(policy: &str, width: u32) -> Run {
+pub fn run(policy: &str, width: u32) -> Run {
     let arguments = format!("{width}K --rows {ROWS} --iterations {ITERATIONS}");
     Run::of("jacobi", NODES)
         .arguments(&arguments)
@@ -93,8 +92,8 @@ fn report(extent: Extent, results: &Results) -> Report {
     ];
     let evicted = |width: &u32| {
         let outcome = results.of(&run(BLIND, *width));
-        let all = outcome.count("injected.l2").max(1.0);
-        let share = outcome.count("injected.demoted") + outcome.count("injected.evicted");
+        let all = outcome.count("injected_l2").max(1.0);
+        let share = outcome.count("injected_demoted") + outcome.count("injected_evicted");
         format!("{} %", round(share / all * 100.0))
     };
     let shares: Vec<String> = widths(extent).iter().map(evicted).collect();

@@ -14,6 +14,7 @@
 //!
 //! Under mpiexec all host ranks simulate each run together, and the first one reports.
 
+mod adaptive;
 mod collectives;
 mod communication;
 mod divergence;
@@ -44,7 +45,7 @@ use self::table::{Experiment, Extent};
 use super::run::host_ranks::HostRanks;
 
 /// All experiments, in the thesis's order.
-const EXPERIMENTS: [&Experiment; 8] = [
+const EXPERIMENTS: [&Experiment; 9] = [
     &prefetch_injection::EXPERIMENT,
     &jacobi::EXPERIMENT,
     &throttle::EXPERIMENT,
@@ -53,6 +54,7 @@ const EXPERIMENTS: [&Experiment; 8] = [
     &fft::EXPERIMENT,
     &communication::EXPERIMENT,
     &collectives::EXPERIMENT,
+    &adaptive::EXPERIMENT,
 ];
 
 /// The options of `mica sim experiment`.

@@ -28,6 +28,8 @@ pub struct Report {
 pub struct Finding {
     fact: &'static Fact,
     ours: Ours,
+    /// Under which condition, if there are several.
+    condition: &'static str,
 }
 
 /// Our result.
@@ -62,7 +64,13 @@ impl Finding {
         Finding {
             fact,
             ours: Ours::Number(ours),
+            condition: "",
         }
+    }
+
+    /// The same, under a condition that the sentence names.
+    pub fn under(self, condition: &'static str) -> Finding {
+        Finding { condition, ..self }
     }
 
     /// Whether a shape is there, with the figures that say so.
@@ -70,6 +78,7 @@ impl Finding {
         Finding {
             fact,
             ours: Ours::Shape(verdict, figures),
+            condition: "",
         }
     }
 
@@ -87,13 +96,21 @@ impl Finding {
             }
             Said::Shape => format!("Thesis: {place}."),
         };
+        let here = match self.condition {
+            "" => "ere".to_owned(),
+            condition => format!("ere, {condition}"),
+        };
         let ours = match &self.ours {
             Ours::Number(ours) => {
                 let unit = said.unit();
-                format!("Here: {} {unit}, {}.", round(*ours), said.difference(*ours))
+                format!(
+                    "H{here}: {} {unit}, {}.",
+                    round(*ours),
+                    said.difference(*ours)
+                )
             }
-            Ours::Shape(Verdict::Holds, figures) => format!("Here, too: {figures}."),
-            Ours::Shape(Verdict::Differs, figures) => format!("Not so here: {figures}."),
+            Ours::Shape(Verdict::Holds, figures) => format!("H{here}, too: {figures}."),
+            Ours::Shape(Verdict::Differs, figures) => format!("Not so h{here}: {figures}."),
         };
         format!("{claim}. {thesis} {ours}")
     }
@@ -364,14 +381,14 @@ impl Report {
 fn table(results: &Results) -> DataTable<'static> {
     let number = |value: f64| Cell::number(value, count(value.round() as u64));
     let rows = results.all().iter().map(|(run, outcome)| {
-        let injected = ["injected.l2", "injected.l3", "injected.other_core"];
+        let injected = ["injected_l2", "injected_l3", "injected_other_core"];
         vec![
             Cell::text(run.name()),
             Cell::number(outcome.region_ns, time(outcome.region_ns * 1e-9)),
             number(outcome.memory_reads()),
             number(injected.iter().map(|name| outcome.count(name)).sum()),
-            number(outcome.count("injected.used")),
-            number(outcome.count("injected.evicted")),
+            number(outcome.count("injected_used")),
+            number(outcome.count("injected_evicted")),
             number(outcome.count("instructions")),
         ]
     });

@@ -36,8 +36,8 @@ const fn panel(nodes: u32, mhz: u32) -> Panel {
 
 fn panels(extent: Extent) -> Vec<Panel> {
     extent.choose(
-        &[panel(8, 900), panel(8, 2100), panel(16, 2100)],
-        &[panel(8, 1500), panel(16, 900), panel(64, 2100)],
+        &[panel(8, 900), panel(8, 2100)],
+        &[panel(8, 1500), panel(16, 2100), panel(64, 2100)],
     )
 }
 

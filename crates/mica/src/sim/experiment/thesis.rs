@@ -161,3 +161,9 @@ pub const DIVERGENCE: Fact = Fact {
     said: Said::Shape,
     place: "3.2, pages 35 and 36 (the curve is in reference [19])",
 };
+
+pub const ADAPTIVE: Fact = Fact {
+    claim: "A bad policy can be detected and changed while the program runs",
+    said: Said::Shape,
+    place: "7.2, page 71 (a question that it leaves open)",
+};

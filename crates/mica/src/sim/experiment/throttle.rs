@@ -19,7 +19,7 @@ const CLUSTERS: [u32; 2] = [4, 16];
 
 /// Percents of the bandwidth, the whole first.
 fn bandwidths(extent: Extent) -> Vec<u32> {
-    let mut percents = extent.choose(&[100, 75, 50, 30, 20, 10], &[90, 60, 40, 5]);
+    let mut percents = extent.choose(&[100, 50, 20, 10], &[90, 75, 60, 40, 30, 5]);
     percents.sort_unstable_by(|a, b| b.cmp(a));
     percents
 }

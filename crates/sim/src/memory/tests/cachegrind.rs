@@ -2,12 +2,12 @@
 //!
 //! cachegrind counts the misses of a program (`tests/c/tools/cache_patterns.c`) under a geometry;
 //! valgrind's lackey prints every access of the same program, which the model gets under the same
-//! geometry. Both see the same addresses. cachegrind has two levels, LRU, allocation on writes, and
-//! no inclusion; it does not count what is written back. A load and store of one instruction to one
-//! address is a load for cachegrind.
+//! geometry. Both see the same addresses. cachegrind has two levels, LRU, allocation on writes,
+//! and no inclusion; it does not count what is written back. A load and store of one instruction
+//! to one address is a load for cachegrind.
 //!
-//! Of an access to two lines, of which only one misses D1, cachegrind looks for both in LL, and the
-//! model for the one. [`Replay`] does as cachegrind does.
+//! Of an access to two lines, of which only one misses D1, cachegrind looks for both in LL, and
+//! the model for the one. [`Replay`] does as cachegrind does.
 
 use std::env;
 use std::fs;
@@ -38,9 +38,21 @@ struct Misses {
 
 const MACHINE: &str = r#"
 description = "cachegrind"
-processor = { mhz = 1000, cycles_per_instruction = 1, miss_overlap = 0, store_overlap = 0, cores = 1, intervention_cycles = 0 }
 device = { load_ns = 0, store_ns = 0 }
-adapter = { eager_max = 0, command_ns = 0, event_ns = 0, arrival_ns = 0, loopback_ns = 0, dma_gb_s = 1 }
+[processor]
+mhz = 1000
+cycles_per_instruction = 1
+miss_overlap = 0
+store_overlap = 0
+cores = 1
+intervention_cycles = 0
+[adapter]
+eager_max = 0
+command_ns = 0
+event_ns = 0
+arrival_ns = 0
+loopback_ns = 0
+dma_gb_s = 1
 [memory]
 queue = 1
 timing = { latency_ns = 100, bandwidth_gb_s = 1e12 }
@@ -132,7 +144,8 @@ fn program() -> Result<PathBuf, String> {
         let found = Command::new(tool).arg("--version").output();
         found.map_err(|e| format!("{tool} cannot be started ({e})"))?;
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/c/tools/cache_patterns.c");
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = crate_folder.join("../../tests/c/tools/cache_patterns.c");
     let program = scratch().join("cache_patterns");
     // Static where that is possible, so that the trace is not mostly the dynamic linker's.
     let build = |options: &[&str]| {
