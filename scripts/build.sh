@@ -4,8 +4,9 @@
 . "$(dirname "$0")/common.sh"
 
 step build-library cargo build --release --locked -p mica-mpi5
-step build-profiler cargo build --release --locked -p mica-profile-preload
-step build-tools cargo build --release --locked -p mica-launch -p mica
+# What is loaded into ranks and into the emulator: without hwloc as well.
+step build-preloads cargo build --release --locked -p mica-profile-preload -p mica-sim-plugin
+step build-tools cargo build --profile commands --locked -p mica-launch -p mica
 
 if readelf -d "$CARGO_TARGET/release/libmpi_abi.so" | grep -E 'NEEDED.*(hwloc|udev)'; then
     fail "libmpi_abi.so must not need hwloc"

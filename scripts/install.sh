@@ -20,8 +20,8 @@ filled() {
     chmod "$1" "$3.new"
     mv -f "$3.new" "$3"
 }
-put 755 "$CARGO_TARGET/release/mpiexec" "$prefix/bin/mpiexec"
-put 755 "$CARGO_TARGET/release/mica" "$prefix/bin/mica"
+put 755 "$CARGO_TARGET/commands/mpiexec" "$prefix/bin/mpiexec"
+put 755 "$CARGO_TARGET/commands/mica" "$prefix/bin/mica"
 ln -sfn mpiexec "$prefix/bin/mpirun"
 for name in mpicc mpicxx mpic++; do
     filled 755 wrappers/mpicc "$prefix/bin/$name"
@@ -30,6 +30,8 @@ put 755 "$CARGO_TARGET/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # What `mica profile` loads into the ranks.
 put 755 "$CARGO_TARGET/release/libmica_profile_preload.so" "$prefix/lib/libmica_profile.so"
+# What `mica sim` loads into the emulator.
+put 755 "$CARGO_TARGET/release/libmica_sim_plugin.so" "$prefix/lib/libmica_sim_plugin.so"
 put 644 include/mpi.h "$prefix/include/mpi.h"
 for name in mica mpi_abi; do
     filled 644 "wrappers/$name.pc" "$prefix/lib/pkgconfig/$name.pc"

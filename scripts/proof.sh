@@ -51,6 +51,7 @@ deny() {
 # it has a build directory of its own.
 loom() {
     step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET/loom" \
+        CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         cargo test --release --locked -p mica-node --lib model
     results loom
     if ! grep -qE '^test result: ok. [1-9]' "$LOGS/loom.log"; then

@@ -57,12 +57,16 @@ const LAW: &[(&str, &[&str])] = &[
     // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy` the
     // algorithms of collectives, `profile` the calls that the replayer repeats.
     ("mica-sim", &["mica-profile", "mica-policy", "mica-node"]),
+    // A simulated node, loaded into the emulator.
+    ("mica-sim-plugin", &["mica-sim", "mica-node"]),
+    // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
     (
         "mica",
         &[
             "mica-links",
             "mica-sim",
             "mica-profile",
+            "mica-mpi",
             "mica-channel",
             "mica-policy",
             "mica-bootstrap",
@@ -105,6 +109,7 @@ const UNSAFE: &[&str] = &[
     "mica-abi",
     "mica-mpi5",
     "mica-profile-preload",
+    "mica-sim-plugin",
 ];
 
 /// Crates that only tools may use, never the library.

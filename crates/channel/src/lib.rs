@@ -7,13 +7,17 @@
 //!   store (chai-2009, 4, 6.1);
 //! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5);
 //! - [`net`]: messages and one-sided operations over libfabric, between nodes (chai-2009, 7;
-//!   jiang-2004, 2).
+//!   jiang-2004, 2);
+//! - [`adapter`]: messages over the adapter of a simulated node, which matches by itself
+//!   (leon-2009, 3.1).
 //!
-//! [`transport`] is the interface that the protocol requires of a network; [`net`] implements it.
+//! [`transport`] is the interface that the protocol requires of a network; [`net`] and [`adapter`]
+//! implement it.
 //! [`area`] is the memory that the members of a communicator share on a node, for collectives that
 //! move bytes through it. [`memory`] says where a message's bytes lie in this process. The
 //! `protocol` crate chooses each message's path.
 
+pub mod adapter;
 pub mod area;
 pub mod direct;
 pub mod memory;

@@ -74,6 +74,14 @@ pub(crate) fn begin_poll() -> Result<Poll<'static>> {
     engine().map(Engine::begin_poll)
 }
 
+/// `MPI_Pcontrol`: marks a region of interest where this process is simulated. Before the start and
+/// after the end of MPI there is nothing to mark it by.
+pub fn mark(level: i32) {
+    if let Ok(engine) = engine() {
+        engine.mark(level);
+    }
+}
+
 #[cold]
 fn not_in_use() -> Error {
     match phase() {

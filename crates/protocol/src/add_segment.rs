@@ -148,7 +148,7 @@ impl EngineState {
         }
         let receives = self.operations.recvs.iter().map(|(_, op)| op);
         let sources = receives.filter_map(|op| match &op.stage {
-            ReceiveStage::Posted { .. } => op.pattern.source,
+            ReceiveStage::Posted { .. } | ReceiveStage::AtAdapter { .. } => op.pattern.source,
             ReceiveStage::Incoming { envelope, .. }
             | ReceiveStage::Cooperative { envelope, .. } => Some(envelope.source),
             ReceiveStage::Complete(_) => None,

@@ -13,7 +13,7 @@
 use crate::packet;
 use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm, inline_packet};
-use mica_channel::transport::{LostPeer, Transport, TransportCompletion};
+use mica_channel::transport::{LostPeer, MatchingAdapter, Transport, TransportCompletion};
 use mica_channel::{ChannelError, RemoteMemory};
 use mica_node::counters::TrafficClass;
 use mica_node::peer_table::PeerTable;
@@ -180,6 +180,18 @@ impl Channels {
         self.transports.iter_mut().find_map(|t| t.remote_memory())
     }
 
+    /// The adapter that matches the messages of the job, if there is one: it is the network.
+    pub fn matching(&mut self) -> Option<&mut dyn MatchingAdapter> {
+        self.transports.first_mut()?.matching()
+    }
+
+    /// Takes in what an adapter that matches has completed.
+    pub fn poll_adapter(&mut self) {
+        if let Some(network) = self.transports.first_mut() {
+            network.poll();
+        }
+    }
+
     /// The next operation that a transport has completed.
     pub fn next_completion(&mut self) -> Option<TransportCompletion> {
         self.transports.iter_mut().find_map(|t| t.next_completion())
@@ -199,7 +211,7 @@ impl Channels {
     }
 
     /// Sends a packet whose payload is all of `view`, short enough for the header. Returns the
-    /// traffic class; `None` when there is no room.
+    /// traffic class; `None` when there is no room, or an adapter matches messages.
     ///
     /// # Errors
     /// When memory for the first message to `peer` cannot be allocated, or `peer` is lost.
@@ -229,7 +241,7 @@ impl Channels {
         tag: i32,
         view: &View,
     ) -> Result<Option<TrafficClass>, ChannelError> {
-        if !self.has_remote_credit(peer) {
+        if self.matching().is_some() || !self.has_remote_credit(peer) {
             return Ok(None);
         }
         let packet = inline_packet(kind, context, tag, view);

@@ -1,6 +1,7 @@
 //! The engine of a process: its state behind a lock, and the operations that threads call on it.
 //! `wait.rs` implements waiting.
 
+use crate::adapter_matching::Injection;
 use crate::fault::Fault;
 use crate::matching::MatchPattern;
 use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, StartedReceive};
@@ -62,6 +63,8 @@ pub struct Engine {
     pub(crate) counters: CounterRef,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
+    /// An adapter matches, on a simulated node: this rank waits by its register.
+    pub(crate) waits_for_adapter: bool,
 }
 
 /// What the collectives of the layer above use besides messages.
@@ -383,6 +386,25 @@ impl Engine {
     /// When there is no memory for it.
     pub fn publish_late(&self, table: &LateRecord) -> Result<(), SegmentError> {
         self.segment.publish_late(self.rank, table)
+    }
+
+    /// Whether the program wants what it receives in `context` brought near the processor. Only the
+    /// adapter of a simulated node knows what to do with that.
+    pub fn hint_receives(&self, context: u64, hint: Injection) {
+        if self.waits_for_adapter {
+            self.enter(|state| state.hint_receives(context, hint));
+        }
+    }
+
+    /// Marks a region of interest by the level of `MPI_Pcontrol`, where this process is simulated.
+    pub fn mark(&self, level: i32) {
+        if self.waits_for_adapter {
+            self.enter(|state| {
+                if let Some(matching) = state.channels.matching() {
+                    matching.mark(level);
+                }
+            });
+        }
     }
 
     /// Ends this rank's part in the job, unless it [resumes](Self::resume). To be called when all

@@ -3,6 +3,7 @@
 //!
 //! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
 //! - [`select`]: the choice of the path, by `mica_policy`'s functions and the state of each peer;
+//! - adapters that match by themselves get messages as they are, instead of all that follows here;
 //! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes
 //!   progress and waits.
 //!
@@ -14,6 +15,7 @@
 //! | longer | `Rendezvous`: RTS; receiver, sender or both copy directly, or through cells |
 #![forbid(unsafe_code)]
 
+mod adapter_matching;
 mod add_segment;
 mod added_segments;
 mod channels;
@@ -54,6 +56,7 @@ mod wait_account;
 mod wait_policy;
 mod windows;
 
+pub use adapter_matching::Injection;
 pub use add_segment::RemoveError;
 pub use engine::Engine;
 pub use events::{EngineEvent, EngineEventKind, EventSink, want_events};

@@ -140,6 +140,10 @@ pub(crate) enum ReceiveStage {
     Posted {
         ticket: u32,
     },
+    /// An adapter that matches has it, as its operation of this index.
+    AtAdapter {
+        operation: u32,
+    },
     /// Matched with this message, of which `position` bytes are here.
     Incoming {
         envelope: MatchEnvelope,

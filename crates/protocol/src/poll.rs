@@ -31,7 +31,8 @@ impl Engine {
     #[inline(always)]
     pub fn begin_poll(&self) -> Poll<'_> {
         // Other ranks, or other threads of this one, may need the core of a thread that polls.
-        let may_yield = self.wait.shares_core || self.state.is_shared();
+        let may_yield =
+            (self.wait.shares_core || self.state.is_shared()) && !self.waits_for_adapter;
         if may_yield {
             yield_if_due();
         }

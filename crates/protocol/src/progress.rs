@@ -63,6 +63,9 @@ impl EngineState {
             }
             if channel == PacketChannel::Transports {
                 arrived |= self.handle_transports()?;
+                if self.adapter.is_some() {
+                    arrived |= self.handle_adapter()?;
+                }
             }
         }
         self.finish_iteration(arrived)

@@ -21,6 +21,9 @@ impl EngineState {
     /// # Errors
     /// When progress fails for lack of memory.
     pub fn receive(&mut self, pattern: MatchPattern, view: &View) -> Result<RecvId, Fault> {
+        if self.goes_to_adapter(pattern.source) {
+            return self.post_to_adapter(pattern, view);
+        }
         let unexpected = self.matching.unexpected.find(&pattern);
         let op = RecvOp::new(pattern, view);
         let id = RecvId(self.operations.recvs.insert(op) as u32);
@@ -47,6 +50,9 @@ impl EngineState {
     /// When progress fails for lack of memory.
     pub fn receive_probed(&mut self, probed: MessageId, view: &View) -> Result<RecvId, Fault> {
         let (envelope, message) = self.matching.probed.remove(probed.0 as usize);
+        if let UnexpectedMessage::AtAdapter { extract, .. } = message {
+            return self.receive_extracted(envelope, extract, view);
+        }
         let pattern = MatchPattern {
             context: envelope.context,
             source: Some(envelope.source),
@@ -106,34 +112,46 @@ impl EngineState {
 
     /// Cancels a receive if it is not matched yet; it then completes as cancelled (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
-        let op = &self.operations.recvs[id.0 as usize];
-        if let ReceiveStage::Posted { ticket } = op.stage {
-            let MatchPattern {
-                context,
-                source,
-                tag,
-            } = op.pattern;
-            self.matching.posted.remove(ticket);
-            let envelope = MatchEnvelope {
-                context,
-                source: source.unwrap_or(self.me),
-                tag: tag.unwrap_or(-1),
-            };
-            let capacity = op.view.len();
-            self.finish(
-                id,
-                ReceiveCompletion {
-                    envelope,
-                    sent: 0,
-                    capacity,
-                    cancelled: true,
-                },
-            );
+        match self.operations.recvs[id.0 as usize].stage {
+            ReceiveStage::Posted { ticket } => {
+                self.matching.posted.remove(ticket);
+                self.finish_cancelled(id);
+            }
+            ReceiveStage::AtAdapter { operation } => self.cancel_by_adapter(id, operation),
+            _ => {}
         }
+    }
+
+    /// Completes a receive as cancelled.
+    pub(crate) fn finish_cancelled(&mut self, id: RecvId) {
+        let op = &self.operations.recvs[id.0 as usize];
+        let MatchPattern {
+            context,
+            source,
+            tag,
+        } = op.pattern;
+        let envelope = MatchEnvelope {
+            context,
+            source: source.unwrap_or(self.me),
+            tag: tag.unwrap_or(-1),
+        };
+        let capacity = op.view.len();
+        self.finish(
+            id,
+            ReceiveCompletion {
+                envelope,
+                sent: 0,
+                capacity,
+                cancelled: true,
+            },
+        );
     }
 
     /// The first message that matches `pattern`, if one has arrived; it remains in the queue.
     pub fn probe(&mut self, pattern: &MatchPattern) -> Option<ProbedMessage> {
+        if self.goes_to_adapter(pattern.source) {
+            return self.probe_by_adapter(pattern);
+        }
         let ticket = self.matching.unexpected.find(pattern)?;
         let (envelope, message) = self.matching.unexpected.get(ticket);
         Some(ProbedMessage {
@@ -145,6 +163,9 @@ impl EngineState {
     /// The first message that matches `pattern`, if one has arrived. It is taken: only
     /// [`EngineState::receive_probed`] receives it.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
+        if self.goes_to_adapter(pattern.source) {
+            return self.extract_by_adapter(pattern);
+        }
         let ticket = self.matching.unexpected.find(pattern)?;
         let (envelope, message) = self.remove_unexpected(ticket);
         let arrival = ProbedMessage {
@@ -169,6 +190,7 @@ impl EngineState {
         match message {
             UnexpectedMessage::Buffered { copy, .. } => copy.len(),
             UnexpectedMessage::Announced(rts) => rts.len as usize,
+            UnexpectedMessage::AtAdapter { bytes, .. } => *bytes,
             UnexpectedMessage::FromSelf { send } => {
                 self.operations.sends[*send as usize].view.len()
             }
@@ -213,6 +235,10 @@ impl EngineState {
                 Ok(())
             }
             UnexpectedMessage::Announced(rts) => self.fetch(id, envelope, rts),
+            UnexpectedMessage::AtAdapter { .. } => {
+                debug_assert!(false, "an adapter keeps its messages itself");
+                Ok(())
+            }
             UnexpectedMessage::FromSelf { send } => {
                 let view = self.operations.sends[send as usize].view.clone();
                 self.deliver_own(id, &envelope, &view);
@@ -259,7 +285,7 @@ impl EngineState {
         }
     }
 
-    fn finish(&mut self, id: RecvId, completion: ReceiveCompletion) {
+    pub(crate) fn finish(&mut self, id: RecvId, completion: ReceiveCompletion) {
         let op = &mut self.operations.recvs[id.0 as usize];
         op.stage = ReceiveStage::Complete(completion);
         op.exposed = None;
@@ -482,7 +508,9 @@ impl EngineState {
 fn copy_of(message: &UnexpectedMessage) -> View {
     match message {
         UnexpectedMessage::Buffered { copy, .. } => copy.clone(),
-        UnexpectedMessage::Announced(_) | UnexpectedMessage::FromSelf { .. } => {
+        UnexpectedMessage::Announced(_)
+        | UnexpectedMessage::AtAdapter { .. }
+        | UnexpectedMessage::FromSelf { .. } => {
             unreachable!("cells belong to a buffered message")
         }
     }

@@ -64,6 +64,9 @@ impl EngineState {
         completion: SendCompletion,
         plan: SendPlan,
     ) -> Result<Option<SendId>, Fault> {
+        if self.goes_to_adapter(Some(peer)) {
+            return self.send_by_adapter(peer, (context, tag), view, completion);
+        }
         if peer == self.me {
             return self.send_to_self(context, tag, view, completion);
         }

@@ -1,5 +1,6 @@
 //! Joining the job: which ranks are in it, and which channels reach them.
 
+use crate::adapter_matching::AdapterMatching;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
 use crate::engine::{CollectiveMeans, Engine};
@@ -16,12 +17,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
+use mica_channel::adapter::AdapterTransport;
 use mica_channel::direct::{self, Direct};
 use mica_channel::net::{self, Net};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_channel::transport::NetError;
 use mica_channel::transport::Transport;
+use mica_node::adapter::AdapterMemory;
 use mica_node::counters::LiveCounters;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing, WakeSocket};
@@ -122,6 +125,7 @@ impl Engine {
             launched,
             nodes,
             mut manager,
+            adapter,
             ..
         } = mica_bootstrap::join()?;
         segment.claim(rank)?;
@@ -129,30 +133,33 @@ impl Engine {
         let settings = Settings::in_force()?;
         segment.agree_on_settings(rank, &settings)?;
         let wake_fencing = wake_fencing(&segment);
-        let loopback = tunables::NET.choice()? == "loopback";
-        let net = open_net(
-            &segment,
-            rank,
-            &nodes,
-            &settings,
-            loopback,
-            manager.as_deref_mut(),
-        )?;
+        let simulated = adapter.is_some();
+        let loopback = !simulated && tunables::NET.choice()? == "loopback";
+        let net = match adapter {
+            Some(adapter) => Some(open_adapter(adapter)?),
+            None => open_net(
+                &segment,
+                rank,
+                &nodes,
+                &settings,
+                loopback,
+                manager.as_deref_mut(),
+            )?,
+        };
         let shm = Shm::new(&segment, rank, wake_fencing, net.is_none() || !loopback)?;
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
-        let direct = Direct::new(&segment, rank, &direct::DirectOptions::in_force()?);
-        let offload = copy_engine(&segment, rank, wake_fencing)?;
-        let by_engine = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
-        let progress_thread = match tunables::WINDOW_LOCK.choice()? {
-            "thread" => Some(IdleThread::Polls),
-            "event" => Some(IdleThread::Sleeps),
-            _ if by_engine || tunables::PROGRESS_THREAD.choice()? == "on" => {
-                Some(IdleThread::PollsAndSleeps)
+        let (direct_options, offload, progress_thread) = match simulated {
+            // A simulated node has one core, and no peers that share its memory.
+            true => (direct::DirectOptions::OFF, None, None),
+            false => {
+                let offload = copy_engine(&segment, rank, wake_fencing)?;
+                let progress_thread = requested_thread(offload.as_ref())?;
+                (direct::DirectOptions::in_force()?, offload, progress_thread)
             }
-            _ => None,
         };
+        let direct = Direct::new(&segment, rank, &direct_options);
         Engine::assemble(EngineParts {
             segment,
             rank,
@@ -196,7 +203,8 @@ impl Engine {
             collective_costs,
             policies,
         } = parts;
-        let channels = Channels::new(shm, net);
+        let mut channels = Channels::new(shm, net);
+        let waits_for_adapter = channels.matching().is_some();
         let costs = collective_costs.messages.clone();
         let here = segment.place(rank);
         let peers = (0..segment.job_size()).map(|peer| {
@@ -211,10 +219,10 @@ impl Engine {
         let polling = polling(&segment, &channels, loopback, policies.poll);
         // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
         // arrive through several channels of the node.
-        let direct_polls = !channels.shm.is_mixed();
+        let direct_polls = !channels.shm.is_mixed() && !waits_for_adapter;
         let wait = WaitPolicy::from_environment(oversubscribed, direct_polls, policies.poll)?;
         let has_network = !channels.transports.is_empty();
-        let wake_socket = match has_network {
+        let wake_socket = match has_network && !waits_for_adapter {
             false => OnceLock::new(),
             true => open_wake_socket(&segment, rank)?.into(),
         };
@@ -232,6 +240,8 @@ impl Engine {
             counters.clone(),
         );
         state.skew = policies.skew;
+        let adapter = waits_for_adapter.then(|| AdapterMatching::new(segment.job_size()));
+        state.adapter = adapter.map(Box::new);
         state.polling = polling;
         let offloads = offload.is_some();
         state.offload = offload;
@@ -260,6 +270,7 @@ impl Engine {
                 costs: collective_costs,
             },
             is_loopback: loopback,
+            waits_for_adapter,
         })
     }
 }
@@ -308,6 +319,25 @@ fn open_net(
     let secret = NetworkRecord::nonce_of(&secret).unwrap_or(record.nonce);
     net.connect(rank, net::JobSecret::new(secret), addresses)?;
     Ok(Some(Box::new(net)))
+}
+
+/// The adapter of a simulated node.
+fn open_adapter(memory: AdapterMemory) -> Result<Box<dyn Transport>, StartError> {
+    let adapter = AdapterTransport::open(memory).map_err(NetError::from)?;
+    Ok(Box::new(adapter))
+}
+
+/// The progress thread that was requested, by itself or for the copy engine.
+fn requested_thread(offload: Option<&Offload>) -> Result<Option<IdleThread>, BadValue> {
+    let by_engine = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
+    Ok(match tunables::WINDOW_LOCK.choice()? {
+        "thread" => Some(IdleThread::Polls),
+        "event" => Some(IdleThread::Sleeps),
+        _ if by_engine || tunables::PROGRESS_THREAD.choice()? == "on" => {
+            Some(IdleThread::PollsAndSleeps)
+        }
+        _ => None,
+    })
 }
 
 /// How this process orders its stores before it wakes ranks of `segment`.

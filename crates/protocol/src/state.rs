@@ -1,5 +1,6 @@
 //! The whole state of a rank's engine, behind its lock.
 
+use crate::adapter_matching::AdapterMatching;
 use crate::added_segments::AddedSegments;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
@@ -61,6 +62,8 @@ pub struct EngineState {
     pub(crate) counters: CounterRef,
     /// The first peer that was lost, and how.
     pub(crate) lost: Option<Fault>,
+    /// What the adapter has, if there is one that matches the messages of the job.
+    pub(crate) adapter: Option<Box<AdapterMatching>>,
 }
 
 /// The queues in which messages and receives find each other.
@@ -146,6 +149,13 @@ pub(crate) enum UnexpectedMessage {
     },
     /// Its bytes are still at the sender.
     Announced(RtsPacket),
+    /// An adapter that matches has it, and an `Extract` has taken it.
+    AtAdapter {
+        /// The token of the `Extract`.
+        extract: u64,
+        /// Length of the message.
+        bytes: usize,
+    },
     /// A message of this rank to itself, in the buffer of this send.
     FromSelf {
         /// The send.
@@ -284,6 +294,7 @@ impl EngineState {
             polling: None,
             counters,
             lost: None,
+            adapter: None,
         }
     }
 

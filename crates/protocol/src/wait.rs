@@ -36,6 +36,10 @@ const QUESTION_EVERY: u32 = 64;
 /// over long before. A multiple of [`QUESTION_EVERY`].
 const LONG_WAIT_POLLS: u32 = 2048;
 
+/// Failed polls before a simulated process sends its clock to the next event: what is already on its
+/// way through the adapter comes meanwhile.
+const POLLS_BEFORE_CLOCK: u32 = 4;
+
 /// A wait that lasts longer gets the name of its function: long beside the 10 us that walking the
 /// stack takes, short beside the interval at which people look.
 const NAME_AFTER: Duration = Duration::from_millis(10);
@@ -348,6 +352,9 @@ impl Engine {
     /// After a failed poll: spins, or yields to others. True when it is time to park.
     #[inline]
     fn pause(&self, idle: &mut Idle) -> bool {
+        if self.waits_for_adapter {
+            return self.pause_for_adapter(idle);
+        }
         idle.polls = idle.polls.saturating_add(1);
         let WaitLimits { polls, yields } = if self.waiters.load(Ordering::Relaxed) > 1 {
             self.wait.crowded
@@ -373,6 +380,22 @@ impl Engine {
         } else {
             return true;
         }
+        false
+    }
+
+    /// After a failed poll in a simulated process: sends the clock to what comes next. Nothing
+    /// sleeps or yields here, since the kernel's time is not simulated, and no wait lasts for many
+    /// polls.
+    #[cold]
+    #[inline(never)]
+    fn pause_for_adapter(&self, idle: &mut Idle) -> bool {
+        if idle.polls < POLLS_BEFORE_CLOCK {
+            std::hint::spin_loop();
+        } else {
+            idle.polls = 0;
+            self.enter(EngineState::wait_for_adapter);
+        }
+        idle.polls += 1;
         false
     }
 

@@ -28,12 +28,16 @@
 //! ([`SegmentTransport`](crate::shm::SegmentTransport)).
 //!
 //! A transport does not match: envelopes are bytes of a packet. An adapter that does the matching
-//! needs further operations (post a receive, cancel it, report what it matched), which belong in a
-//! trait of their own that a `Transport` hands out.
+//! has further operations, in a trait of their own that its `Transport` hands out
+//! ([`MatchingAdapter`]).
 
 mod error;
+mod matching;
 
 pub use error::{LostPeer, NetError};
+pub use matching::{
+    MatchCompletion, MatchKey, MatchOperation, MatchOutcome, MatchingAdapter, TOKENS,
+};
 
 use std::fmt::Debug;
 use std::os::fd::RawFd;
@@ -193,6 +197,12 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
 
     /// Its operations on memory that peers have registered, if it has puts and gets.
     fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
+        None
+    }
+
+    /// The adapter's own matching, if it does that: then the messages of the job go there, and
+    /// packets carry the rest.
+    fn matching(&mut self) -> Option<&mut dyn MatchingAdapter> {
         None
     }
 

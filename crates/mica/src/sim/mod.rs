@@ -1,10 +1,10 @@
-//! `mica sim`: a cluster that does not exist.
-//!
-//! [`replay`] predicts a program on many ranks from the recorded calls of a small run.
+//! `mica sim`: unmodified MPI programs on a cluster that does not exist (docs/sim.md, leon-2009).
 
 mod replay;
+mod run;
 
-use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
@@ -17,13 +17,26 @@ pub struct SimOptions {
 
 #[derive(Subcommand)]
 enum SimCommand {
+    /// Run a program on N simulated nodes, one rank each. Under mpiexec, host ranks share the nodes.
+    Run(run::RunOptions),
     /// Predict the time of a recorded program on other numbers of ranks, or another network.
     Replay(replay::ReplayOptions),
 }
 
-/// Runs the command, and returns what it prints.
-pub fn sim(options: &SimOptions) -> Result<String, Box<dyn Error>> {
+/// Runs the command.
+pub fn main(options: &SimOptions) -> ExitCode {
     match &options.command {
-        SimCommand::Replay(options) => replay::replay(options),
+        SimCommand::Run(options) => run::main(options),
+        SimCommand::Replay(options) => match replay::replay(options) {
+            Ok(text) => {
+                // A reader that has exited (`| head`) is no error.
+                let _ = std::io::stdout().write_all(text.as_bytes());
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("mica sim replay: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }

@@ -4,6 +4,8 @@ use super::object::Comm;
 use crate::buffered;
 use crate::constants as c;
 use crate::error::{Error, Result};
+use crate::process;
+use mica_protocol::Injection;
 
 impl Comm {
     /// `MPI_Comm_free`: deletes the attributes and the handle; the communicator lives until its
@@ -16,6 +18,7 @@ impl Comm {
         }
         comm.delete_attributes()?;
         buffered::release(buffered::BufferOwner::comm(&comm))?;
+        process::engine()?.hint_receives(comm.context(), Injection::Unspecified);
         comm.discard();
         Ok(())
     }

@@ -17,6 +17,7 @@ use crate::info::Info;
 use crate::process;
 use crate::sync::lock;
 use crate::topology::Topology;
+use mica_protocol::Injection;
 
 /// A communicator. Cloning shares it.
 #[derive(Clone)]
@@ -66,9 +67,15 @@ pub(super) struct CommState {
     pub(super) spares: std::ops::Range<u64>,
 }
 
+/// Hint of Mica: `true` says that the program uses what it receives on this communicator at once.
+/// The adapter of a simulated node may then bring it into a cache (docs/design/sim.md). Other jobs
+/// keep the hint and do nothing with it.
+const INJECTION_HINT: &str = "mica_inject";
+
 /// Hints that a communicator keeps (MPI 5.0, 7.4.4). They are promises of the user; the library is
 /// correct even if they are broken.
-const HINTS: [&str; 5] = [
+const HINTS: [&str; 6] = [
+    INJECTION_HINT,
     "mpi_assert_no_any_tag",
     "mpi_assert_no_any_source",
     "mpi_assert_exact_length",
@@ -325,6 +332,21 @@ impl Comm {
             if HINTS.contains(&key.as_str()) {
                 state.info.put(&key, &value);
             }
+        }
+        drop(state);
+        if let Some(value) = hints.lookup(INJECTION_HINT) {
+            self.hint_injection(&value);
+        }
+    }
+
+    fn hint_injection(&self, value: &str) {
+        let hint = match value {
+            "true" => Injection::Wanted,
+            _ => Injection::Unspecified,
+        };
+        // Without an engine there is no adapter that could be told.
+        if let Ok(engine) = process::engine() {
+            engine.hint_receives(self.context(), hint);
         }
     }
 

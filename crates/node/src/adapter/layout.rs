@@ -47,6 +47,17 @@ pub struct Registers {
     pub marker: AtomicU64,
 }
 
+impl Registers {
+    /// Offset of `doorbell`.
+    pub const DOORBELL: usize = offset_of!(Registers, doorbell);
+    /// Offset of `wait`.
+    pub const WAIT: usize = offset_of!(Registers, wait);
+    /// Offset of `hint`.
+    pub const HINT: usize = offset_of!(Registers, hint);
+    /// Offset of `marker`.
+    pub const MARKER: usize = offset_of!(Registers, marker);
+}
+
 /// What a process asks of its adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -163,8 +174,6 @@ const _: () = {
     assert!(size_of::<Event>() == 128);
     assert!(offset_of!(Event, length) + 8 <= 64);
     assert!(size_of::<Registers>() == COMMANDS_OFFSET);
-    assert!(offset_of!(Registers, doorbell) == 64);
-    assert!(offset_of!(Registers, wait) == 128);
-    assert!(offset_of!(Registers, hint) == 192);
-    assert!(offset_of!(Registers, marker) == 256);
+    assert!(Registers::DOORBELL == 64 && Registers::WAIT == 128);
+    assert!(Registers::HINT == 192 && Registers::MARKER == 256);
 };

@@ -12,6 +12,7 @@ mod random;
 mod rig;
 mod scripted;
 
+mod adapters;
 mod added_segments;
 mod floods;
 mod long_waits;

@@ -7,13 +7,14 @@
 //! synchronous; its buffer is overwritten as soon as it has completed. For all: that everything
 //! completes, within a number of steps, and that the engines keep nothing.
 
+use mica_channel::memory::Region;
 use proptest::prelude::*;
 
 use super::buffers::Buffer;
 use super::model::{Message, Model, Receive};
 use super::random::Random;
 use super::rig::assert_idle;
-use super::scripted::{Fabric, Head};
+use super::scripted::Head;
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::SendId;
@@ -101,9 +102,23 @@ struct UnderWay {
 /// Number of steps after which a program that has issued all its calls counts as hanging.
 const STEPS_MAX: usize = 100_000;
 
+/// A network that reports what arrives, in order.
+pub trait ObservedNetwork {
+    /// Brings some of what is on the way to `rank`, if polls do not.
+    fn bring(&self, _rank: u32, _random: &mut Random) {}
+    /// `rank` may send from this memory.
+    fn add_buffer(&self, _rank: u32, _region: Region, _bytes: usize) {}
+    /// A send of `rank` from this address has completed.
+    fn remove_buffer(&self, _rank: u32, _address: usize) {}
+    /// The messages that have arrived since the last call, in order.
+    fn take_heads(&self) -> Vec<Head>;
+    /// Panics if anything is left.
+    fn assert_empty(&self);
+}
+
 pub struct Run<'a> {
     engines: &'a [Engine],
-    fabric: Option<&'a Fabric>,
+    fabric: Option<&'a dyn ObservedNetwork>,
     pub model: Model,
     random: Random,
     active: Vec<UnderWay>,
@@ -111,7 +126,11 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub fn new(engines: &'a [Engine], fabric: Option<&'a Fabric>, seed: u64) -> Run<'a> {
+    pub fn new(
+        engines: &'a [Engine],
+        fabric: Option<&'a dyn ObservedNetwork>,
+        seed: u64,
+    ) -> Run<'a> {
         Run {
             engines,
             fabric,
@@ -350,6 +369,9 @@ impl<'a> Run<'a> {
     }
 
     fn progress(&mut self, rank: u32) {
+        if let Some(fabric) = self.fabric {
+            fabric.bring(rank, &mut self.random);
+        }
         self.enter(rank, |state| state.progress())
             .expect("no fault");
         if let Some(fabric) = self.fabric {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mica_bootstrap::NodeMap;
+use mica_channel::adapter::AdapterTransport;
+use mica_channel::adapter::fake::{FakeDelivery, FakeNetwork};
 use mica_channel::direct::{Direct, DirectOptions};
 use mica_channel::shm::Shm;
 use mica_channel::transport::Transport;
@@ -72,12 +74,53 @@ pub fn over_fabric(
         engine(
             &alone(size, rank),
             rank,
-            Some(fabric.end(rank)),
+            Some(fabric.end(rank) as Box<dyn Transport>),
             &DirectOptions::OFF,
             hold,
         )
     };
     ((0..size).map(engine).collect(), fabric)
+}
+
+/// Ranks that are each alone on a node, whose messages their adapters match.
+pub fn over_adapters(
+    size: u32,
+    eager_max: usize,
+    delivery: FakeDelivery,
+) -> (Vec<Engine>, FakeNetwork) {
+    let network = FakeNetwork::new(size, eager_max, delivery).expect("memory");
+    let engine = |rank| {
+        let (memory, registers) = network.end(rank);
+        let transport = AdapterTransport::with_registers(memory, registers).expect("memory");
+        let transport = Box::new(transport) as Box<dyn Transport>;
+        engine(
+            &alone(size, rank),
+            rank,
+            Some(transport),
+            &DirectOptions::OFF,
+            HOLD,
+        )
+    };
+    ((0..size).map(engine).collect(), network)
+}
+
+/// As [`over_adapters`], but the engines match: their packets are the adapters' messages.
+pub fn over_packets_of_adapters(size: u32, delivery: FakeDelivery) -> (Vec<Engine>, FakeNetwork) {
+    // A packet with a longer payload stays at its sender until it is matched.
+    let network = FakeNetwork::new(size, 1000, delivery).expect("memory");
+    let engine = |rank| {
+        let (memory, registers) = network.end(rank);
+        let transport = AdapterTransport::of_packets_alone(memory, registers).expect("memory");
+        let transport = Box::new(transport) as Box<dyn Transport>;
+        engine(
+            &alone(size, rank),
+            rank,
+            Some(transport),
+            &DirectOptions::OFF,
+            HOLD,
+        )
+    };
+    ((0..size).map(engine).collect(), network)
 }
 
 /// Ranks that share one node's memory.
@@ -104,7 +147,7 @@ pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions
 pub fn engine(
     segment: &Arc<JobSegment>,
     rank: u32,
-    transport: Option<Box<super::scripted::Scripted>>,
+    net: Option<Box<dyn Transport>>,
     direct: &DirectOptions,
     hold: HoldPolicy,
 ) -> Engine {
@@ -121,7 +164,7 @@ pub fn engine(
         },
         manager: None,
         shm: Shm::new(segment, rank, Fencing::Sender, true).expect("memory"),
-        net: transport.map(|t| t as Box<dyn Transport>),
+        net,
         direct: Direct::new(segment, rank, direct),
         offload: None,
         progress_thread: None,
@@ -188,6 +231,11 @@ pub fn assert_idle(engine: &Engine) {
         assert!(
             state.peers.iter().all(|(_, peer)| peer.inbound.is_none()),
             "rank {rank} expects cells"
+        );
+        let adapter = state.adapter.as_ref();
+        assert!(
+            adapter.is_none_or(|adapter| adapter.is_empty()),
+            "rank {rank} has posted {adapter:?}"
         );
         assert!(state.remote_reads.is_empty(), "rank {rank} reads");
         assert!(state.rma.is_empty(), "rank {rank} has transfers");

@@ -25,6 +25,7 @@ use mica_channel::{
     Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion, Width,
 };
 
+use super::program::ObservedNetwork;
 use super::random::Random;
 use crate::matching::MatchEnvelope;
 use crate::packet;
@@ -673,4 +674,22 @@ impl RemoteMemory for Scripted {
 /// `bytes` bytes of memory.
 pub fn memory(bytes: usize) -> Region {
     Block::allocate(bytes.max(1)).expect("memory")
+}
+
+impl ObservedNetwork for Fabric {
+    fn add_buffer(&self, rank: u32, region: Region, bytes: usize) {
+        Fabric::add_buffer(self, rank, region, bytes);
+    }
+
+    fn remove_buffer(&self, rank: u32, address: usize) {
+        Fabric::remove_buffer(self, rank, address);
+    }
+
+    fn take_heads(&self) -> Vec<Head> {
+        Fabric::take_heads(self)
+    }
+
+    fn assert_empty(&self) {
+        Fabric::assert_empty(self);
+    }
 }

@@ -1,76 +1,42 @@
-//! The network adapter: operating-system bypass, no copies, matching by itself.
+//! The network adapter: operating-system bypass, no copies, matching by itself (leon-2009 3.1, Table
+//! 3.2). The contract with the library's driver is `mica_node::adapter`.
 //!
-//! [`Adapter`] is a state machine without threads. The node tells it of commands (doorbell stores),
-//! arrived packets and waits, each with its moment; it answers with packets to send, and it reads
-//! and writes the process's memory through [`Host`].
+//! [`Adapter`] is a state machine without threads. The node tells it of doorbells and commands, arrived
+//! packets and waits, each with its moment, in order of time; it reads and writes the process's
+//! memory through [`Host`], and hands over packets that leave. What completes later is in its
+//! agenda: the node calls [`Adapter::advance`] at [`Adapter::next_due`], and at the end of each
+//! quantum, so that every packet is handed over in the quantum in which it leaves. Whatever a call
+//! changes for the process to see (events, unexpected messages) becomes visible only in `advance`,
+//! at its time.
+//!
+//! Times, from the machine's `[adapter]` and `[network]`: commands and packets go through a pipeline,
+//! in order (`command_ns`, `arrival_ns`; how many a second, the `g` of the network's ports says);
+//! payload moves by `transfer`; an event follows the end of its operation by `event_ns`. A message up to `eager_max` bytes goes with its payload
+//! ([`PacketHeader::Eager`]); a longer one is announced, and pulled once it is matched, so that no
+//! payload is ever copied. A message to the own rank takes the same way and `loopback_ns` instead
+//! of the network.
+//!
+//! Order: packets leave in the order in which they were made, and the network keeps the order of
+//! each pair of nodes; messages of both kinds are matched in the order of their arrival
+//! (`matching`). So no message overtakes another.
+//!
+//! A command that is not valid completes with `Status::Invalid`, a packet that belongs to nothing is
+//! dropped and counted; neither can stop the simulator.
 
-use serde::{Deserialize, Serialize};
+mod agenda;
+mod arrivals;
+mod engine;
+mod host;
+mod matching;
+mod operations;
+mod packet;
+pub mod policy;
+mod request;
+#[cfg(test)]
+mod tests;
+mod transfer;
 
-use crate::memory::InjectTarget;
-use crate::time::SimTime;
-
-/// What adapters send each other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Packet {
-    /// What it is for; the adapter's own.
-    pub header: PacketHeader,
-    /// Bytes of the message, if it carries any.
-    pub payload: Vec<u8>,
-}
-
-/// Header of a [`Packet`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PacketHeader {
-    /// A message with its payload.
-    Eager {
-        /// Context of the communicator.
-        context: u64,
-        /// Tag.
-        tag: i32,
-        /// Token of a synchronous send, to be acknowledged when it is matched.
-        acknowledge: Option<u64>,
-    },
-    /// A message that waits at its sender until it is matched.
-    Announce {
-        /// Context of the communicator.
-        context: u64,
-        /// Tag.
-        tag: i32,
-        /// Bytes of the message.
-        length: u64,
-        /// The sender's token.
-        send: u64,
-    },
-    /// The message with token `send` is matched: send its first `length` bytes to `receive`.
-    Pull {
-        /// The sender's token.
-        send: u64,
-        /// Bytes that there is room for.
-        length: u64,
-        /// The receiver's name for the transfer.
-        receive: u64,
-    },
-    /// The payload of a message that was pulled.
-    Data {
-        /// The receiver's name for the transfer.
-        receive: u64,
-    },
-    /// A synchronous send is matched.
-    Acknowledge {
-        /// The sender's token.
-        send: u64,
-    },
-}
-
-/// The process's memory as the adapter reaches it. Transfers take time on the memory's side, which
-/// the implementation models and returns.
-pub trait Host {
-    /// Reads `out.len()` bytes at `address` from `at` on. Returns when the last has been read.
-    fn read(&mut self, at: SimTime, address: u64, out: &mut [u8]) -> SimTime;
-
-    /// Writes `bytes` to `address` from `at` on. Returns when the last has been written.
-    fn write(&mut self, at: SimTime, address: u64, bytes: &[u8], to: InjectTarget) -> SimTime;
-
-    /// Whether the cache line that holds `address` is in the cache of this target.
-    fn holds(&self, address: u64, cache: InjectTarget) -> bool;
-}
+pub use engine::{Adapter, AdapterCounts, AdapterSetup};
+pub use host::{Host, InjectionCounts};
+pub use packet::{Packet, PacketHeader};
+pub use request::{Completion, REQUEST_BYTES, Request};

@@ -1,8 +1,8 @@
 //! What no machine can be: impossible geometry, and numbers outside their range.
 
 use super::{
-    CacheParameters, Caches, Frequency, L1Parameters, Machine, MachineError, MemoryParameters,
-    NetworkParameters, Topology, WritePolicy,
+    CacheParameters, Caches, Frequency, Inclusion, L1Parameters, Machine, MachineError,
+    MemoryParameters, NetworkParameters, Topology, WritePolicy,
 };
 
 /// A value that is not possible, before the file's name is known.
@@ -88,6 +88,13 @@ fn caches(caches: &Caches) -> Checked {
     let reason = "instructions are not written; leave it out";
     require(back, "caches.l1i.write", "\"through\"", reason)?;
     level("caches.l2", &caches.l2, line)?;
+    let takes_reads = !matches!(
+        caches.l2.inclusion,
+        Inclusion::Exclusive | Inclusion::Victim
+    );
+    let holds = caches.l1d.write == WritePolicy::Back || takes_reads;
+    let reason = "needs an L2 whose inclusion is inclusive or none";
+    require(holds, "caches.l1d.write", "\"through\"", reason)?;
     match &caches.l3 {
         Some(l3) => level("caches.l3", l3, line),
         None => Ok(()),

@@ -63,9 +63,9 @@ impl Machine {
         source.machine(settings)
     }
 
-    /// The machine that `text` describes; `file` names it in errors.
-    pub fn parse(text: &str, file: &str) -> Result<Machine, MachineError> {
-        read::Source::new(text, file).machine(&[])
+    /// The machine that `text` describes, with `settings`; `file` names it in errors.
+    pub fn parse(text: &str, file: &str, settings: &[String]) -> Result<Machine, MachineError> {
+        read::Source::new(text, file).machine(settings)
     }
 
     /// Names of the machines that ship with Mica.

@@ -13,7 +13,8 @@ pub struct NetworkParameters {
     /// which are simulated: what the access to the doorbell costs beyond `[device]`.
     #[serde(default)]
     pub overhead_ns: f64,
-    /// g: least time between the first bytes of two messages of one adapter, sent or received.
+    /// g: time of an adapter for a message, sent or received, in addition to that of its bytes: the
+    /// first bytes of two messages of `b` bytes are `g + (b - 1) G` apart.
     pub gap_ns: f64,
     /// G: time of one more byte of a message at the adapter that sends it and the one that receives
     /// it.

@@ -122,9 +122,9 @@ fn refuses_no_machine_no_file_and_no_toml_in_one_line() {
     let absent = Machine::named("/no/such/file.toml").unwrap_err();
     assert!(matches!(absent, MachineError::Unreadable { .. }));
     let text = "description = 'x'\n[processor]\nmhz = = 3\n";
-    let broken = Machine::parse(text, "x.toml").unwrap_err().to_string();
+    let broken = Machine::parse(text, "x.toml", &[]).unwrap_err().to_string();
     assert!(broken.starts_with("x.toml:3: not valid TOML"), "{broken}");
-    let short = Machine::parse("description = 'x'\n", "x.toml").unwrap_err();
+    let short = Machine::parse("description = 'x'\n", "x.toml", &[]).unwrap_err();
     assert!(short.to_string().contains("processor"), "{short}");
     for message in [none, absent.to_string(), broken, short.to_string()] {
         assert!(!message.contains('\n'), "{message}");

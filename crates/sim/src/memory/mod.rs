@@ -1,6 +1,41 @@
 //! A node's memory as its core and its adapter see it: caches, prefetcher, memory controller, DRAM.
+//!
+//! [`NodeMemory`] says how many cycles the core stands still for each access ([`NodeMemory::load`],
+//! [`store`](NodeMemory::store), [`fetch`](NodeMemory::fetch)), and when transfers of the adapter
+//! end ([`adapter_read`](NodeMemory::adapter_read),
+//! [`adapter_write`](NodeMemory::adapter_write)). It holds no data, only which lines are where.
+//! Addresses are those of the program. Its caller is the emulator's plugin, at every access: an
+//! access to the line that its set of the L1 used last compares one word and counts (`cache::L1`);
+//! all else, also the mode and the device's registers, is asked after that has failed. So lines of
+//! the device are never in a cache, and the caches are empty outside accurate mode.
+//!
+//! Stalls: an L1 hit costs what the machine says beyond its cycles per instruction; a miss costs the
+//! latency of the level that has the line, less the part that overlaps with other work. A core whose
+//! requests fill the memory's queue stands still until there is room, in whatever mode of overlap
+//! (`controller`). `hierarchy` has the rules of inclusion, `inject` those of the adapter's writes
+//! (leon-2009 2.1, 2.2, 3.1).
+
+mod cache;
+mod controller;
+mod counts;
+mod hierarchy;
+mod index;
+mod inject;
+mod prefetch;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+
+pub use controller::MemoryTiming;
+pub use counts::{AccessCounts, Counts, Injections, MemoryReads, MemoryWrites, Prefetches};
+
+use cache::{DIRTY, FLAGS, INJECTED, PREFETCHED, VALID};
+use hierarchy::{Hierarchy, Origin};
+
+use crate::machine::{Machine, Processor, WritePolicy};
 
 /// Where the adapter's write goes (leon-2009 2.1, 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,4 +49,345 @@ pub enum InjectTarget {
     },
     /// Into the L3.
     L3,
+}
+
+/// How much of the machine is modelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemoryMode {
+    /// No caches: each access costs the same.
+    Loose,
+    /// All.
+    Accurate,
+    /// Accesses cost nothing.
+    FastForward,
+}
+
+/// Cycles that the core stands still because of an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall(u64);
+
+impl Stall {
+    const DEVICE: u64 = 1 << 63;
+
+    /// The cycles.
+    #[inline]
+    pub fn cycles(self) -> u64 {
+        self.0 & !Stall::DEVICE
+    }
+
+    /// Whether the access was to registers of the device.
+    #[inline]
+    pub fn is_device(self) -> bool {
+        self.0 & Stall::DEVICE != 0
+    }
+
+    /// No cycles, and not the device: what nearly all accesses return.
+    #[inline]
+    pub fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What the core does at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AccessKind {
+    Load,
+    Store,
+    Fetch,
+}
+
+/// Caches, prefetcher and memory of one node.
+#[derive(Debug, Clone)]
+pub struct NodeMemory {
+    /// Bits of an address within its line.
+    offset_mask: u64,
+    l1d_hit: u64,
+    l1i_hit: u64,
+    levels: Hierarchy,
+    mode: MemoryMode,
+    /// Key of the line of the last access beyond the fast path, if that was a store that went
+    /// through the L1: more stores to it merge with it in the store queue. Else 0.
+    merging: u64,
+    device: Range<u64>,
+    device_load: u64,
+    device_store: u64,
+    loose_access: u64,
+    /// Parts of latencies that nothing hides.
+    load_exposed: f64,
+    store_exposed: f64,
+    processor: Processor,
+}
+
+impl NodeMemory {
+    /// Empty caches, in accurate mode, without a device.
+    pub fn new(machine: &Machine) -> NodeMemory {
+        let processor = &machine.processor;
+        let cycles = |ns: f64| (ns * processor.mhz / 1e3).round() as u64;
+        NodeMemory {
+            offset_mask: u64::from(machine.caches.line) - 1,
+            l1d_hit: machine.caches.l1d.latency.into(),
+            l1i_hit: machine.caches.l1i.latency.into(),
+            levels: Hierarchy::new(machine),
+            mode: MemoryMode::Accurate,
+            merging: 0,
+            device: 0..0,
+            device_load: cycles(machine.device.load_ns),
+            device_store: cycles(machine.device.store_ns + machine.network.overhead_ns),
+            loose_access: processor.loose_access_cycles.into(),
+            load_exposed: 1.0 - processor.miss_overlap,
+            store_exposed: 1.0 - processor.store_overlap,
+            processor: processor.clone(),
+        }
+    }
+
+    /// The program loads `size` bytes at `address` in cycle `now`.
+    #[inline]
+    pub fn load(&mut self, now: u64, address: u64, size: u32) -> Stall {
+        self.levels.counts.loads.accesses += 1;
+        let entry = self.levels.l1d.recent(address);
+        if entry & !DIRTY == self.key(address) && self.is_inside(address, size) {
+            return Stall(self.l1d_hit);
+        }
+        self.beyond(now, AccessKind::Load, address, size)
+    }
+
+    /// The program stores `size` bytes at `address` in cycle `now`.
+    #[inline]
+    pub fn store(&mut self, now: u64, address: u64, size: u32) -> Stall {
+        self.levels.counts.stores.accesses += 1;
+        let entry = self.levels.l1d.recent(address);
+        if entry == self.key(address) | DIRTY && self.is_inside(address, size) {
+            return Stall(self.l1d_hit);
+        }
+        self.beyond(now, AccessKind::Store, address, size)
+    }
+
+    /// The core fetches `size` bytes of instructions at `address` in cycle `now`.
+    #[inline]
+    pub fn fetch(&mut self, now: u64, address: u64, size: u32) -> Stall {
+        self.levels.counts.fetches.accesses += 1;
+        let entry = self.levels.l1i.recent(address);
+        if entry & !DIRTY == self.key(address) && self.is_inside(address, size) {
+            return Stall(self.l1i_hit);
+        }
+        self.beyond(now, AccessKind::Fetch, address, size)
+    }
+
+    /// Makes these addresses registers of a device, which are in no cache.
+    pub fn set_device(&mut self, addresses: Range<u64>) {
+        let line = self.offset_mask + 1;
+        let mut at = addresses.start & !self.offset_mask;
+        while at < addresses.end {
+            self.levels.take_everywhere(at);
+            at += line;
+        }
+        self.device = addresses;
+    }
+
+    /// Changes the mode. On leaving accurate mode the caches are emptied.
+    pub fn set_mode(&mut self, mode: MemoryMode) {
+        if self.mode == MemoryMode::Accurate && mode != self.mode {
+            self.levels.empty();
+        }
+        self.mode = mode;
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> MemoryMode {
+        self.mode
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> &Counts {
+        &self.levels.counts
+    }
+
+    /// Sets all counts to 0, as at the start of a region of interest.
+    pub fn reset_counts(&mut self) {
+        self.levels.counts = Counts::default();
+    }
+
+    #[inline(always)]
+    fn key(&self, address: u64) -> u64 {
+        address & !self.offset_mask | VALID
+    }
+
+    #[inline(always)]
+    fn is_inside(&self, address: u64, size: u32) -> bool {
+        (address & self.offset_mask) + u64::from(size) <= self.offset_mask + 1
+    }
+
+    /// An access that is not to the line that its set used last.
+    #[inline(never)]
+    fn beyond(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> Stall {
+        let merges = kind == AccessKind::Store && self.merging == self.key(address);
+        if merges && self.is_inside(address, size) {
+            self.levels.counts.stores.merged += 1;
+            return Stall(0);
+        }
+        self.merging = 0;
+        if self.device.contains(&address) {
+            self.counts_of(kind).device += 1;
+            return Stall(Stall::DEVICE | self.device_cycles(kind));
+        }
+        match self.mode {
+            MemoryMode::Accurate => Stall(self.lines(now, kind, address, size)),
+            MemoryMode::Loose => {
+                self.counts_of(kind).unmodelled += 1;
+                Stall(self.loose_access)
+            }
+            MemoryMode::FastForward => {
+                self.counts_of(kind).unmodelled += 1;
+                Stall(0)
+            }
+        }
+    }
+
+    fn writes_through(&self) -> bool {
+        self.levels.l1d_write == WritePolicy::Through
+    }
+
+    fn device_cycles(&self, kind: AccessKind) -> u64 {
+        match kind {
+            AccessKind::Load | AccessKind::Fetch => self.device_load,
+            AccessKind::Store => self.device_store,
+        }
+    }
+
+    fn counts_of(&mut self, kind: AccessKind) -> &mut AccessCounts {
+        let counts = &mut self.levels.counts;
+        match kind {
+            AccessKind::Load => &mut counts.loads,
+            AccessKind::Store => &mut counts.stores,
+            AccessKind::Fetch => &mut counts.fetches,
+        }
+    }
+
+    /// All lines of an access, one after another.
+    fn lines(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> u64 {
+        let mut line = address & !self.offset_mask;
+        let last = address.saturating_add(u64::from(size.max(1) - 1)) & !self.offset_mask;
+        let mut farthest = Origin::L1;
+        let mut stall = 0;
+        loop {
+            self.levels.now = now + stall;
+            let (origin, cycles) = self.line(kind, line);
+            farthest = farthest.max(origin);
+            stall += cycles;
+            if line == last {
+                break;
+            }
+            line += self.offset_mask + 1;
+        }
+        let counts = self.counts_of(kind);
+        match farthest {
+            Origin::L1 => {}
+            Origin::L2 => counts.from_l2 += 1,
+            Origin::OtherCore => counts.from_other_core += 1,
+            Origin::L3 => counts.from_l3 += 1,
+            Origin::Memory => counts.from_memory += 1,
+        }
+        if kind == AccessKind::Store && farthest != Origin::L1 && self.writes_through() {
+            self.merging = last | VALID;
+        }
+        stall + self.levels.controller.excess(now + stall)
+    }
+
+    /// One line of an access: where it came from, and the stall.
+    fn line(&mut self, kind: AccessKind, line: u64) -> (Origin, u64) {
+        match kind {
+            AccessKind::Load => {
+                let (origin, latency) = self.levels.use_data(line, 0);
+                (
+                    origin,
+                    exposed(latency, self.load_exposed) + self.hit(origin),
+                )
+            }
+            AccessKind::Store => {
+                let (origin, latency) = self.levels.store_data(line);
+                (
+                    origin,
+                    exposed(latency, self.store_exposed) + self.hit(origin),
+                )
+            }
+            AccessKind::Fetch => {
+                let (origin, latency) = self.levels.use_instruction(line);
+                let hit = if origin == Origin::L1 {
+                    self.l1i_hit
+                } else {
+                    0
+                };
+                (origin, exposed(latency, self.load_exposed) + hit)
+            }
+        }
+    }
+
+    fn hit(&self, origin: Origin) -> u64 {
+        match origin {
+            Origin::L1 => self.l1d_hit,
+            _ => 0,
+        }
+    }
+}
+
+/// Cycles of a latency that are not hidden.
+fn exposed(latency: u64, part: f64) -> u64 {
+    (latency as f64 * part).round() as u64
+}
+
+/// What the core does with its L1s. Each function returns where the line was and the latency beyond
+/// that of an L1 hit.
+impl Hierarchy {
+    /// Brings a line into the L1 of data, if it is not there, and uses it; raises `flags` there.
+    fn use_data(&mut self, line: u64, flags: u64) -> (Origin, u64) {
+        let Some(entry) = self.l1d.access(line, flags) else {
+            let found = self.read(line);
+            let evicted = self.l1d.insert(line, flags | found.flags);
+            self.evicted_from_l1(evicted);
+            if !self.prefetcher.is_off() {
+                self.follow(line);
+            }
+            return (found.origin, found.latency);
+        };
+        (Origin::L1, self.first_use_in_l1(entry))
+    }
+
+    /// The wait for an entry of the L1 of data that is used; 0 unless it is the first time.
+    fn first_use_in_l1(&mut self, entry: u64) -> u64 {
+        if entry & (INJECTED | PREFETCHED) == 0 {
+            return 0;
+        }
+        let wait = self.first_use(entry);
+        self.used_in_l1(entry & !FLAGS);
+        self.follow(entry & !FLAGS);
+        wait
+    }
+
+    fn use_instruction(&mut self, line: u64) -> (Origin, u64) {
+        if self.l1i.access(line, 0).is_some() {
+            return (Origin::L1, 0);
+        }
+        let found = self.read(line);
+        let evicted = self.l1i.insert(line, found.flags);
+        self.evicted_from_l1(evicted);
+        (found.origin, found.latency)
+    }
+
+    fn store_data(&mut self, line: u64) -> (Origin, u64) {
+        match self.l1d_write {
+            WritePolicy::Back => self.use_data(line, DIRTY),
+            WritePolicy::Through => {
+                let Some(entry) = self.l1d.access(line, DIRTY) else {
+                    let found = self.read(line);
+                    self.write_l2(line);
+                    return (found.origin, found.latency);
+                };
+                let wait = self.first_use_in_l1(entry);
+                if entry & DIRTY == 0 {
+                    self.write_l2(line);
+                }
+                (Origin::L1, wait)
+            }
+        }
+    }
 }

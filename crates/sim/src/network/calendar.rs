@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     /// The naive calendar: one flag a moment.
-    fn reserve_naively(taken: &mut Vec<bool>, from: usize, work: usize) -> (usize, usize) {
+    fn reserve_naively(taken: &mut [bool], from: usize, work: usize) -> (usize, usize) {
         let first = (from..).find(|at| !taken[*at]).expect("the table is long");
         let (mut done, mut left) = (first, work);
         while left > 0 {

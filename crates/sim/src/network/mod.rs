@@ -9,7 +9,7 @@
 //!    rest follows while the head goes on. A link works for `b` times its own gap per byte.
 //! 3. The receiver's port takes it in at `G` per byte and is then busy for another `g`.
 //! 4. `L` later it has arrived. Alone, it needs `L + hops * hop latency + (b - 1) G` (links no
-//!    slower than `G`).
+//!    slower than `G`). Times of a last byte are those of its start.
 //!
 //! Links and receiving ports work for packets in the order of their departure, but are never idle
 //! while one waits: a packet that comes later in this order uses the moments in which those before it
@@ -22,18 +22,47 @@
 //! partition time, as quanta do, the result does not depend on the partition either.
 
 mod calendar;
-mod parameters;
+mod timing;
 mod topology;
 
-pub use parameters::{NetworkError, NetworkParameters, Topology};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use calendar::Calendar;
+use timing::Timing;
 use topology::Routes;
 
+use crate::machine::{NetworkParameters, Topology};
 use crate::time::SimTime;
 
+/// Why there can be no such network.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// No nodes.
+    #[error("a network needs at least one node")]
+    NoNodes,
+    /// The nodes do not fit.
+    #[error("network.topology has room for {room} nodes, not for {nodes}")]
+    TooSmall {
+        /// Nodes that fit.
+        room: u64,
+        /// Nodes asked for.
+        nodes: u32,
+    },
+    /// A torus whose links need more memory than is sensible.
+    #[error("network.topology has {room} nodes; a torus of more than {MAX_TORUS} is not modelled")]
+    TooLarge {
+        /// Nodes that fit.
+        room: u64,
+    },
+}
+
+/// Nodes of the largest torus; its links take 0.3 KiB a node.
+const MAX_TORUS: u64 = 1 << 22;
+
 /// What the network knows of a packet. Ordered by (time, sender, number).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PacketHead {
     /// When its first byte leaves the adapter.
     pub at: SimTime,
@@ -50,7 +79,7 @@ pub struct PacketHead {
 /// The state of the network between calls: when its ports and links are taken.
 #[derive(Debug, Clone)]
 pub struct Network {
-    parameters: NetworkParameters,
+    timing: Timing,
     routes: Routes,
     /// Of each node: when its sending port is free.
     injection: Vec<SimTime>,
@@ -64,10 +93,22 @@ pub struct Network {
 impl Network {
     /// An idle network of `nodes` nodes.
     pub fn new(parameters: &NetworkParameters, nodes: u32) -> Result<Network, NetworkError> {
-        parameters.check(nodes)?;
+        if nodes == 0 {
+            return Err(NetworkError::NoNodes);
+        }
+        if let Some(room) = parameters.topology.room()
+            && room < u64::from(nodes)
+        {
+            return Err(NetworkError::TooSmall { room, nodes });
+        }
+        if let (Topology::Torus { .. }, Some(room @ MAX_TORUS..)) =
+            (&parameters.topology, parameters.topology.room())
+        {
+            return Err(NetworkError::TooLarge { room });
+        }
         let routes = Routes::new(&parameters.topology, nodes);
         Ok(Network {
-            parameters: parameters.clone(),
+            timing: Timing::new(parameters),
             injection: vec![SimTime::default(); nodes as usize],
             reception: vec![Calendar::default(); nodes as usize],
             links: vec![Calendar::default(); routes.links()],
@@ -79,7 +120,7 @@ impl Network {
     /// The shortest time between a departure and its arrival: the largest quantum that delivers
     /// every packet in time.
     pub fn min_latency(&self) -> SimTime {
-        self.parameters.min_latency()
+        self.timing.min_latency()
     }
 
     /// Carries packets: sorts `departures` by (time, sender, number), and returns when the last byte
@@ -98,25 +139,25 @@ impl Network {
     /// Carries one packet. No later call has a packet before `floor`, except for the few picoseconds
     /// by which a node overruns its quantum.
     fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> SimTime {
-        let parameters = &self.parameters;
-        let transfer = parameters.transfer(packet.bytes);
+        let timing = &self.timing;
+        let transfer = timing.transfer(packet.bytes);
         let port = &mut self.injection[packet.from as usize];
         let mut head = packet.at.max(*port);
-        *port = head + transfer + parameters.gap;
+        *port = head + transfer + timing.gap;
         let mut tail = head + transfer;
 
         self.routes.find(packet.from, packet.to, &mut self.route);
-        let on_link = parameters.link_transfer(packet.bytes);
+        let on_link = timing.link_transfer(packet.bytes);
         for link in &self.route {
             let slot = self.links[*link as usize].reserve(head, on_link, floor);
-            head = slot.first + parameters.hop_latency;
-            tail = tail.max(slot.done) + parameters.hop_latency;
+            head = slot.first + timing.hop_latency;
+            tail = tail.max(slot.done.since(timing.link_byte)) + timing.hop_latency;
         }
 
         let port = &mut self.reception[packet.to as usize];
         let slot = port.reserve(head, transfer, floor);
-        port.reserve(slot.done, parameters.gap, floor);
-        tail.max(slot.done) + parameters.latency
+        port.reserve(slot.done, timing.gap, floor);
+        tail.max(slot.done) + timing.latency
     }
 }
 

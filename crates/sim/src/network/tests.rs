@@ -5,35 +5,41 @@ use super::*;
 const LATENCY: SimTime = SimTime(1_000_000);
 const GAP: SimTime = SimTime(300_000);
 const BYTE_GAP: f64 = 250.0;
+const HOP: u64 = 50_000;
 
 fn crossbar() -> NetworkParameters {
     NetworkParameters {
-        latency: LATENCY,
-        gap: GAP,
-        byte_gap: BYTE_GAP,
+        latency_ns: LATENCY.ns(),
+        overhead_ns: 0.0,
+        gap_ns: GAP.ns(),
+        gap_per_byte_ns: BYTE_GAP / 1e3,
+        link_bandwidth_gb_s: 100.0,
+        hop_latency_ns: HOP as f64 / 1e3,
+        bandwidth_factor: 1.0,
         topology: Topology::Crossbar,
-        hop_latency: SimTime(50_000),
-        link_byte_gap: 0.0,
     }
 }
 
+/// With links of this many picoseconds a byte.
 fn torus(dimensions: &[u32], link_byte_gap: f64) -> NetworkParameters {
     NetworkParameters {
         topology: Topology::Torus {
             dimensions: dimensions.to_vec(),
+            rings: Vec::new(),
         },
-        link_byte_gap,
+        link_bandwidth_gb_s: 1e3 / link_byte_gap,
         ..crossbar()
     }
 }
 
+/// Four nodes at each of four switches below four others.
 fn tree(link_byte_gap: f64) -> NetworkParameters {
     NetworkParameters {
         topology: Topology::FatTree {
-            children: vec![4, 4],
-            parents: vec![2],
+            arity: 4,
+            levels: 2,
         },
-        link_byte_gap,
+        link_bandwidth_gb_s: 1e3 / link_byte_gap,
         ..crossbar()
     }
 }
@@ -105,12 +111,12 @@ fn hops_add_their_latency() {
         let mut network = Network::new(parameters, 16).expect("a network");
         network.carry(&mut [head(0, ends, 0, 1)])[0].0 - LATENCY.0
     };
-    let ring = torus(&[4, 4], 0.0);
-    assert_eq!(one(&ring, (0, 1)), 50_000);
-    assert_eq!(one(&ring, (0, 10)), 4 * 50_000);
-    assert_eq!(one(&ring, (0, 15)), 2 * 50_000, "the short way round");
-    assert_eq!(one(&tree(0.0), (0, 3)), 2 * 50_000);
-    assert_eq!(one(&tree(0.0), (0, 4)), 4 * 50_000);
+    let grid = torus(&[4, 4], 10.0);
+    assert_eq!(one(&grid, (0, 1)), HOP);
+    assert_eq!(one(&grid, (0, 10)), 4 * HOP);
+    assert_eq!(one(&grid, (0, 15)), 2 * HOP, "the short way round");
+    assert_eq!(one(&tree(10.0), (0, 3)), 2 * HOP);
+    assert_eq!(one(&tree(10.0), (0, 4)), 4 * HOP);
 }
 
 #[test]
@@ -120,7 +126,7 @@ fn flows_over_one_link_share_its_bandwidth() {
     let bytes = 10_000;
     let alone = |ends| arrivals(&parameters, vec![head(0, ends, 0, bytes)])[0];
     let (first, second) = (alone((0, 2)), alone((1, 3)));
-    assert_eq!(first, LATENCY.0 + 2 * 50_000 + bytes * 1000);
+    assert_eq!(first, LATENCY.0 + 2 * HOP + (bytes - 1) * 1000);
     assert_eq!(second, first);
     let both = vec![head(0, (0, 2), 0, bytes), head(0, (1, 3), 0, bytes)];
     let both = arrivals(&parameters, both);
@@ -132,7 +138,7 @@ fn flows_over_one_link_share_its_bandwidth() {
 }
 
 #[test]
-fn a_tapered_tree_halves_the_bandwidth_between_its_switches() {
+fn a_tree_is_shared_by_flows_that_go_up_the_same_way() {
     let bytes = 100_000;
     let last = |receivers: [u32; 4]| {
         let ends = (0..4).zip(receivers);
@@ -141,22 +147,27 @@ fn a_tapered_tree_halves_the_bandwidth_between_its_switches() {
         arrivals.sort_unstable();
         arrivals[3]
     };
-    let alone = LATENCY.0 + 4 * 50_000 + bytes * 1000;
-    assert_eq!(last([4, 5, 6, 7]), alone + bytes * 1000);
-    assert_eq!(last([1, 2, 3, 0]), alone - 2 * 50_000);
+    let alone = LATENCY.0 + 4 * HOP + (bytes - 1) * 1000;
+    assert_eq!(last([4, 5, 6, 7]), alone, "each has a way of its own");
+    assert_eq!(last([1, 2, 3, 0]), alone - 2 * HOP, "below one switch");
+    // The last digit of the receiver chooses the way up; two of each share one.
+    assert_eq!(last([4, 8, 5, 9]), alone + bytes * 1000);
 }
 
 #[test]
 fn throttling_scales_the_time_of_bytes() {
-    let packet = || vec![head(0, (0, 1), 0, 1_000_001)];
-    let whole = arrivals(&crossbar(), packet())[0] - LATENCY.0;
-    for factor in [0.5, 0.25, 0.1] {
-        let slow = crossbar().throttled(factor).expect("a network");
-        let throttled = arrivals(&slow, packet())[0] - LATENCY.0;
-        assert_eq!(throttled as f64, whole as f64 / factor);
+    let packet = || vec![head(0, (0, 5), 0, 1_000_001)];
+    for parameters in [crossbar(), torus(&[6], 2000.0), tree(2000.0)] {
+        let fixed = arrivals(&parameters, vec![head(0, (0, 5), 0, 0)])[0];
+        let whole = arrivals(&parameters, packet())[0] - fixed;
+        for factor in [0.5, 0.25, 0.1] {
+            let mut slow = parameters.clone();
+            slow.bandwidth_factor = factor;
+            let throttled = arrivals(&slow, packet())[0] - fixed;
+            let ratio = throttled as f64 / whole as f64;
+            assert!((ratio * factor - 1.0).abs() < 1e-5, "{ratio} at {factor}");
+        }
     }
-    let none = crossbar().throttled(0.0);
-    assert_eq!(none, Err(NetworkError::Bandwidth(0.0)));
 }
 
 /// A random number in (0, 1): splitmix64.
@@ -205,28 +216,18 @@ fn random_packets_to_one_node_wait_as_in_an_m_d_1_queue() {
 }
 
 #[test]
-fn impossible_networks_are_refused() {
+fn networks_that_are_too_small_or_too_large_are_refused() {
     let refused = |parameters: NetworkParameters, nodes| {
         let error = Network::new(&parameters, nodes).expect_err("no such network");
         error.to_string()
     };
     assert_eq!(refused(crossbar(), 0), "a network needs at least one node");
-    let small = refused(torus(&[2, 3], 0.0), 7);
-    assert_eq!(small, "the torus [2, 3] has room for 6 nodes, not for 7");
-    let empty = refused(torus(&[2, 0], 0.0), 1);
-    assert_eq!(empty, "the torus [2, 0] has a dimension of 0, or none");
-    let mut instant = crossbar();
-    instant.latency = SimTime(0);
-    assert!(refused(instant, 2).contains("latency is 0"));
-    let mut negative = crossbar();
-    negative.byte_gap = -1.0;
-    assert!(refused(negative, 2).contains("-1 ps"));
-    let mut levels = tree(0.0);
-    levels.topology = Topology::FatTree {
-        children: vec![4, 4],
-        parents: vec![2, 2],
-    };
-    assert!(refused(levels, 2).contains("2 levels has parents at 1 of them, not at 2"));
+    let small = refused(torus(&[2, 3], 10.0), 7);
+    assert_eq!(small, "network.topology has room for 6 nodes, not for 7");
+    let small = refused(tree(10.0), 17);
+    assert_eq!(small, "network.topology has room for 16 nodes, not for 17");
+    let large = refused(torus(&[100_000, 100_000, 100_000], 10.0), 7);
+    assert!(large.contains("more than 4194304"), "{large}");
 }
 
 /// Packets among 12 nodes, with numbers in the order of each sender's departures.
@@ -261,7 +262,7 @@ proptest! {
         let mut network = Network::new(&parameters, 12).expect("a network");
         let arrivals = network.carry(&mut packets);
         for (packet, arrival) in packets.iter().zip(&arrivals) {
-            let transfer = parameters.transfer(packet.bytes);
+            let transfer = network.timing.transfer(packet.bytes);
             prop_assert!(*arrival >= packet.at + network.min_latency() + transfer);
         }
         for from in 0..12 {

@@ -1,30 +1,39 @@
 //! Routes through a topology as lists of directed links.
 //!
-//! Torus: dimension order, the short way round each ring, upwards if both are equal. Node `n` owns
-//! the links to its neighbours: number `2 D n + 2 d` upwards in dimension `d` of `D`, one more
-//! downwards.
+//! Torus: dimension order, first the first; the short way round each ring, upwards if both are as
+//! short; in a dimension that is no ring, straight on. Node `n` owns the links to its neighbours:
+//! number `2 D n + 2 d` upwards in dimension `d` of `D`, one more downwards.
 //!
-//! Fat tree: up to the lowest switch above both nodes, then down. A switch of level `l` is (`s`, `u`):
-//! `s` the subtree below it, `u` which of the switches above this subtree, a number whose digits
-//! are the choices made on the way up. The way up is chosen by the destination (D-mod-k, Zahavi
-//! 2012): all packets to a node come down over the same links, and shift permutations never share a
-//! link if the bisection is full. The links between (`s`, `u`) and its `c`-th parent have the number
-//! of (`l`, `s`, `u`, `c`), upwards even, downwards odd; level "-1" are the nodes' own links.
+//! Fat tree (a k-ary n-tree, Petrini and Vanneschi 1997): up to the lowest switches above both nodes,
+//! then down. A switch of level `l` is (`s`, `u`): `s` the subtree below it, `u` which of the `k^l`
+//! switches above this subtree, a number whose digits are the choices made on the way up. They are
+//! made by the destination (D-mod-k, Zahavi 2012): all packets to a node come down over the same
+//! links, and no two packets of a shift permutation share a link. The links between (`s`, `u`) and its `c`-th parent
+//! are numbered by (`l`, `s`, `u`, `c`), upwards even, downwards odd, after the nodes' own.
 
-use super::parameters::Topology;
+use crate::machine::Topology;
 
 /// Finds routes.
 #[derive(Debug, Clone)]
 pub(super) enum Routes {
     Crossbar,
-    Torus { dimensions: Vec<u32>, nodes: usize },
+    Torus(Vec<Dimension>),
     FatTree(Tree),
 }
 
-/// A fat tree's numbers, by level.
+/// A dimension of a torus.
+#[derive(Debug, Clone)]
+pub(super) struct Dimension {
+    size: u32,
+    /// Distance of neighbours in the numbers of nodes.
+    stride: u32,
+    is_ring: bool,
+}
+
+/// A fat tree's numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
-    nodes: u32,
+    arity: u32,
     levels: Vec<TreeLevel>,
     links: u32,
 }
@@ -33,10 +42,6 @@ pub(super) struct Tree {
 struct TreeLevel {
     /// Nodes below a switch.
     below: u64,
-    /// Nodes below each of a switch's children.
-    below_child: u64,
-    /// Parents of a switch; 0 at the highest level.
-    parents: u32,
     /// Switches above each subtree.
     width: u32,
     /// Number of the first link from this level to the next.
@@ -44,16 +49,21 @@ struct TreeLevel {
 }
 
 impl Routes {
-    /// For a topology that was checked.
+    /// For a topology with room for `nodes` nodes.
     pub fn new(topology: &Topology, nodes: u32) -> Routes {
         match topology {
             Topology::Crossbar => Routes::Crossbar,
-            Topology::Torus { dimensions } => Routes::Torus {
-                dimensions: dimensions.clone(),
-                nodes: dimensions.iter().map(|d| *d as usize).product(),
-            },
-            Topology::FatTree { children, parents } => {
-                Routes::FatTree(Tree::new(children, parents, nodes))
+            Topology::Torus { dimensions, rings } => {
+                let sizes = dimensions.iter().enumerate();
+                let dimensions = sizes.map(|(d, size)| Dimension {
+                    size: *size,
+                    stride: dimensions[d + 1..].iter().product(),
+                    is_ring: rings.get(d).copied().unwrap_or(true),
+                });
+                Routes::Torus(dimensions.collect())
+            }
+            Topology::FatTree { arity, levels } => {
+                Routes::FatTree(Tree::new(*arity, *levels, nodes))
             }
         }
     }
@@ -62,7 +72,10 @@ impl Routes {
     pub fn links(&self) -> usize {
         match self {
             Routes::Crossbar => 0,
-            Routes::Torus { dimensions, nodes } => 2 * dimensions.len() * nodes,
+            Routes::Torus(dimensions) => {
+                let sizes = dimensions.iter().map(|d| d.size as usize);
+                2 * dimensions.len() * sizes.product::<usize>()
+            }
             Routes::FatTree(tree) => tree.links as usize,
         }
     }
@@ -72,92 +85,86 @@ impl Routes {
         route.clear();
         match self {
             Routes::Crossbar => {}
-            Routes::Torus { dimensions, .. } => torus_route(dimensions, from, to, route),
+            Routes::Torus(dimensions) => torus_route(dimensions, from, to, route),
             Routes::FatTree(tree) => tree.find(from, to, route),
         }
     }
 }
 
-fn torus_route(dimensions: &[u32], from: u32, to: u32, route: &mut Vec<u32>) {
+fn torus_route(dimensions: &[Dimension], from: u32, to: u32, route: &mut Vec<u32>) {
     let links = 2 * dimensions.len() as u32;
     let mut at = from;
-    let mut stride = 1;
-    for (dimension, size) in dimensions.iter().enumerate() {
+    for (d, dimension) in dimensions.iter().enumerate() {
+        let (size, stride) = (dimension.size, dimension.stride);
         let mut place = at / stride % size;
         let target = to / stride % size;
         let upwards = (target + size - place) % size;
-        let (steps, is_down) = if 2 * upwards <= *size {
-            (upwards, 0)
-        } else {
-            (size - upwards, 1)
+        let is_up = match dimension.is_ring {
+            true => 2 * upwards <= size,
+            false => target > place,
         };
-        for _ in 0..steps {
-            route.push(links * at + 2 * dimension as u32 + is_down);
-            let next = (place + if is_down == 1 { size - 1 } else { 1 }) % size;
+        while place != target {
+            route.push(links * at + 2 * d as u32 + u32::from(!is_up));
+            let next = (place + if is_up { 1 } else { size - 1 }) % size;
             at = at - place * stride + next * stride;
             place = next;
         }
-        stride *= size;
     }
 }
 
 impl Tree {
-    fn new(children: &[u32], parents: &[u32], nodes: u32) -> Tree {
-        let mut levels = Vec::new();
+    fn new(arity: u32, levels: u32, nodes: u32) -> Tree {
         let (mut below, mut width, mut first_link) = (1_u64, 1_u32, 2 * nodes);
-        for (level, count) in children.iter().enumerate() {
-            let below_child = below;
-            below = below.saturating_mul(u64::from(*count));
-            let parents = parents.get(level).copied().unwrap_or(0);
-            levels.push(TreeLevel {
+        let mut tree_levels = Vec::new();
+        // Levels above a switch that has all nodes below it are never used.
+        while below < u64::from(nodes) && tree_levels.len() < levels as usize {
+            below = below.saturating_mul(u64::from(arity));
+            tree_levels.push(TreeLevel {
                 below,
-                below_child,
-                parents,
                 width,
                 first_link,
             });
             let subtrees = u64::from(nodes).div_ceil(below) as u32;
-            first_link += 2 * subtrees * width * parents;
-            width *= parents.max(1);
+            width = width.saturating_mul(arity);
+            if subtrees > 1 {
+                first_link += 2 * subtrees * width;
+            }
         }
         Tree {
-            nodes,
-            levels,
+            arity,
+            levels: tree_levels,
             links: first_link,
         }
     }
 
     fn find(&self, from: u32, to: u32, route: &mut Vec<u32>) {
-        debug_assert!(from < self.nodes && to < self.nodes);
         if from == to {
             return;
         }
         let (source, target) = (u64::from(from), u64::from(to));
         let common = |level: &TreeLevel| source / level.below == target / level.below;
-        let top = self.levels.iter().position(common);
-        let top = top.unwrap_or(self.levels.len() - 1);
+        let top = self.levels.iter().position(common).unwrap_or(0);
         route.push(2 * from);
         // The switch among those above its subtree, as one goes up.
         let mut switch = 0;
         for level in &self.levels[..top] {
-            let choice = (target / level.below_child % u64::from(level.parents)) as u32;
-            route.push(level.link(source, switch, choice));
+            let arity = u64::from(self.arity);
+            let choice = (target / (level.below / arity) % arity) as u32;
+            route.push(self.link(level, source, switch, choice));
             switch += choice * level.width;
         }
         for level in self.levels[..top].iter().rev() {
             let choice = switch / level.width;
             switch %= level.width;
-            route.push(level.link(target, switch, choice) + 1);
+            route.push(self.link(level, target, switch, choice) + 1);
         }
         route.push(2 * to + 1);
     }
-}
 
-impl TreeLevel {
-    /// The link up from a switch of this level above `node`.
-    fn link(&self, node: u64, switch: u32, choice: u32) -> u32 {
-        let subtree = (node / self.below) as u32;
-        self.first_link + 2 * ((subtree * self.width + switch) * self.parents + choice)
+    /// The link up from a switch of a level above `node` to its parent `choice`.
+    fn link(&self, level: &TreeLevel, node: u64, switch: u32, choice: u32) -> u32 {
+        let subtree = (node / level.below) as u32;
+        level.first_link + 2 * ((subtree * level.width + switch) * self.arity + choice)
     }
 }
 
@@ -175,40 +182,68 @@ mod tests {
         route
     }
 
-    /// Follows a route of links from router to router.
-    fn walk(dimensions: &[u32], from: u32, route: &[u32]) -> u32 {
+    fn torus(dimensions: &[u32], rings: &[bool]) -> Routes {
+        let topology = Topology::Torus {
+            dimensions: dimensions.to_vec(),
+            rings: rings.to_vec(),
+        };
+        Routes::new(&topology, dimensions.iter().product())
+    }
+
+    fn tree(arity: u32, levels: u32) -> Routes {
+        Routes::new(&Topology::FatTree { arity, levels }, arity.pow(levels))
+    }
+
+    /// Coordinates of a node; the last varies fastest.
+    fn coordinates(dimensions: &[u32], node: u32) -> Vec<u32> {
+        let mut rest = node;
+        let from_last = dimensions.iter().rev().map(|size| {
+            let place = rest % size;
+            rest /= size;
+            place
+        });
+        let mut places: Vec<u32> = from_last.collect();
+        places.reverse();
+        places
+    }
+
+    /// Follows a route of links from router to router; ends at the coordinates where it ends.
+    fn walk(dimensions: &[u32], rings: &[bool], from: u32, route: &[u32]) -> Vec<u32> {
         let links = 2 * dimensions.len() as u32;
-        route.iter().fold(from, |at, link| {
-            assert_eq!(link / links, at, "a link leaves from where the packet is");
+        let mut at = coordinates(dimensions, from);
+        for link in route {
+            let owner = coordinates(dimensions, link / links);
+            assert_eq!(owner, at, "a link leaves from where the packet is");
             let dimension = (link % links / 2) as usize;
-            let stride: u32 = dimensions[..dimension].iter().product();
-            let size = dimensions[dimension];
-            let place = at / stride % size;
+            let (size, place) = (dimensions[dimension], at[dimension]);
+            let end = if link % 2 == 1 { 0 } else { size - 1 };
+            assert!(rings[dimension] || place != end, "no link round the ends");
             let step = if link % 2 == 1 { size - 1 } else { 1 };
-            at - place * stride + (place + step) % size * stride
-        })
+            at[dimension] = (place + step) % size;
+        }
+        at
     }
 
     proptest! {
         #[test]
         fn torus_routes_are_shortest_and_in_dimension_order(
-            dimensions in prop::collection::vec(1_u32..6, 1..4),
+            shape in prop::collection::vec((1_u32..6, any::<bool>()), 1..4),
             ends in (any::<u32>(), any::<u32>()),
         ) {
+            let (dimensions, rings): (Vec<u32>, Vec<bool>) = shape.into_iter().unzip();
             let nodes: u32 = dimensions.iter().product();
-            let topology = Topology::Torus { dimensions: dimensions.clone() };
-            let routes = Routes::new(&topology, nodes);
+            let routes = torus(&dimensions, &rings);
             let (from, to) = (ends.0 % nodes, ends.1 % nodes);
             let route = route(&routes, from, to);
-            prop_assert_eq!(walk(&dimensions, from, &route), to);
-            let mut stride = 1;
-            let mut distance = 0;
-            for size in &dimensions {
-                let apart = (from / stride % size).abs_diff(to / stride % size);
-                distance += apart.min(size - apart);
-                stride *= size;
-            }
-            prop_assert_eq!(route.len() as u32, distance);
+            let target = coordinates(&dimensions, to);
+            prop_assert_eq!(walk(&dimensions, &rings, from, &route), target.clone());
+            let places = coordinates(&dimensions, from).into_iter().zip(target);
+            let sizes = dimensions.iter().zip(&rings);
+            let distances = places.zip(sizes).map(|((a, b), (size, is_ring))| {
+                let apart = a.abs_diff(b);
+                if *is_ring { apart.min(size - apart) } else { apart }
+            });
+            prop_assert_eq!(route.len() as u32, distances.sum::<u32>());
             let links = 2 * dimensions.len() as u32;
             prop_assert!(route.is_sorted_by_key(|link| link % links / 2));
             prop_assert!(route.iter().all(|link| (*link as usize) < routes.links()));
@@ -216,49 +251,56 @@ mod tests {
 
         #[test]
         fn fat_tree_routes_are_up_and_down_and_never_twice_over_a_link(
-            children in prop::collection::vec(1_u32..5, 1..4),
-            seed in (any::<u32>(), any::<u32>(), 1_u32..4),
+            arity in 2_u32..5,
+            levels in 1_u32..5,
+            ends in (any::<u32>(), any::<u32>()),
         ) {
-            let nodes: u32 = children.iter().product();
-            let parents = vec![seed.2; children.len() - 1];
-            let topology = Topology::FatTree { children: children.clone(), parents };
-            let routes = Routes::new(&topology, nodes);
-            let (from, to) = (seed.0 % nodes, seed.1 % nodes);
+            let nodes = arity.pow(levels);
+            let routes = tree(arity, levels);
+            let (from, to) = (ends.0 % nodes, ends.1 % nodes);
             let route = route(&routes, from, to);
-            let mut levels = 0;
-            let mut below = 1;
-            while from / below != to / below {
-                below *= children[levels];
-                levels += 1;
-            }
-            prop_assert_eq!(route.len(), 2 * levels);
+            let height = (0..).find(|l| from / arity.pow(*l) == to / arity.pow(*l));
+            prop_assert_eq!(Some(route.len() as u32 / 2), height);
             let distinct: BTreeSet<u32> = route.iter().copied().collect();
             prop_assert_eq!(distinct.len(), route.len());
-            let is_down: Vec<u32> = route.iter().map(|link| link % 2).collect();
-            prop_assert!(is_down.is_sorted());
+            prop_assert!(route.is_sorted_by_key(|link| link % 2));
             prop_assert!(route.iter().all(|link| (*link as usize) < routes.links()));
         }
     }
 
     #[test]
     fn routes_to_a_node_come_down_over_the_same_links() {
-        let (children, parents) = (vec![4, 4, 4], vec![4, 4]);
-        let routes = Routes::new(&Topology::FatTree { children, parents }, 64);
+        let routes = tree(4, 3);
         let down = |from| route(&routes, from, 37)[3..].to_vec();
         assert_eq!(route(&routes, 0, 37).len(), 6);
         assert!((1..32).all(|from| down(from) == down(0)));
     }
 
     #[test]
-    fn shifts_share_no_link_of_a_fat_tree_with_full_bisection() {
-        let (children, parents) = (vec![4, 4, 4], vec![4, 4]);
-        let routes = Routes::new(&Topology::FatTree { children, parents }, 64);
+    fn shifts_share_no_link_of_a_fat_tree() {
+        let routes = tree(4, 3);
         for shift in 1..64 {
             let mut taken = BTreeSet::new();
             for from in 0..64 {
                 let links = route(&routes, from, (from + shift) % 64);
-                assert!(links.into_iter().all(|link| taken.insert(link)), "{shift}");
+                assert!(
+                    links.into_iter().all(|link| taken.insert(link)),
+                    "shift by {shift}"
+                );
             }
         }
+    }
+
+    #[test]
+    fn a_tree_that_is_larger_than_its_nodes_has_links_for_these_alone() {
+        let large = Routes::new(
+            &Topology::FatTree {
+                arity: 4,
+                levels: 8,
+            },
+            20,
+        );
+        assert!(large.links() < 200);
+        assert_eq!(route(&large, 0, 19).len(), 6);
     }
 }

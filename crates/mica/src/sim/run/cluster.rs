@@ -1,0 +1,385 @@
+//! The nodes, quantum by quantum (leon-2009 3.1).
+//!
+//! In each quantum every node that has something to do runs up to the same moment and reports what
+//! its adapter has sent. Then the host ranks exchange the heads of all packets; each runs the same
+//! model of the network over all of them, in order of (time, sender, number), and keeps the packets
+//! for its own nodes until the quantum in which they arrive. So a result does not depend on how many
+//! host ranks there are, or in which order nodes report.
+//!
+//! If no node runs, the clock jumps to the quantum of the next arrival. If there is none, the nodes
+//! wait for one another for ever, which ends the simulation with their numbers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::error::Error;
+use std::io;
+use std::process::ExitStatus;
+
+use mica_sim::network::{Network, PacketHead};
+use mica_sim::port::{Arrival, Departure, Grant, NodeState, NodeSummary, Setup};
+use mica_sim::time::SimTime;
+use serde::{Deserialize, Serialize};
+
+use super::host_ranks::HostRanks;
+use super::node_process::{NodeCommand, NodeProcess};
+use super::progress::Progress;
+use super::summary::NodeEnd;
+
+/// Why a simulation ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A node's process cannot be started.
+    #[error("node {node}: cannot start its process: {error}")]
+    Start {
+        /// The node.
+        node: u32,
+        /// Why.
+        error: io::Error,
+    },
+    /// A node's process has ended without a report.
+    #[error("node {node}: its process ended at {:.3} us of simulated time: {how}", .at.ns() / 1e3)]
+    Lost {
+        /// The node.
+        node: u32,
+        /// When, at the latest.
+        at: SimTime,
+        /// How.
+        how: String,
+    },
+    /// All nodes wait.
+    #[error("deadlock at {:.3} us of simulated time: nodes {nodes} wait, and no message is under \
+        way", .at.ns() / 1e3)]
+    Deadlock {
+        /// When.
+        at: SimTime,
+        /// The nodes that wait.
+        nodes: String,
+    },
+}
+
+/// A node of this host rank.
+#[derive(Debug)]
+struct LocalNode {
+    node: u32,
+    process: NodeProcess,
+    /// Packets that have not been handed to it, the earliest first.
+    arrivals: BinaryHeap<Reverse<Queued>>,
+    summary: Option<NodeSummary>,
+}
+
+/// A packet under way, ordered by arrival, sender and number.
+#[derive(Debug, PartialEq, Eq)]
+struct Queued {
+    number: u64,
+    arrival: Arrival,
+}
+
+impl Ord for Queued {
+    fn cmp(&self, other: &Queued) -> std::cmp::Ordering {
+        let key = |queued: &Queued| (queued.arrival.at, queued.arrival.from, queued.number);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Queued) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What a host rank tells another after a quantum.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct QuantumNews {
+    /// New states of its nodes.
+    states: Vec<(u32, NodeState)>,
+    /// Heads of all packets that its nodes have sent.
+    heads: Vec<PacketHead>,
+    /// The packets for nodes of the host rank that is told, in the order of `heads`.
+    departures: Vec<Departure>,
+}
+
+/// The cluster as one host rank knows it: its own nodes, and the states of all.
+#[derive(Debug)]
+pub struct Cluster {
+    local: Vec<LocalNode>,
+    states: Vec<NodeState>,
+    /// When each node's next packet arrives, of all nodes.
+    due: BinaryHeap<Reverse<(SimTime, u32)>>,
+    /// Packets sent so far by each node.
+    sent: Vec<u64>,
+    until: SimTime,
+}
+
+impl Cluster {
+    /// Starts the processes of this host rank's nodes.
+    ///
+    /// # Errors
+    /// [`ClusterError::Start`].
+    pub fn start(
+        command: &NodeCommand,
+        setup: &Setup,
+        hosts: &HostRanks,
+    ) -> Result<Cluster, ClusterError> {
+        let mut local = Vec::new();
+        for node in (0..setup.size).filter(|&node| hosts.host_of(node) == hosts.rank()) {
+            let setup = Setup {
+                rank: node,
+                ..setup.clone()
+            };
+            let process = command
+                .start(&setup)
+                .map_err(|error| ClusterError::Start { node, error })?;
+            local.push(LocalNode {
+                node,
+                process,
+                arrivals: BinaryHeap::new(),
+                summary: None,
+            });
+        }
+        Ok(Cluster {
+            local,
+            states: vec![NodeState::Runs; setup.size as usize],
+            due: BinaryHeap::new(),
+            sent: vec![0; setup.size as usize],
+            until: SimTime::default(),
+        })
+    }
+
+    /// Runs all nodes until their programs have ended.
+    ///
+    /// # Errors
+    /// [`ClusterError`], and those of MPI between the host ranks.
+    pub fn run(
+        &mut self,
+        mut network: Network,
+        quantum: SimTime,
+        hosts: &HostRanks,
+        progress: &Progress,
+    ) -> Result<(), Box<dyn Error>> {
+        while let Some(until) = self.next_until(quantum)? {
+            self.until = until;
+            let departures = self.run_quantum()?;
+            self.exchange(departures, &mut network, hosts)?;
+            progress.show(until);
+        }
+        Ok(())
+    }
+
+    /// The end of the next quantum; `None` if all programs have ended.
+    fn next_until(&mut self, quantum: SimTime) -> Result<Option<SimTime>, ClusterError> {
+        let runs = |state: &NodeState| *state == NodeState::Runs;
+        let ended = |state: &NodeState| *state == NodeState::Ended;
+        if self.states.iter().all(ended) {
+            return Ok(None);
+        }
+        if self.states.iter().any(runs) {
+            return Ok(Some(self.until + quantum));
+        }
+        while let Some(Reverse((_, node))) = self.due.peek()
+            && ended(&self.states[*node as usize])
+        {
+            self.due.pop();
+        }
+        let arrival = self.due.peek().map_or(SimTime::NEVER, |due| due.0.0);
+        let own = self.states.iter().filter_map(|state| match state {
+            NodeState::Waits { due } => Some(*due),
+            _ => None,
+        });
+        let next = own.fold(arrival, SimTime::min);
+        if next == SimTime::NEVER {
+            return Err(ClusterError::Deadlock {
+                at: self.until,
+                nodes: self.waiting(),
+            });
+        }
+        // The quantum of the grid that holds `next`, and not the last one again.
+        let end = SimTime(next.0 / quantum.0 * quantum.0 + quantum.0);
+        Ok(Some(end.max(self.until + quantum)))
+    }
+
+    /// The numbers of the nodes that wait, for people.
+    fn waiting(&self) -> String {
+        let waits = |state: &NodeState| matches!(state, NodeState::Waits { .. });
+        let numbers = (0..self.states.len()).filter(|&node| waits(&self.states[node]));
+        let mut texts: Vec<String> = numbers.map(|node| node.to_string()).collect();
+        if texts.len() > 16 {
+            texts.truncate(16);
+            texts.push("...".into());
+        }
+        texts.join(", ")
+    }
+
+    /// Lets the local nodes run that have something to do. Returns what they sent.
+    fn run_quantum(&mut self) -> Result<Vec<(u32, Vec<Departure>)>, ClusterError> {
+        let until = self.until;
+        let mut granted = Vec::new();
+        for (index, local) in self.local.iter_mut().enumerate() {
+            let arrivals = local.take_arrivals(until);
+            let due = match self.states[local.node as usize] {
+                NodeState::Runs => true,
+                NodeState::Waits { due } => due < until || !arrivals.is_empty(),
+                NodeState::Ended => false,
+            };
+            if due {
+                // A process that has ended is found by the report that is missing.
+                let _ = local.process.grant(&Grant { until, arrivals });
+                granted.push(index);
+            }
+        }
+        let mut departures = Vec::new();
+        for index in granted {
+            let local = &mut self.local[index];
+            let report = match local.process.report() {
+                Ok(report) => report,
+                Err(error) => return Err(local.lost(until, &error)),
+            };
+            self.states[local.node as usize] = report.state;
+            local.summary = report.summary.or(local.summary.take());
+            departures.push((local.node, report.departures));
+        }
+        Ok(departures)
+    }
+
+    /// Exchanges news with the other host ranks, and carries all packets through the network.
+    fn exchange(
+        &mut self,
+        departures: Vec<(u32, Vec<Departure>)>,
+        network: &mut Network,
+        hosts: &HostRanks,
+    ) -> Result<(), Box<dyn Error>> {
+        let news = self.news(departures, hosts);
+        let messages = news
+            .iter()
+            .map(postcard::to_stdvec)
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut heads = Vec::new();
+        let mut packets = Vec::new();
+        for message in hosts.exchange(messages)? {
+            let news: QuantumNews = postcard::from_bytes(&message)?;
+            for (node, state) in news.states {
+                self.states[node as usize] = state;
+            }
+            let mine = |head: &&PacketHead| hosts.host_of(head.to) == hosts.rank();
+            packets.extend(
+                news.heads
+                    .iter()
+                    .filter(mine)
+                    .map(|head| (head.from, head.number))
+                    .zip(news.departures),
+            );
+            heads.extend(news.heads);
+        }
+        // Sorts them as well.
+        let times = network.carry(&mut heads);
+        let mut arrivals: std::collections::HashMap<(u32, u64), SimTime> = Default::default();
+        for (head, at) in heads.iter().zip(times) {
+            // A quantum longer than the network's latency delivers late.
+            let at = at.max(self.until);
+            self.due.push(Reverse((at, head.to)));
+            arrivals.insert((head.from, head.number), at);
+        }
+        for ((from, number), departure) in packets {
+            let arrival = Arrival {
+                at: arrivals[&(from, number)],
+                from,
+                packet: departure.packet,
+            };
+            let index = self.local.iter().position(|l| l.node == departure.to);
+            let local = &mut self.local[index.expect("a node of this host rank")];
+            local.arrivals.push(Reverse(Queued { number, arrival }));
+        }
+        while self.due.peek().is_some_and(|due| due.0.0 < self.until) {
+            self.due.pop();
+        }
+        Ok(())
+    }
+
+    /// What to tell each host rank.
+    fn news(
+        &mut self,
+        departures: Vec<(u32, Vec<Departure>)>,
+        hosts: &HostRanks,
+    ) -> Vec<QuantumNews> {
+        let mut heads = Vec::new();
+        let mut packets: Vec<Vec<Departure>> = (0..hosts.size()).map(|_| Vec::new()).collect();
+        let mut states = Vec::new();
+        for (node, sent) in departures {
+            states.push((node, self.states[node as usize]));
+            for departure in sent {
+                let number = &mut self.sent[node as usize];
+                *number += 1;
+                heads.push(PacketHead {
+                    at: departure.at,
+                    from: node,
+                    to: departure.to,
+                    number: *number,
+                    bytes: departure.packet.payload.len() as u64,
+                });
+                packets[hosts.host_of(departure.to) as usize].push(departure);
+            }
+        }
+        packets
+            .into_iter()
+            .map(|departures| QuantumNews {
+                states: states.clone(),
+                heads: heads.clone(),
+                departures,
+            })
+            .collect()
+    }
+
+    /// How all nodes ended, to be called when [`run`](Self::run) has returned.
+    ///
+    /// # Errors
+    /// Those of the system and of MPI.
+    pub fn ends(&mut self, hosts: &HostRanks) -> Result<Vec<NodeEnd>, Box<dyn Error>> {
+        let mut mine = Vec::new();
+        for local in &mut self.local {
+            mine.push(NodeEnd {
+                node: local.node,
+                code: code(local.process.wait()?),
+                summary: local.summary.take().unwrap_or_default(),
+            });
+        }
+        let message = postcard::to_stdvec(&mine)?;
+        let mut all: Vec<NodeEnd> = Vec::new();
+        for message in hosts.exchange(vec![message; hosts.size() as usize])? {
+            all.extend(postcard::from_bytes::<Vec<NodeEnd>>(&message)?);
+        }
+        all.sort_by_key(|end| end.node);
+        Ok(all)
+    }
+}
+
+impl LocalNode {
+    /// The packets that arrive before `until`, in order.
+    fn take_arrivals(&mut self, until: SimTime) -> Vec<Arrival> {
+        let mut taken = Vec::new();
+        while let Some(Reverse(queued)) = self.arrivals.peek()
+            && queued.arrival.at < until
+        {
+            taken.extend(self.arrivals.pop().map(|queued| queued.0.arrival));
+        }
+        taken
+    }
+
+    /// Its process has ended without a report.
+    fn lost(&mut self, at: SimTime, error: &io::Error) -> ClusterError {
+        let how = match self.process.wait() {
+            Ok(status) => status.to_string(),
+            Err(_) => error.to_string(),
+        };
+        ClusterError::Lost {
+            node: self.node,
+            at,
+            how,
+        }
+    }
+}
+
+/// The exit code, or 128 + the signal.
+fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    let by_signal = || 128 + status.signal().unwrap_or(0);
+    status.code().unwrap_or_else(by_signal)
+}

@@ -1,0 +1,96 @@
+//! `mica sim run -n N --machine M -- PROGRAM`: runs a program on N simulated nodes.
+//!
+//! - `program`: whether the file is one that can be simulated.
+//! - `node_process`: a node's process and the simulator's end of its port.
+//! - `cluster`: all nodes, quantum by quantum.
+//! - `host_ranks`: the other processes of this simulator, which is an MPI job of its own.
+//! - `options`: the command line.
+//! - `progress`: the line on a terminal.
+//! - `summary`: what came out, as text and JSON.
+
+mod cluster;
+mod host_ranks;
+mod node_process;
+mod options;
+mod program;
+mod progress;
+mod summary;
+
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::process::ExitCode;
+
+use mica_sim::machine::Machine;
+use mica_sim::network::Network;
+use mica_sim::port::{Region, Setup};
+use mica_sim::time::SimTime;
+
+use cluster::Cluster;
+use host_ranks::HostRanks;
+use node_process::NodeCommand;
+use progress::Progress;
+use summary::RunSummary;
+
+pub use options::RunOptions;
+
+/// Runs the command; its status is 1 when the simulation fails, else the highest of the nodes'.
+pub fn main(options: &RunOptions) -> ExitCode {
+    match run(options) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("mica sim: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &RunOptions) -> Result<u8, Box<dyn Error>> {
+    let mut hosts = HostRanks::join()?;
+    let outcome = simulate(options, &mut hosts);
+    match &outcome {
+        // The others would wait for this rank.
+        Err(error) if hosts.size() > 1 => hosts.abort(&error.to_string()),
+        _ => hosts.leave()?,
+    }
+    let summary = outcome?;
+    let code = summary.exit_code();
+    if hosts.rank() == 0 {
+        if let Some(file) = &options.json {
+            let text = serde_json::to_string_pretty(&summary)? + "\n";
+            fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        if !options.quiet {
+            std::io::stderr().write_all(summary.text().as_bytes())?;
+        }
+    }
+    Ok(code)
+}
+
+/// Runs the simulation. Every host rank gets the whole summary.
+pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummary, Box<dyn Error>> {
+    let machine = Machine::with(&options.machine, &options.set)?;
+    let command = NodeCommand::new(&options.program)?;
+    let network = Network::new(&machine.network, options.n)?;
+    let quantum = match options.quantum {
+        Some(ns) if ns > 0.0 => SimTime::from_ns(ns),
+        Some(ns) => return Err(format!("--quantum {ns}: must be above 0").into()),
+        None => network.min_latency(),
+    };
+    let setup = Setup {
+        machine: toml::to_string(&machine)?,
+        policy: options.policy.clone(),
+        loose: options.loose,
+        region: options.region.clone().unwrap_or(Region::Everything),
+        rank: 0,
+        size: options.n,
+        seed: options.seed,
+    };
+    let started = std::time::Instant::now();
+    let mut cluster = Cluster::start(&command, &setup, hosts)?;
+    let progress = Progress::new(!options.quiet && hosts.rank() == 0);
+    cluster.run(network, quantum, hosts, &progress)?;
+    progress.finish();
+    let ends = cluster.ends(hosts)?;
+    Ok(RunSummary::new(options, quantum, started.elapsed(), ends))
+}

@@ -1,0 +1,151 @@
+//! A node's process: `qemu-x86_64` with the plugin, and the simulator's end of its port.
+
+use std::error::Error;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+
+use mica_node::adapter::{ADAPTER_VARIABLE, AdapterMemory};
+use mica_node::segment::PREFIX_VARIABLE;
+use mica_node::tunables;
+use mica_sim::port::{Grant, Port, Report, Setup};
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+
+use super::program;
+use crate::explain::prefix;
+
+/// Name of the emulator.
+const EMULATOR: &str = "qemu-x86_64";
+
+/// How a node's process is started.
+#[derive(Debug)]
+pub struct NodeCommand {
+    emulator: PathBuf,
+    plugin: PathBuf,
+    /// The installation, which the library reads its tuning file from.
+    prefix: PathBuf,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl NodeCommand {
+    /// The process for this program and its arguments.
+    ///
+    /// # Errors
+    /// When the emulator, the plugin or the program is missing, or the program is of a kind that
+    /// cannot be simulated.
+    pub fn new(program: &[String]) -> Result<NodeCommand, Box<dyn Error>> {
+        let emulator = program::in_path(EMULATOR)
+            .ok_or("qemu-x86_64 is not in PATH; install QEMU's user-mode emulator (qemu-user)")?;
+        let prefix = prefix().ok_or("cannot find the installation of this command")?;
+        let plugin = prefix.join("lib/libmica_sim_plugin.so");
+        if !plugin.is_file() {
+            return Err(format!("{}: missing from this installation", plugin.display()).into());
+        }
+        Ok(NodeCommand {
+            emulator,
+            plugin,
+            prefix,
+            program: program::find(&program[0])?,
+            arguments: program[1..].to_vec(),
+        })
+    }
+
+    /// Starts the process of the node with this setup.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn start(&self, setup: &Setup) -> io::Result<NodeProcess> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let (device, _) = AdapterMemory::create(setup.rank, setup.size)?;
+        let port = inherited(theirs, PORT)?;
+        let adapter = inherited(device, ADAPTER)?;
+        let (port_fd, adapter_fd) = (port.as_raw_fd(), adapter.as_raw_fd());
+        let mut command = Command::new(&self.emulator);
+        command
+            .args(["-cpu", "max", "-seed", &setup.seed.to_string(), "-plugin"])
+            .arg(format!(
+                "{},port={port_fd},adapter={adapter_fd}",
+                self.plugin.display()
+            ))
+            .arg(&self.program)
+            .args(&self.arguments);
+        for (name, _) in std::env::vars_os() {
+            if is_of_a_job(&name.to_string_lossy()) {
+                command.env_remove(name);
+            }
+        }
+        command.env(PREFIX_VARIABLE, &self.prefix);
+        command.env(ADAPTER_VARIABLE, adapter_fd.to_string());
+        let child = command.spawn()?;
+        let mut port = Port::new(ours);
+        port.send(setup)?;
+        Ok(NodeProcess { child, port })
+    }
+}
+
+/// Numbers from which the descriptors of a node's process are counted: a program sees them, so they
+/// are the same in every run.
+const PORT: i32 = 500;
+const ADAPTER: i32 = 600;
+
+/// A duplicate from number `least` on that a process inherits.
+fn inherited(descriptor: impl AsFd, least: i32) -> io::Result<OwnedFd> {
+    let duplicate = fcntl_dupfd_cloexec(descriptor, least)?;
+    fcntl_setfd(&duplicate, FdFlags::empty())?;
+    Ok(duplicate)
+}
+
+/// Whether a variable says how the simulator itself was started. Its nodes do not see it: they
+/// belong to another job, and their environment, whose length moves their stacks, is the same
+/// however they are started.
+fn is_of_a_job(name: &str) -> bool {
+    let of_launchers = [
+        "PMI_",
+        "PMIX_",
+        "OMPI_",
+        "PRTE_",
+        "HYDI_",
+        "HYDRA_",
+        "SLURM_",
+        "MPI_LOCAL",
+    ];
+    let is_tunable = || tunables::all().iter().any(|tunable| tunable.name == name);
+    name == "_"
+        || name.starts_with("MICA_") && !is_tunable()
+        || of_launchers.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// A node's process; killed when it is dropped.
+#[derive(Debug)]
+pub struct NodeProcess {
+    child: Child,
+    port: Port<UnixStream>,
+}
+
+impl NodeProcess {
+    /// Lets the node go on.
+    pub fn grant(&mut self, grant: &Grant) -> io::Result<()> {
+        self.port.send(grant)
+    }
+
+    /// Waits for the node's report.
+    pub fn report(&mut self) -> io::Result<Report> {
+        self.port.receive()
+    }
+
+    /// Waits for the end of the process.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        // An error means that it has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,236 @@
+//! What the packets do that arrive, and how a matched message gets into its buffer.
+
+use mica_node::adapter::Status;
+
+use super::engine::{Adapter, Delivery, SendAnswer};
+use super::host::Host;
+use super::matching::{MessageBody, UnexpectedMessage};
+use super::packet::{Packet, PacketHeader};
+use super::policy::{Incoming, MatchKind};
+use super::request::Completion;
+use super::transfer;
+use crate::time::SimTime;
+
+/// When the first byte of a packet came, and the last.
+pub(super) type Received = (SimTime, SimTime);
+
+impl Adapter {
+    /// Processes a packet.
+    pub(super) fn take_packet(
+        &mut self,
+        received: Received,
+        from: u32,
+        packet: Packet,
+        host: &mut dyn Host,
+    ) {
+        let (first, last) = received;
+        let received = (self.process(first, self.timing.arrival), last);
+        let Packet { header, payload } = packet;
+        match header {
+            PacketHeader::Eager {
+                context,
+                tag,
+                acknowledge,
+            } => {
+                let body = MessageBody::Here {
+                    payload,
+                    acknowledge,
+                };
+                let message = UnexpectedMessage {
+                    source: from,
+                    tag,
+                    body,
+                };
+                self.take_message(received, context, message, host);
+            }
+            PacketHeader::Announce {
+                context,
+                tag,
+                length,
+                send,
+            } => {
+                let body = MessageBody::Announced { length, send };
+                let message = UnexpectedMessage {
+                    source: from,
+                    tag,
+                    body,
+                };
+                self.take_message(received, context, message, host);
+            }
+            PacketHeader::Pull {
+                send,
+                length,
+                receive,
+            } => self.answer_pull(received.0, (from, send), (length, receive), host),
+            PacketHeader::Data { receive } => {
+                self.take_data(received, from, (receive, payload), host)
+            }
+            PacketHeader::Acknowledge { send } => self.take_acknowledge(received.0, from, send),
+        }
+    }
+
+    /// Matches a message, or keeps it.
+    fn take_message(
+        &mut self,
+        received: Received,
+        context: u64,
+        message: UnexpectedMessage,
+        host: &mut dyn Host,
+    ) {
+        let UnexpectedMessage { source, tag, .. } = message;
+        let Some(receive) = self.matching.take_posted(context, source, tag) else {
+            self.counts.unexpected += 1;
+            self.matching.keep(context, message);
+            self.note_unexpected(received.0.max(received.1));
+            return;
+        };
+        self.counts.preposted += 1;
+        let delivery = Delivery {
+            token: receive.token,
+            address: receive.address,
+            room: receive.room,
+            is_hinted: receive.is_hinted,
+            kind: MatchKind::Preposted,
+            source,
+            tag,
+            length: message.body.len(),
+        };
+        self.deliver(received, delivery, message.body, host);
+    }
+
+    /// Writes a matched message to its buffer, or asks for it.
+    pub(super) fn deliver(
+        &mut self,
+        received: Received,
+        delivery: Delivery,
+        body: MessageBody,
+        host: &mut dyn Host,
+    ) {
+        match body {
+            MessageBody::Here {
+                payload,
+                acknowledge,
+            } => {
+                if let Some(send) = acknowledge {
+                    let header = PacketHeader::Acknowledge { send };
+                    let at = received.0.max(received.1);
+                    self.send_packet(at, delivery.source, Packet::bare(header));
+                }
+                self.write_payload(received, delivery, &payload, host);
+            }
+            MessageBody::Announced { length, send } => {
+                self.counts.pulled += 1;
+                let receive = self.next_pull;
+                self.next_pull += 1;
+                let header = PacketHeader::Pull {
+                    send,
+                    length: length.min(delivery.room),
+                    receive,
+                };
+                self.send_packet(received.0, delivery.source, Packet::bare(header));
+                self.pulls.insert(receive, delivery);
+            }
+        }
+    }
+
+    /// Writes the payload of a matched message, as much as there is room for.
+    fn write_payload(
+        &mut self,
+        (at, last_byte): Received,
+        delivery: Delivery,
+        payload: &[u8],
+        host: &mut dyn Host,
+    ) {
+        let bytes = &payload[..payload.len().min(delivery.room as usize)];
+        let incoming = Incoming {
+            address: delivery.address,
+            bytes: bytes.len() as u64,
+            kind: delivery.kind,
+            is_awaited: self.is_awaited,
+            is_hinted: delivery.is_hinted,
+        };
+        let policy = self.policy.current();
+        let holds = |address, cache| host.holds(address, cache);
+        let runs = policy.payload(&incoming, &self.caches, holds);
+        let written = transfer::write(at, delivery.address, bytes, &runs, host);
+        let line = self.caches.line;
+        let lines = runs
+            .iter()
+            .map(|run| (run.bytes.div_ceil(line), run.target));
+        self.count_lines(lines, host);
+        self.counts.received_bytes += incoming.bytes;
+        let status = match delivery.length > delivery.room {
+            true => Status::Truncated,
+            false => Status::Done,
+        };
+        let completion = Completion {
+            token: delivery.token,
+            status,
+            source: delivery.source,
+            tag: delivery.tag,
+            length: delivery.length,
+        };
+        self.complete(written.max(last_byte), completion);
+    }
+
+    /// Sends the payload of a message that was announced.
+    fn answer_pull(
+        &mut self,
+        at: SimTime,
+        (from, token): (u32, u64),
+        (length, receive): (u64, u64),
+        host: &mut dyn Host,
+    ) {
+        let Some(send) = self.sends.get(&token).cloned() else {
+            self.counts.strays += 1;
+            return;
+        };
+        if send.to != from || send.waits_for != SendAnswer::Pull {
+            self.counts.strays += 1;
+            return;
+        }
+        self.sends.remove(&token);
+        let length = length.min(send.length);
+        let Some(read) = self.wire.read(at, send.address, length, host) else {
+            self.complete(at, Completion::bare(token, Status::Invalid));
+            return;
+        };
+        let header = PacketHeader::Data { receive };
+        let payload = read.bytes;
+        self.send_packet(read.can_leave, from, Packet { header, payload });
+        self.complete_send(read.done, token, &send);
+    }
+
+    /// Takes the payload of a message that was pulled.
+    fn take_data(
+        &mut self,
+        received: Received,
+        from: u32,
+        (receive, payload): (u64, Vec<u8>),
+        host: &mut dyn Host,
+    ) {
+        match self.pulls.get(&receive) {
+            Some(delivery) if delivery.source == from => {}
+            _ => {
+                self.counts.strays += 1;
+                return;
+            }
+        }
+        if let Some(delivery) = self.pulls.remove(&receive) {
+            self.write_payload(received, delivery, &payload, host);
+        }
+    }
+
+    /// Completes a synchronous send.
+    fn take_acknowledge(&mut self, at: SimTime, from: u32, token: u64) {
+        let answered = self.sends.get(&token).cloned();
+        let answered = answered.filter(|send| send.to == from);
+        match answered.filter(|send| send.waits_for == SendAnswer::Acknowledge) {
+            Some(send) => {
+                self.sends.remove(&token);
+                self.complete_send(at, token, &send);
+            }
+            None => self.counts.strays += 1,
+        }
+    }
+}

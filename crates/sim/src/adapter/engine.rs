@@ -1,0 +1,364 @@
+//! The adapter's state, and what its surroundings tell it. What the commands and packets do is in
+//! `operations` and `arrivals`.
+
+use std::collections::{HashMap, HashSet};
+
+use mica_node::adapter::{
+    COMMANDS, COMMANDS_OFFSET, Command, EVENTS, EVENTS_OFFSET, Event, Status,
+};
+use serde::{Deserialize, Serialize};
+
+use super::agenda::Agenda;
+use super::host::Host;
+use super::matching::{Matching, UnexpectedMessage};
+use super::packet::Packet;
+use super::policy::{CacheSizes, MatchKind, Policy, WrittenLines};
+use super::request::{Completion, REQUEST_BYTES, Request};
+use super::transfer::Wire;
+use crate::machine::Machine;
+use crate::memory::InjectTarget;
+use crate::port::Departure;
+use crate::time::SimTime;
+
+/// Which adapter it is.
+#[derive(Debug)]
+pub struct AdapterSetup {
+    /// Rank of its process in the job.
+    pub rank: u32,
+    /// Ranks of the job.
+    pub size: u32,
+    /// Where the process has mapped the adapter's descriptor; 0 before it has, see
+    /// [`Adapter::set_device`].
+    pub device: u64,
+    /// What it injects.
+    pub policy: Policy,
+}
+
+/// What an adapter has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdapterCounts {
+    /// Commands.
+    pub commands: u64,
+    /// Events that it has written (leon-2009, Figure 5.3).
+    pub events: u64,
+    /// Messages whose receive was posted before they came.
+    pub preposted: u64,
+    /// Messages that came before their receive.
+    pub unexpected: u64,
+    /// Of both, those that were announced and pulled.
+    pub pulled: u64,
+    /// Bytes that it has written to receive buffers.
+    pub received_bytes: u64,
+    /// Packets that belong to no operation and were dropped; 0 unless an adapter is wrong.
+    pub strays: u64,
+}
+
+/// A network adapter.
+#[derive(Debug)]
+pub struct Adapter {
+    pub(super) rank: u32,
+    pub(super) size: u32,
+    device: u64,
+    pub(super) timing: AdapterTiming,
+    pub(super) wire: Wire,
+    pub(super) caches: CacheSizes,
+    pub(super) policy: Policy,
+    pub(super) matching: Matching,
+    /// Sends that wait for their match, by token.
+    pub(super) sends: HashMap<u64, PendingSend>,
+    /// Receives whose payload is on its way, by the name of the transfer.
+    pub(super) pulls: HashMap<u64, Delivery>,
+    pub(super) next_pull: u64,
+    /// Messages that were extracted, by the token of the extraction.
+    pub(super) extracted: HashMap<u64, UnexpectedMessage>,
+    /// Tokens in use: of operations without completion, and of extracted messages.
+    pub(super) tokens: HashSet<u64>,
+    agenda: Agenda<Action>,
+    /// When the last command or packet so far is processed. They are in a pipeline.
+    last_processed: SimTime,
+    /// Packets leave in the order in which they are made.
+    last_departure: SimTime,
+    /// Probes and extractions so far.
+    probes: u64,
+    /// An unexpected message has come since the last of them, and since the last wait that ended.
+    has_unexpected: bool,
+    /// The process waits.
+    pub(super) is_awaited: bool,
+    pub(super) counts: AdapterCounts,
+}
+
+/// Times and limits of the machine's adapter.
+#[derive(Debug)]
+pub(super) struct AdapterTiming {
+    pub eager_max: u64,
+    pub command: SimTime,
+    pub event: SimTime,
+    pub arrival: SimTime,
+    pub loopback: SimTime,
+}
+
+/// A send that waits for its match.
+#[derive(Debug, Clone)]
+pub(super) struct PendingSend {
+    pub to: u32,
+    pub tag: i32,
+    pub address: u64,
+    pub length: u64,
+    pub waits_for: SendAnswer,
+}
+
+/// What completes a pending send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SendAnswer {
+    /// An acknowledgement; the payload has left.
+    Acknowledge,
+    /// A pull of the payload.
+    Pull,
+}
+
+/// A receive that has its message.
+#[derive(Debug, Clone)]
+pub(super) struct Delivery {
+    pub token: u64,
+    pub address: u64,
+    /// Bytes of the buffer.
+    pub room: u64,
+    pub is_hinted: bool,
+    pub kind: MatchKind,
+    pub source: u32,
+    pub tag: i32,
+    /// Bytes of the message.
+    pub length: u64,
+}
+
+/// What happens later.
+#[derive(Debug)]
+enum Action {
+    /// An event is written.
+    Event(Completion),
+    /// A packet leaves.
+    Depart { to: u32, packet: Packet },
+    /// A packet to the own rank has come.
+    LoopBack(Packet),
+    /// The adapter has found out that a message is unexpected, after so many probes.
+    Unexpected { probes: u64 },
+}
+
+impl Adapter {
+    /// The adapter of a process on this machine.
+    pub fn new(machine: &Machine, setup: AdapterSetup) -> Adapter {
+        let adapter = &machine.adapter;
+        Adapter {
+            rank: setup.rank,
+            size: setup.size,
+            device: setup.device,
+            timing: AdapterTiming {
+                eager_max: adapter.eager_max,
+                command: SimTime::from_ns(adapter.command_ns),
+                event: SimTime::from_ns(adapter.event_ns),
+                arrival: SimTime::from_ns(adapter.arrival_ns),
+                loopback: SimTime::from_ns(adapter.loopback_ns),
+            },
+            wire: Wire::new(machine),
+            caches: CacheSizes::of(machine),
+            policy: setup.policy,
+            matching: Matching::default(),
+            sends: HashMap::new(),
+            pulls: HashMap::new(),
+            next_pull: 0,
+            extracted: HashMap::new(),
+            tokens: HashSet::new(),
+            agenda: Agenda::new(),
+            last_processed: SimTime::default(),
+            last_departure: SimTime::default(),
+            probes: 0,
+            has_unexpected: false,
+            is_awaited: false,
+            counts: AdapterCounts::default(),
+        }
+    }
+
+    /// The process has mapped the adapter's descriptor at `device`.
+    pub fn set_device(&mut self, device: u64) {
+        self.device = device;
+    }
+
+    /// The process has stored `place` to the doorbell: reads the command there and starts it.
+    pub fn doorbell(
+        &mut self,
+        now: SimTime,
+        place: u64,
+        host: &mut dyn Host,
+        out: &mut Vec<Departure>,
+    ) {
+        let place = place % COMMANDS as u64;
+        let commands = self.device + COMMANDS_OFFSET as u64;
+        let address = commands + place * size_of::<Command>() as u64;
+        let mut bytes = [0; REQUEST_BYTES];
+        let read = host.read(now, address, &mut bytes);
+        self.begin_command(now, out, host);
+        self.start(read.max(now), &Request::decode(&bytes), host);
+    }
+
+    /// Starts a command that was read by the caller.
+    pub fn command(
+        &mut self,
+        now: SimTime,
+        request: &Request,
+        host: &mut dyn Host,
+        out: &mut Vec<Departure>,
+    ) {
+        self.begin_command(now, out, host);
+        self.start(now, request, host);
+    }
+
+    fn begin_command(&mut self, now: SimTime, out: &mut Vec<Departure>, host: &mut dyn Host) {
+        self.advance(now, host, out);
+        self.is_awaited = false;
+        self.counts.commands += 1;
+    }
+
+    /// The last byte of a packet has come from another node.
+    pub fn arrive(
+        &mut self,
+        at: SimTime,
+        from: u32,
+        packet: Packet,
+        host: &mut dyn Host,
+        out: &mut Vec<Departure>,
+    ) {
+        self.advance(at, host, out);
+        // It was matched when its first byte came.
+        let wire_time = self.wire.time(packet.payload.len() as u64);
+        let first_byte = SimTime(at.0.saturating_sub(wire_time.0));
+        self.take_packet((first_byte, at), from, packet, host);
+    }
+
+    /// Does what is due at `now`: events, and packets that leave.
+    pub fn advance(&mut self, now: SimTime, host: &mut dyn Host, out: &mut Vec<Departure>) {
+        while let Some((at, action)) = self.agenda.take(now) {
+            match action {
+                Action::Event(completion) => self.write_event(at, completion, host),
+                Action::Depart { to, packet } => out.push(Departure { at, to, packet }),
+                Action::LoopBack(packet) => self.take_packet((at, at), self.rank, packet, host),
+                Action::Unexpected { probes } => self.has_unexpected |= probes == self.probes,
+            }
+        }
+    }
+
+    /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command or
+    /// packet.
+    pub fn next_due(&self) -> SimTime {
+        self.agenda.next_due().unwrap_or(SimTime::NEVER)
+    }
+
+    /// The process waits, and has taken `taken` events. Whether there is something new for it; if
+    /// not, ask again after what happens next; if there is, the wait ends, and the unexpected
+    /// messages up to now are no news for the next one. Call [`Adapter::advance`] before.
+    pub fn has_news(&mut self, taken: u64) -> bool {
+        let has_news = self.counts.events > taken || self.has_unexpected;
+        self.is_awaited = !has_news;
+        self.has_unexpected &= !has_news;
+        has_news
+    }
+
+    /// The program will use the payload of this receive at once.
+    pub fn hint(&mut self, token: u64) {
+        if let Some(receive) = self.matching.posted_mut(token) {
+            receive.is_hinted = true;
+        }
+        let mut pulls = self.pulls.values_mut();
+        if let Some(delivery) = pulls.find(|delivery| delivery.token == token) {
+            delivery.is_hinted = true;
+        }
+    }
+
+    /// What it has counted.
+    pub fn counts(&self) -> AdapterCounts {
+        self.counts
+    }
+
+    /// Its policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before what
+    /// came earlier.
+    pub(super) fn process(&mut self, at: SimTime, time: SimTime) -> SimTime {
+        self.last_processed = self.last_processed.max(at + time);
+        self.last_processed
+    }
+
+    /// Sends a packet whose first byte can leave at `at`.
+    pub(super) fn send_packet(&mut self, at: SimTime, to: u32, packet: Packet) {
+        let at = at.max(self.last_departure);
+        self.last_departure = at;
+        if to == self.rank {
+            let at = at + self.timing.loopback;
+            self.agenda.enter(at, Action::LoopBack(packet));
+        } else {
+            self.agenda.enter(at, Action::Depart { to, packet });
+        }
+    }
+
+    /// Completes an operation that is over at `at`; its token is free.
+    pub(super) fn complete(&mut self, at: SimTime, completion: Completion) {
+        self.tokens.remove(&completion.token);
+        self.announce(at, completion);
+    }
+
+    /// Completes an operation whose token stays in use.
+    pub(super) fn announce(&mut self, at: SimTime, completion: Completion) {
+        let at = at + self.timing.event;
+        self.agenda.enter(at, Action::Event(completion));
+    }
+
+    /// Completes a command that is not valid.
+    pub(super) fn refuse(&mut self, at: SimTime, token: u64) {
+        self.announce(at, Completion::bare(token, Status::Invalid));
+    }
+
+    /// A message that matches no receive is known at `at`.
+    pub(super) fn note_unexpected(&mut self, at: SimTime) {
+        let probes = self.probes;
+        self.agenda.enter(at, Action::Unexpected { probes });
+    }
+
+    /// The process looks for unexpected messages.
+    pub(super) fn note_probe(&mut self) {
+        self.probes += 1;
+        self.has_unexpected = false;
+    }
+
+    fn write_event(&mut self, at: SimTime, completion: Completion, host: &mut dyn Host) {
+        let number = self.counts.events;
+        self.counts.events += 1;
+        let place = number % EVENTS as u64;
+        let events = self.device + EVENTS_OFFSET as u64;
+        let address = events + place * size_of::<Event>() as u64;
+        let target = self.policy.current().event();
+        let event = completion.encode(number);
+        // One line, whole: caches do not take parts of lines.
+        let bytes = event.len().min(self.caches.line.max(64) as usize);
+        host.write(at, address, &event[..bytes], target);
+        self.count_lines([(1, target)], host);
+    }
+
+    /// Tells the policy of lines that were written.
+    pub(super) fn count_lines(
+        &mut self,
+        lines: impl IntoIterator<Item = (u64, InjectTarget)>,
+        host: &dyn Host,
+    ) {
+        let mut written = WrittenLines::default();
+        for (lines, target) in lines {
+            match target {
+                InjectTarget::Memory => written.memory += lines,
+                InjectTarget::L2 { .. } => written.l2 += lines,
+                InjectTarget::L3 => written.l3 += lines,
+            }
+        }
+        self.policy.observe(written, || host.injections());
+    }
+}
