@@ -1,9 +1,9 @@
 //! The `mica` command: what the library finds on this machine and its settings (`info`), what
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
 //! (`bench`), where a program's communication time goes (`profile`), where its ranks had better run
-//! (`place`), which links between chips make a collective slow (`links`), the parameters of a network
-//! (`loggp`), a cluster that does not exist (`sim`), what the ranks of a running job do (`top`), and
-//! its version (`version`).
+//! (`place`), which links between chips make a collective slow (`links`), the LogGP parameters of a
+//! channel (`loggp`), what the ranks of a running job do (`top`), how it would run on another cluster
+//! (`sim`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -85,8 +85,6 @@ enum Command {
     Links(links::LinksOptions),
     /// Measure the LogGP parameters L, o_s, o_r, g and G of a channel.
     Loggp(loggp::LogGpOptions),
-    /// Simulate a cluster that does not exist, or predict larger ones.
-    Sim(sim::SimOptions),
 }
 
 fn main() -> ExitCode {
@@ -104,7 +102,6 @@ fn main() -> ExitCode {
         Command::Place(options) => place::place(&options),
         Command::Links(options) => links::links(&options),
         Command::Loggp(options) => loggp::loggp(&options),
-        Command::Sim(options) => return sim::main(&options),
         Command::Bench(options) => return bench::main(options),
         Command::Top(options) => return top::main(&options),
         Command::Profile(options) => return profile::main(&options),

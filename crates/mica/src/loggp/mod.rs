@@ -3,7 +3,7 @@
 //! It compiles `bench/src/loggp.c` (whose head says how each time is measured), runs it between
 //! the first and the last rank of a job, and fits the parameters (`mica_sim::loggp`). The launcher
 //! decides what is measured: shared memory, the network between two hosts, another MPI library
-//! (`--prefix`), or a simulated machine (`-- mica sim run -n 2 --machine M`).
+//! (`--prefix`); or it is a simulated machine's network (`--machine`).
 //!
 //! The result is a table and, in the output directory, `loggp.json` (which `mica sim replay`
 //! reads), `loggp.html` and the raw times.
@@ -26,24 +26,29 @@ use crate::compiled::{CompiledProgram, MpiPrefix, command_of, output_of};
 #[derive(Args)]
 pub struct LogGpOptions {
     /// What carries the messages between ranks of this node. Other places: by the launcher.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with = "machine")]
     channel: Option<Channel>,
+    /// Measure the simulated network of this machine: a name of a shipped one, or a TOML file.
+    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["prefix", "launcher"])]
+    machine: Option<String>,
+    /// Another value for a key of the machine, such as network.latency_ns=500.
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "machine")]
+    set: Vec<String>,
     /// Measure the MPI library installed in this directory.
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
-    /// Rounds; intervals are over rounds.
-    #[arg(long, value_name = "N", default_value_t = 15,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    rounds: u32,
-    /// Repetitions of each measurement in a round, fewer for long messages.
-    #[arg(long, value_name = "N", default_value_t = 100,
-        value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    repeat: u32,
-    /// The longest message, such as 64K or 1M.
-    #[arg(long, value_name = "SIZE", default_value = "256K")]
-    largest: String,
+    /// Rounds; intervals are over rounds. The default is 15, and 2 on a simulated machine, where
+    /// nothing disturbs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rounds: Option<u32>,
+    /// Repetitions of each measurement in a round, fewer for long messages (100; simulated: 3).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeat: Option<u32>,
+    /// The longest message, such as 64K or 1M (256K; simulated: 64K).
+    #[arg(long, value_name = "SIZE")]
+    largest: Option<String>,
     /// Fit the raw times of this file; run nothing.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["channel", "prefix", "launcher"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["channel", "machine", "prefix", "launcher"])]
     raw: Option<PathBuf>,
     /// Print also the differences from this loggp.json.
     #[arg(long, value_name = "FILE")]
@@ -129,19 +134,23 @@ fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     spinner.set_message("compiling bench/src/loggp.c");
     let library = MpiPrefix::of(options.prefix.as_deref())?;
     let program = CompiledProgram::new("loggp", &library)?;
-    let mpiexec = library.command("mpiexec").display().to_string();
-    let mut words = options.launcher.clone();
-    match words.first_mut() {
-        // The one of the library that is measured, whatever PATH has.
-        Some(first) if first == "mpiexec" => *first = mpiexec,
-        Some(_) => {}
-        None => words = vec![mpiexec, "-n".into(), "2".into()],
-    }
+    let mut words = launcher(options, &library)?;
     words.push(program.file.display().to_string());
+    let (rounds, repeat, largest) = match options.machine {
+        Some(_) => (2, 3, "64K"),
+        None => (15, 100, "256K"),
+    };
+    let given = |value: &Option<u32>, otherwise: u32| value.unwrap_or(otherwise).to_string();
     for (name, value) in [
-        ("--rounds", options.rounds.to_string()),
-        ("--repeat", options.repeat.to_string()),
-        ("--largest", options.largest.clone()),
+        ("--rounds", given(&options.rounds, rounds)),
+        ("--repeat", given(&options.repeat, repeat)),
+        (
+            "--largest",
+            options
+                .largest
+                .clone()
+                .unwrap_or_else(|| largest.to_owned()),
+        ),
     ] {
         words.extend([name.to_owned(), value]);
     }
@@ -155,4 +164,30 @@ fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     let output = output_of(job)?;
     spinner.finish_and_clear();
     Ok(output)
+}
+
+/// The words before the program.
+fn launcher(options: &LogGpOptions, library: &MpiPrefix) -> Result<Vec<String>, Box<dyn Error>> {
+    if let Some(machine) = &options.machine {
+        return simulator(machine, &options.set);
+    }
+    let mpiexec = library.command("mpiexec").display().to_string();
+    let mut words = options.launcher.clone();
+    match words.first_mut() {
+        // The one of the library that is measured, whatever PATH has.
+        Some(first) if first == "mpiexec" => *first = mpiexec,
+        Some(_) => {}
+        None => words = vec![mpiexec, "-n".into(), "2".into()],
+    }
+    Ok(words)
+}
+
+/// `mica sim run` of two nodes of a machine, before the program.
+fn simulator(machine: &str, set: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
+    let this = std::env::current_exe()?.display().to_string();
+    let mut words = vec![this];
+    words.extend(["sim", "run", "-n", "2", "--quiet", "--machine", machine].map(str::to_owned));
+    words.extend(set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
+    words.push("--".to_owned());
+    Ok(words)
 }

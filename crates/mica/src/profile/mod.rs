@@ -37,6 +37,7 @@ use clap::Args;
 use mica_profile::{Job, Profile};
 
 use self::compare::Format;
+pub use self::scaling::with_ranks;
 use crate::explain::prefix;
 
 /// The options of `mica profile`.

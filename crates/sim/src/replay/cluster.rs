@@ -39,17 +39,20 @@ impl Cluster {
         }
     }
 
-    /// The network of a machine's file, whose nodes have one rank each. The overheads are the
-    /// machine's `overhead_ns` and adapter, to which `library` is added: what the library's
-    /// instructions take, which a machine's file does not say.
+    /// The network of a machine's file, whose nodes have one rank each. The adapters' times are part
+    /// of `L`, and the slower of network and adapter counts for `G`. To the machine's `overhead_ns`
+    /// the overheads of `library` are added: what the library's instructions take, which a
+    /// machine's file does not say.
     pub fn of_machine(machine: &Machine, library: &Parameters) -> Cluster {
-        let network = &machine.network;
+        let (network, adapter) = (&machine.network, &machine.adapter);
+        let adapters = adapter.command_ns + adapter.arrival_ns + adapter.event_ns;
+        let per_byte = network.gap_per_byte_ns / network.bandwidth_factor;
         let mut cluster = Cluster::of(Parameters {
-            latency: network.latency_ns + library.latency,
+            latency: network.latency_ns + adapters,
             send_overhead: network.overhead_ns + library.send_overhead,
             receive_overhead: network.overhead_ns + library.receive_overhead,
             gap: network.gap_ns,
-            gap_per_byte: network.gap_per_byte_ns / network.bandwidth_factor,
+            gap_per_byte: per_byte.max(1.0 / adapter.dma_gb_s),
         });
         cluster.hops = Some(HopLatency::of(network));
         cluster

@@ -60,6 +60,7 @@ pub struct Extrapolated<'a> {
     /// Recorded ranks over ranks, in each dimension.
     ratios: Vec<f64>,
     ratio: f64,
+    compute_factor: f64,
 }
 
 impl<'a> Extrapolated<'a> {
@@ -99,7 +100,18 @@ impl<'a> Extrapolated<'a> {
             ratio: ratios.iter().product(),
             ratios,
             grid,
+            compute_factor: 1.0,
         })
+    }
+
+    /// This with times of computing multiplied by a factor, besides what scaling does: for slower
+    /// or shared processors.
+    #[must_use]
+    pub fn with_compute_factor(self, compute_factor: f64) -> Extrapolated<'a> {
+        Extrapolated {
+            compute_factor,
+            ..self
+        }
     }
 
     /// The recorded rank at the corresponding place.
@@ -129,7 +141,7 @@ impl<'a> Extrapolated<'a> {
             Scaling::Weak => 1.0,
             Scaling::Strong => self.ratio,
         };
-        let time = SimTime::from_ns(ns * factor);
+        let time = SimTime::from_ns(ns * factor * self.compute_factor);
         if time.0 > 0 {
             out.push(Operation::Compute(time));
         }
