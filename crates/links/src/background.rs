@@ -59,6 +59,24 @@ pub enum Traffic {
     Fair(u32),
 }
 
+/// How much I/O there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IoIntensity {
+    /// The part of each link on its way that a burst takes.
+    pub share: f64,
+    /// The mean quiet time between bursts, in seconds.
+    pub quiet: f64,
+}
+
+impl IoIntensity {
+    /// What [`Background::io`] has: chosen so that the modelled X4600 shows the shares that the
+    /// paper measured, so these shares are no evidence for it. `model::study` varies it.
+    pub const DEFAULT: IoIntensity = IoIntensity {
+        share: IO_SHARE,
+        quiet: IO_QUIET,
+    };
+}
+
 /// The part of a link that an I/O burst takes.
 const IO_SHARE: f64 = 0.9999;
 
@@ -80,6 +98,11 @@ impl Background {
 
     /// I/O between the machine's I/O chips and the memory of the others, one burst at a time.
     pub fn io(machine: &Machine) -> Background {
+        Background::io_of(machine, IoIntensity::DEFAULT)
+    }
+
+    /// The same of another intensity.
+    pub fn io_of(machine: &Machine, intensity: IoIntensity) -> Background {
         let mut kinds = Vec::new();
         for (index, length) in IO_LENGTHS.into_iter().enumerate() {
             for (nth, &io) in machine.io_chips().iter().enumerate() {
@@ -99,11 +122,11 @@ impl Background {
                     from,
                     to,
                     length,
-                    traffic: Traffic::Reserved(IO_SHARE),
+                    traffic: Traffic::Reserved(intensity.share),
                 });
             }
         }
-        let quiet = IO_QUIET;
+        let quiet = intensity.quiet;
         let processes = match kinds.is_empty() {
             true => Vec::new(),
             false => vec![BurstProcess { quiet, kinds }],

@@ -408,6 +408,7 @@ mod tests {
                 pairs: vec![pair(0, 2), pair(1, 3), pair(2, 0)],
             }],
             calls,
+            study: None,
         }
     }
 

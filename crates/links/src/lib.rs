@@ -5,14 +5,16 @@
 //! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`]
 //! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
 //! together on [`network`], by the rates of [`fairness`]. [`discover`] finds
-//! a real machine's counters and memory domains. [`analysis`] has the statistics, as pure functions
+//! a real machine's counting units and memory domains, [`counters`] the events of links. [`analysis`] has the statistics, as pure functions
 //! over columns; [`predictor`] says before a call whether it will be long; [`mod@explain`] brings
 //! them together for one observation.
 
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod analysis;
 pub mod background;
+pub mod counters;
 pub mod data;
 pub mod discover;
 pub mod explain;
@@ -23,6 +25,7 @@ pub mod model;
 pub mod network;
 pub mod predictor;
 pub mod schedule;
+pub mod study;
 
 pub use background::Background;
 pub use data::{Calls, LinkSet, Observation, PairBytes, Provenance, Source, Workload};

@@ -12,8 +12,15 @@
 //! Not modelled: caches (a load always comes from the owner's memory), the time of operators, and
 //! scheduling by the operating system. Deterministic: the same arguments give the same bits.
 //! Invariant: time never goes back; a schedule that passed its check runs to its end.
+//!
+//! [`world`] makes single calls on the same machine, for the uses of the predictor, and [`study`]
+//! compares backgrounds and uses.
+
+pub mod study;
+pub mod world;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::background::{Background, BurstTimes};
 use crate::data::{Calls, DataError, Observation, Provenance, Source, Workload};
@@ -44,7 +51,7 @@ pub fn observe_model(
     let ranks = schedule.ranks();
     let chips = machine.placement(ranks);
     let mut simulation = Simulation::new(machine, schedule, &chips, count);
-    simulation.run(BurstTimes::new(background, seed));
+    simulation.run(&mut BurstTimes::new(background, seed));
     let observation = Observation {
         provenance: Provenance {
             machine: machine.name().to_owned(),
@@ -53,6 +60,7 @@ pub fn observe_model(
             seed,
             rank_chips: chips.iter().map(|&chip| chip as u32).collect(),
             notes: vec![machine.source().to_owned()],
+            numa: None,
         },
         links: machine.link_set(),
         workloads: vec![Workload {
@@ -63,6 +71,7 @@ pub fn observe_model(
             pairs: schedule.pairs(),
         }],
         calls: simulation.calls,
+        study: None,
     };
     observation.check()?;
     Ok(observation)
@@ -99,7 +108,7 @@ enum RankState {
 }
 
 struct Rank {
-    actions: Vec<Action>,
+    actions: Arc<[Action]>,
     next: usize,
     call: usize,
     state: RankState,
@@ -139,7 +148,7 @@ impl Simulation {
     fn new(machine: &Machine, schedule: &Schedule, chips: &[usize], count: usize) -> Simulation {
         let network = Network::new(machine);
         let rank = |(me, steps): (usize, &Vec<Step>)| Rank {
-            actions: actions(machine, &network, steps, chips, me),
+            actions: actions(machine, &network, steps, chips, me).into(),
             next: 0,
             call: 0,
             state: RankState::SlotWait,
@@ -164,7 +173,8 @@ impl Simulation {
         }
     }
 
-    fn run(&mut self, mut bursts: BurstTimes) {
+    /// Runs until all calls have ended.
+    fn run(&mut self, bursts: &mut BurstTimes) {
         loop {
             self.settle();
             if self.calls.len() == self.count {
@@ -175,13 +185,29 @@ impl Simulation {
             self.network.pass(passed);
             self.advance_copies(passed, next);
             self.now = next;
-            while bursts.next() <= self.now {
-                let Some(change) = bursts.advance() else {
-                    break;
-                };
-                self.network.change(&change);
-            }
+            self.change_bursts(bursts);
             self.end_delays();
+        }
+    }
+
+    /// Lets time pass between calls.
+    fn idle(&mut self, seconds: f64, bursts: &mut BurstTimes) {
+        let until = self.now + seconds;
+        while self.now < until {
+            let next = until.min(bursts.next());
+            self.network.pass((next - self.now).max(0.0));
+            self.now = next;
+            self.change_bursts(bursts);
+        }
+    }
+
+    /// Begins and ends the bursts that are due.
+    fn change_bursts(&mut self, bursts: &mut BurstTimes) {
+        while bursts.next() <= self.now {
+            let Some(change) = bursts.advance() else {
+                break;
+            };
+            self.network.change(&change);
         }
     }
 

@@ -2,7 +2,6 @@
 
 use fastrand::Rng;
 
-use super::payoff::{Patience, Verdict};
 use super::*;
 use crate::analysis::cluster::TimeClass;
 
@@ -58,6 +57,22 @@ impl World for TwoLinks {
         self.advance(seconds);
         seconds
     }
+}
+
+/// 200 calls in each of 20 worlds.
+const TRIAL: Trial = Trial {
+    calls: 200,
+    first_seed: 0,
+    worlds: 20,
+};
+
+/// A predictor for a schedule, learnt in a world of its own.
+fn predictor(schedule: usize, lasts: f64, slow: f64) -> SchedulePredictor {
+    let (_, features, durations) = learnt(schedule, lasts, slow);
+    let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
+    let time = |class: &TimeClass| if *class == TimeClass::Long { slow } else { 1.0 };
+    let seconds: Vec<f64> = durations.iter().map(time).collect();
+    SchedulePredictor::learn(&columns, &durations, &seconds)
 }
 
 /// A tree for a schedule, learnt in a world of its own.
@@ -133,9 +148,25 @@ fn reads_three_links_at_most() {
 
 #[test]
 fn choosing_pays_where_schedules_use_other_links() {
-    let trees = [0, 1].map(|schedule| learnt(schedule, 6.0, 5.0).0);
-    let payoff = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &trees, 200, 20);
-    assert_eq!(payoff.verdict, Verdict::Pays, "{payoff:?}");
+    let predictors = [0, 1].map(|schedule| predictor(schedule, 6.0, 5.0));
+    let runs = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &predictors, 0, TRIAL);
+    assert_eq!(runs.against_best.verdict, Verdict::Pays, "{runs:?}");
+    assert!(
+        runs.against_fixed.saved >= runs.against_best.saved,
+        "{runs:?}"
+    );
+    assert!(runs.alone.iter().all(|seconds| *seconds > 1.0));
+}
+
+#[test]
+fn choosing_takes_the_faster_schedule_if_both_are_predicted_short() {
+    let mut predictors = [0, 1].map(|schedule| predictor(schedule, 6.0, 5.0));
+    predictors[0].seconds = [9.0; 3];
+    let runs = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &predictors, 1, TRIAL);
+    assert!(
+        runs.against_fixed.saved.abs() < 1e-12,
+        "schedule 1 always: {runs:?}"
+    );
 }
 
 #[test]
@@ -150,8 +181,7 @@ fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
             |seed| TwoLinks::new(seed, lasts, slow),
             &tree,
             patience,
-            200,
-            20,
+            TRIAL,
         )
     };
     // A busy link of 1 s makes a call 20 s long: wait. One of 40 s makes it 2 s long: do not.
@@ -159,6 +189,7 @@ fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
     assert_eq!(short.verdict, Verdict::Pays, "{short:?}");
     assert_eq!(long.verdict, Verdict::Costs, "{long:?}");
     assert!(long.waiting > 0.1);
+    assert!(long.saved_in_calls > long.saved, "{long:?}");
 }
 
 #[test]
