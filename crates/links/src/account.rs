@@ -169,6 +169,19 @@ impl ChipLinks {
         }
     }
 
+    /// Those between these chips, with shortest paths; ways that are not connected cross none.
+    pub fn of_ends(chips: usize, ends: &[(usize, usize)], source: &str) -> ChipLinks {
+        let names = ends
+            .iter()
+            .map(|(from, to)| format!("{from}->{to}"))
+            .collect();
+        ChipLinks {
+            links: LinkSet::new(names).expect("each pair of chips once"),
+            routes: shortest(chips, ends).unwrap_or_default(),
+            source: source.to_owned(),
+        }
+    }
+
     /// The links that a transfer from one chip's memory to another chip crosses.
     pub fn route(&self, from: usize, to: usize) -> &[usize] {
         let route = self.routes.get(from).and_then(|routes| routes.get(to));

@@ -136,7 +136,11 @@ impl Background {
 
     /// From every chip's memory to the next chip, a stream that comes and goes.
     pub fn memory_streams(machine: &Machine) -> Background {
-        let chips = machine.chips();
+        Background::streams_between(machine.chips())
+    }
+
+    /// The same between this many chips.
+    pub fn streams_between(chips: usize) -> Background {
         let process = |from: usize| BurstProcess {
             quiet: STREAM_TIME,
             kinds: vec![BurstKind {
@@ -170,9 +174,10 @@ impl Background {
     }
 }
 
-/// When bursts begin and end.
+/// When bursts begin and end, in seconds from the start on. The model runs through them; a load
+/// generator on a machine waits for them.
 #[derive(Debug)]
-pub(crate) struct BurstTimes {
+pub struct BurstTimes {
     processes: Vec<RunningProcess>,
 }
 
@@ -188,12 +193,15 @@ struct RunningProcess {
 
 /// A burst begins or ends.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct BurstChange {
+pub struct BurstChange {
+    /// Of which kind.
     pub kind: BurstKind,
+    /// It begins; otherwise it ends.
     pub begins: bool,
 }
 
 impl BurstTimes {
+    /// All processes are quiet at first.
     pub fn new(background: &Background, seed: u64) -> BurstTimes {
         let running = |(index, process): (u64, &BurstProcess)| {
             // Each process has its own sequence, whatever the others do.

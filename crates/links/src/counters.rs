@@ -18,6 +18,7 @@
 //! a note, since a guess would blame the wrong link. QPI (before Skylake-SP) is left out too.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::discover::{CounterUnit, Counters, Processor, UnitKind};
 
@@ -118,7 +119,7 @@ impl Counters {
                 UnitKind::IntelLink if unit.name.starts_with("uncore_upi") => Some(&UPI),
                 UnitKind::AmdFabric => self.processor.as_ref().and_then(amd_row),
                 UnitKind::IntelLink => None,
-                UnitKind::Memory => continue,
+                UnitKind::Memory | UnitKind::Other => continue,
             };
             match row {
                 Some(row) => unit.add_events(row, &mut found),
@@ -181,6 +182,59 @@ impl CounterUnit {
     }
 }
 
+/// The events of a unit that a user names as perf does, `UNIT/FIELD=VALUE,.../`: one for each of
+/// the unit's processors; one for the reading thread itself where the unit has none. The field
+/// `config` is the whole number.
+///
+/// # Errors
+/// What is wrong with the text, as a sentence.
+pub fn named_event(root: &Path, text: &str) -> Result<Vec<RawEvent>, String> {
+    let wrong = || format!("{text:?} is not UNIT/FIELD=VALUE,.../");
+    let (name, fields) = text
+        .trim_end_matches('/')
+        .split_once('/')
+        .ok_or_else(wrong)?;
+    let mut values = Vec::new();
+    for field in fields.split(',') {
+        let (field, value) = field.split_once('=').ok_or_else(wrong)?;
+        let number = match value.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => value.parse(),
+        };
+        values.push((field, number.map_err(|_| wrong())?));
+    }
+    let unit = CounterUnit::named(root, name).map_err(|error| error.to_string())?;
+    let config = match values[..] {
+        [("config", config)] => config,
+        _ => encode(&unit.format, &values).map_err(|what| format!("{text}: {what}"))?,
+    };
+    let event = |cpu: Option<u32>, name: String| RawEvent {
+        name,
+        event_type: unit.event_type,
+        config,
+        cpu,
+    };
+    let all = unit.cpus.iter().zip(&unit.packages);
+    let all = all.map(|(cpu, package)| event(Some(*cpu), format!("{text}@{package}")));
+    Ok(match unit.cpus.is_empty() {
+        true => vec![event(None, text.to_owned())],
+        false => all.collect(),
+    })
+}
+
+/// An event that a user has named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawEvent {
+    /// As the user wrote it, and the package.
+    pub name: String,
+    /// The `type` for perf_event_open.
+    pub event_type: u32,
+    /// The `config` for perf_event_open.
+    pub config: u64,
+    /// The processor to open it on; `None` for the thread that reads it.
+    pub cpu: Option<u32>,
+}
+
 /// The `config` of an event with these fields, as the unit's `format` places their bits:
 /// `config:0-7,32-35` puts the low eight bits of the field at bit 0, the next four at bit 32.
 ///
@@ -224,8 +278,6 @@ fn bits_of(text: &str) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn found(tree: &str) -> LinkEvents {
@@ -282,6 +334,25 @@ mod tests {
     #[test]
     fn machine_without_units_has_no_events() {
         assert_eq!(found("nowhere"), LinkEvents::default());
+    }
+
+    #[test]
+    fn events_are_named_as_perf_names_them() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sysfs/intel-2");
+        let found = named_event(&root, "uncore_upi_1/event=0x2,umask=15/").expect("an event");
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[1].event_type, found[1].config), (32, 0xf02));
+        assert_eq!(found[1].cpu, Some(32));
+        let raw = named_event(&root, "cpu/config=0x10/").expect("a source without a mask");
+        assert_eq!((raw[0].config, raw[0].cpu), (0x10, None));
+        for text in [
+            "uncore_upi_1",
+            "uncore_upi_1/event/",
+            "nothing/event=1/",
+            "cpu/event=x/",
+        ] {
+            assert!(named_event(&root, text).is_err(), "{text}");
+        }
     }
 
     #[test]

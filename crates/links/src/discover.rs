@@ -68,6 +68,8 @@ pub enum UnitKind {
     AmdFabric,
     /// A memory controller.
     Memory,
+    /// Anything else; [`Counters::find`] does not list it.
+    Other,
 }
 
 /// Whether link counters can be used.
@@ -153,7 +155,8 @@ impl Counters {
 
     /// Whether link counters can be used without privileges.
     pub fn links(&self) -> LinkCounters {
-        let counts_links = |unit: &CounterUnit| unit.kind != UnitKind::Memory;
+        let counts_links =
+            |unit: &CounterUnit| matches!(unit.kind, UnitKind::IntelLink | UnitKind::AmdFabric);
         match (self.units.iter().any(counts_links), self.paranoid) {
             (false, _) | (true, None) => LinkCounters::Absent,
             (true, Some(level)) if level <= 0 => LinkCounters::Usable,
@@ -180,6 +183,17 @@ impl UnitKind {
 }
 
 impl CounterUnit {
+    /// The event source of this name of the machine whose file system is at `root`, whatever it
+    /// counts. Without a `cpumask`, as for software events, it has no processors.
+    ///
+    /// # Errors
+    /// If there is none, or a file of it cannot be understood.
+    pub fn named(root: &Path, name: &str) -> Result<CounterUnit, DiscoverError> {
+        let path = root.join("sys/bus/event_source/devices").join(name);
+        let kind = UnitKind::of(name).unwrap_or(UnitKind::Other);
+        CounterUnit::read(root, &path, name.to_owned(), kind)
+    }
+
     fn read(
         root: &Path,
         path: &Path,
@@ -194,7 +208,11 @@ impl CounterUnit {
                 .map(|file| Ok((file.clone(), text(&folder.join(file))?)))
                 .collect()
         };
-        let cpus = cpu_list(&path.join("cpumask"))?;
+        let mask = path.join("cpumask");
+        let cpus = match mask.exists() || kind != UnitKind::Other {
+            true => cpu_list(&mask)?,
+            false => Vec::new(),
+        };
         let package = |(place, cpu): (usize, &u32)| {
             let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
             let file = root.join(topology).join("physical_package_id");

@@ -30,5 +30,5 @@ pub mod study;
 pub use background::Background;
 pub use data::{Calls, LinkSet, Observation, PairBytes, Provenance, Source, Workload};
 pub use machine::Machine;
-pub use model::observe_model;
+pub use model::{ModelPlan, observe_model};
 pub use schedule::{Schedule, Step};

@@ -86,7 +86,7 @@ impl World for ModelWorld {
             rank.actions = actions.clone();
             rank.state = RankState::SlotWait;
         }
-        simulation.run(&mut self.bursts);
+        simulation.run(&mut self.bursts, &mut |_| ());
         *simulation
             .calls
             .time

@@ -158,14 +158,32 @@ fn choosing_pays_where_schedules_use_other_links() {
     assert!(runs.alone.iter().all(|seconds| *seconds > 1.0));
 }
 
+/// Idle links: schedule 0 takes 2 s, schedule 1 takes 1 s.
+struct Idle;
+
+impl World for Idle {
+    fn load(&mut self, _link: usize) -> f64 {
+        0.0
+    }
+
+    fn wait(&mut self, _seconds: f64) {}
+
+    fn call(&mut self, schedule: usize) -> f64 {
+        [2.0, 1.0][schedule]
+    }
+}
+
 #[test]
 fn choosing_takes_the_faster_schedule_if_both_are_predicted_short() {
-    let mut predictors = [0, 1].map(|schedule| predictor(schedule, 6.0, 5.0));
-    predictors[0].seconds = [9.0; 3];
-    let runs = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &predictors, 1, TRIAL);
-    assert!(
-        runs.against_fixed.saved.abs() < 1e-12,
-        "schedule 1 always: {runs:?}"
+    let predictors = [2.0, 1.0].map(|seconds| SchedulePredictor {
+        seconds: [seconds, 10.0, 20.0],
+        ..predictor(0, 6.0, 5.0)
+    });
+    let runs = choosing(|_| Idle, &predictors, 0, TRIAL);
+    assert_eq!(runs.alone, [2.0, 1.0]);
+    assert_eq!(
+        (runs.against_fixed.saved, runs.against_best.saved),
+        (0.5, 0.0)
     );
 }
 

@@ -35,21 +35,23 @@ fn observation(links: usize) -> Observation {
             ..Workload::default()
         }],
         calls,
+        study: None,
     }
 }
 
-fn explained(observation: &Observation) -> Vec<Explanation> {
+fn explained(observation: &Observation) -> Vec<Finding<'_>> {
     let options = StatisticsOptions {
         load: LoadArgument::Bytes,
         resamples: 50,
         seed: 1,
     };
-    explanations(observation, &options).unwrap()
+    findings(observation, Path::new("links.mica"), &options).unwrap()
 }
 
 #[test]
 fn the_text_names_the_link() {
-    let text = text::render(&explained(&observation(6))[0]);
+    let observation = observation(6);
+    let text = text::render(&explained(&observation)[0]);
     for part in [
         "allreduce of 16384 B on 32 ranks",
         "100 % of the slow calls coincide with load on link 2->3",
@@ -104,6 +106,7 @@ fn one_domain_has_no_figures_of_links() {
 
 #[test]
 fn equal_files_give_equal_json() {
-    let json = || serde_json::to_string(&explained(&observation(6))).unwrap();
+    let observation = observation(6);
+    let json = || serde_json::to_string(&explained(&observation)).unwrap();
     assert_eq!(json(), json());
 }
