@@ -6,7 +6,7 @@
  *
  * Bytes are those of a vector (bcast, reductions) or of one rank's block (all others), rounded down
  * to doubles; barrier ignores them. There is no wait between calls, as in the paper. The root is
- * rank 0.
+ * rank 0. Neighbourhood collectives are on a ring; i... is the non-blocking form, completed at once.
  *
  * The file, written by rank 0: a line `mica-links-raw RANKS CALLS NODES COUNTERS`, then for each
  * rank two columns of native doubles, one value a call: when it entered, when it returned, in
@@ -74,24 +74,112 @@ static void reduce_scatter(void)
 static void scan(void) { MPI_Scan(out, in, count, DOUBLES, MPI_SUM, world); }
 static void exscan(void) { MPI_Exscan(out, in, count, DOUBLES, MPI_SUM, world); }
 
+/* Neighbourhood collectives on a ring: a block from and to each of two neighbours. */
+static MPI_Comm ring;
+static MPI_Aint *byte_offsets;
+
+static void neighbor_allgather(void)
+{
+    MPI_Neighbor_allgather(out, count, DOUBLES, in, count, DOUBLES, ring);
+}
+static void neighbor_allgatherv(void)
+{
+    MPI_Neighbor_allgatherv(out, count, DOUBLES, in, counts, places, DOUBLES, ring);
+}
+static void neighbor_alltoall(void)
+{
+    MPI_Neighbor_alltoall(out, count, DOUBLES, in, count, DOUBLES, ring);
+}
+static void neighbor_alltoallv(void)
+{
+    MPI_Neighbor_alltoallv(out, counts, places, DOUBLES, in, counts, places, DOUBLES, ring);
+}
+static void neighbor_alltoallw(void)
+{
+    MPI_Neighbor_alltoallw(out, counts, byte_offsets, types, in, counts, byte_offsets, types, ring);
+}
+
+/* The non-blocking forms, each completed at once. */
+#define COMPLETED(start)                       \
+    do {                                       \
+        MPI_Request request;                   \
+        start;                                 \
+        MPI_Wait(&request, MPI_STATUS_IGNORE); \
+    } while (0)
+
+static void ibarrier(void) { COMPLETED(MPI_Ibarrier(world, &request)); }
+static void ibcast(void) { COMPLETED(MPI_Ibcast(in, count, DOUBLES, 0, world, &request)); }
+static void igather(void)
+{
+    COMPLETED(MPI_Igather(out, count, DOUBLES, in, count, DOUBLES, 0, world, &request));
+}
+static void igatherv(void)
+{
+    COMPLETED(MPI_Igatherv(out, count, DOUBLES, in, counts, places, DOUBLES, 0, world, &request));
+}
+static void iscatter(void)
+{
+    COMPLETED(MPI_Iscatter(out, count, DOUBLES, in, count, DOUBLES, 0, world, &request));
+}
+static void iscatterv(void)
+{
+    COMPLETED(MPI_Iscatterv(out, counts, places, DOUBLES, in, count, DOUBLES, 0, world, &request));
+}
+static void iallgather(void)
+{
+    COMPLETED(MPI_Iallgather(out, count, DOUBLES, in, count, DOUBLES, world, &request));
+}
+static void iallgatherv(void)
+{
+    COMPLETED(MPI_Iallgatherv(out, count, DOUBLES, in, counts, places, DOUBLES, world, &request));
+}
+static void ialltoall(void)
+{
+    COMPLETED(MPI_Ialltoall(out, count, DOUBLES, in, count, DOUBLES, world, &request));
+}
+static void ialltoallv(void)
+{
+    COMPLETED(MPI_Ialltoallv(out, counts, places, DOUBLES, in, counts, places, DOUBLES, world,
+                             &request));
+}
+static void ialltoallw(void)
+{
+    COMPLETED(MPI_Ialltoallw(out, counts, byte_places, types, in, counts, byte_places, types, world,
+                             &request));
+}
+static void ireduce(void)
+{
+    COMPLETED(MPI_Ireduce(out, in, count, DOUBLES, MPI_SUM, 0, world, &request));
+}
+static void iallreduce(void)
+{
+    COMPLETED(MPI_Iallreduce(out, in, count, DOUBLES, MPI_SUM, world, &request));
+}
+static void ireduce_scatter_block(void)
+{
+    COMPLETED(MPI_Ireduce_scatter_block(out, in, count, DOUBLES, MPI_SUM, world, &request));
+}
+static void ireduce_scatter(void)
+{
+    COMPLETED(MPI_Ireduce_scatter(out, in, counts, DOUBLES, MPI_SUM, world, &request));
+}
+static void iscan(void) { COMPLETED(MPI_Iscan(out, in, count, DOUBLES, MPI_SUM, world, &request)); }
+static void iexscan(void)
+{
+    COMPLETED(MPI_Iexscan(out, in, count, DOUBLES, MPI_SUM, world, &request));
+}
+
+#define NAMED(name) {#name, name}
 static const Collective collectives[] = {
-    {"barrier", barrier},
-    {"bcast", bcast},
-    {"gather", gather},
-    {"gatherv", gatherv},
-    {"scatter", scatter},
-    {"scatterv", scatterv},
-    {"allgather", allgather},
-    {"allgatherv", allgatherv},
-    {"alltoall", alltoall},
-    {"alltoallv", alltoallv},
-    {"alltoallw", alltoallw},
-    {"reduce", reduce},
-    {"allreduce", allreduce},
-    {"reduce_scatter_block", reduce_scatter_block},
-    {"reduce_scatter", reduce_scatter},
-    {"scan", scan},
-    {"exscan", exscan},
+    NAMED(barrier), NAMED(bcast), NAMED(gather), NAMED(gatherv), NAMED(scatter), NAMED(scatterv),
+    NAMED(allgather), NAMED(allgatherv), NAMED(alltoall), NAMED(alltoallv), NAMED(alltoallw),
+    NAMED(reduce), NAMED(allreduce), NAMED(reduce_scatter_block), NAMED(reduce_scatter),
+    NAMED(scan), NAMED(exscan), NAMED(neighbor_allgather), NAMED(neighbor_allgatherv),
+    NAMED(neighbor_alltoall), NAMED(neighbor_alltoallv), NAMED(neighbor_alltoallw),
+    NAMED(ibarrier), NAMED(ibcast), NAMED(igather), NAMED(igatherv), NAMED(iscatter),
+    NAMED(iscatterv), NAMED(iallgather), NAMED(iallgatherv), NAMED(ialltoall), NAMED(ialltoallv),
+    NAMED(ialltoallw), NAMED(ireduce), NAMED(iallreduce), NAMED(ireduce_scatter_block),
+    NAMED(ireduce_scatter), NAMED(iscan), NAMED(iexscan),
 };
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives };
 
@@ -261,6 +349,7 @@ static void write_file(const char *file, Observed *seen, long calls, const Nodes
 static void check(const char *name)
 {
     double sum = size * (size + 1.0) / 2, want = -1;
+    name += *name == 'i'; /* no blocking one begins so */
     if (!strcmp(name, "allreduce") || (!strcmp(name, "reduce") && rank == 0))
         want = sum;
     else if (!strncmp(name, "reduce_scatter", 14))
@@ -281,19 +370,23 @@ static void prepare(long bytes)
     if ((double)bytes * size > 2e9)
         bench_die("%ld bytes for each of %d ranks: more than 2 GB in a buffer", bytes, size);
     count = (int)(bytes / (long)sizeof(double));
-    size_t all = (size_t)(count ? count : 1) * (size_t)size;
+    int blocks = size < 2 ? 2 : size; /* a rank has two neighbours on the ring */
+    size_t all = (size_t)(count ? count : 1) * (size_t)blocks;
     out = (double *)bench_alloc(all * sizeof *out, 0);
     in = (double *)bench_alloc(all * sizeof *in, 0);
-    counts = malloc(3 * (size_t)size * sizeof *counts);
-    types = malloc((size_t)size * sizeof *types);
-    if (!counts || !types)
+    counts = malloc(3 * (size_t)blocks * sizeof *counts);
+    types = malloc((size_t)blocks * sizeof *types);
+    byte_offsets = malloc((size_t)blocks * sizeof *byte_offsets);
+    if (!counts || !types || !byte_offsets)
         bench_die("no memory");
-    places = counts + size;
-    byte_places = places + size;
-    for (int other = 0; other < size; other++) {
+    MPI_Cart_create(world, 1, &size, &(int){1}, 0, &ring);
+    places = counts + blocks;
+    byte_places = places + blocks;
+    for (int other = 0; other < blocks; other++) {
         counts[other] = count;
         places[other] = other * count;
         byte_places[other] = other * count * (int)sizeof(double);
+        byte_offsets[other] = (MPI_Aint)byte_places[other];
         types[other] = DOUBLES;
     }
     for (size_t i = 0; i < all; i++) {

@@ -59,7 +59,7 @@ impl RankAccount {
         }
         let names: Vec<&str> = words.collect();
         let rest = &bytes[end + 1..];
-        if rest.len() % 8 != 0 {
+        if !rest.len().is_multiple_of(8) {
             return Err(wrong("it ends within a number"));
         }
         let (numbers, _) = rest.as_chunks::<8>();

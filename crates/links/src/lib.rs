@@ -2,12 +2,13 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`]
-//! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
-//! together on [`network`], by the rates of [`fairness`]. [`discover`] finds
-//! a real machine's counting units and memory domains, [`counters`] the events of links. [`analysis`] has the statistics, as pure functions
-//! over columns; [`predictor`] says before a call whether it will be long; [`mod@explain`] brings
-//! them together for one observation.
+//! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`] what a collective moves,
+//! [`background`] what others do meanwhile; [`model`] runs the three together on [`network`], by the
+//! rates of [`fairness`], and [`study`] is what it finds beyond one observation. [`discover`] finds a
+//! real machine's counting units and memory domains, [`counters`] the events that count links,
+//! [`account`] routes what the library says that it moved. [`analysis`] has the statistics, as pure
+//! functions over columns; [`predictor`] says before a call whether it will be long;
+//! [`mod@explain`] brings them together for one observation.
 
 #![forbid(unsafe_code)]
 

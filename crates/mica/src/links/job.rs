@@ -19,7 +19,8 @@ use crate::explain::prefix;
 /// What is called, and by which library.
 #[derive(Args)]
 pub struct JobOptions {
-    /// The collective, without MPI_ and in lower case: any blocking one of MPI's.
+    /// The collective, without MPI_ and in lower case: any of MPI's, blocking, neighborhood (on a
+    /// ring) or non-blocking (iallreduce, completed at once).
     #[arg(long, value_name = "NAME", default_value = "allreduce")]
     pub collective: String,
     /// Bytes of a rank's vector, or of its block.

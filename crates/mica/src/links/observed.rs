@@ -2,7 +2,7 @@
 //! the library's account of its transfers.
 //!
 //! Link columns are the counters' where the kernel permits these, with the account beside them;
-//! otherwise they are the account's. A chip is a package where counters say between which packages
+//! otherwise they are the account's. Events that the user names are columns after them. A chip is a package where counters say between which packages
 //! a link is, else a memory domain: then links are those of a described machine, or what the
 //! distances between domains suggest.
 
@@ -43,15 +43,19 @@ impl Gathered<'_> {
         notes.extend(self.wanted.notes.iter().cloned());
         notes.extend(self.refusals());
         let counted = self.counted();
-        let (chips, chip_notes) = self.chips(!counted.0.is_empty());
-        notes.extend(chip_notes);
-        let links = self.chip_links(&counted.0);
+        let has_link_counters = self.wanted.counters.iter().any(|c| c.ends.is_some());
+        let (chips, moved) = self.chips(has_link_counters);
+        notes.extend(moved);
+        let links = self.chip_links();
         let accounted = self.accounted(&chips, &links, &mut notes);
         let mut calls = table(&self.raw.entry, &self.raw.exit);
         let pairs = accounted
             .as_ref()
             .map_or(Vec::new(), |found| found.pairs.clone());
-        let (link_set, source) = fill(&mut calls, counted, accounted, &links);
+        let (link_set, source) = match has_link_counters {
+            true => beside_counters(&mut calls, counted, accounted, &links),
+            false => by_account(&mut calls, counted, accounted, links.links),
+        };
         let observation = Observation {
             provenance: Provenance {
                 machine: machine_name(&self.domains[0]),
@@ -97,7 +101,7 @@ impl Gathered<'_> {
 
     /// The names of what counters counted, and for each name and call the amount. Counters of one
     /// link are added up; nodes beyond the first have their number before the link.
-    fn counted(&self) -> (Vec<String>, Vec<Vec<f64>>) {
+    fn counted(&self) -> Counted {
         let (mut names, mut columns): (Vec<String>, Vec<Vec<f64>>) = Default::default();
         for (node, readings) in self.raw.readings.iter().enumerate() {
             for (counter, reading) in self.wanted.counters.iter().zip(readings) {
@@ -124,21 +128,20 @@ impl Gathered<'_> {
         (names, columns)
     }
 
-    /// The chip of each rank; all on chip 0 where there is one domain. The sentences say what a
+    /// The chip of each rank; all on chip 0 where there is one domain. The sentence says what a
     /// reader must know.
-    fn chips(&self, by_package: bool) -> (Vec<usize>, Vec<String>) {
-        let mut notes = Vec::new();
+    fn chips(&self, by_package: bool) -> (Vec<usize>, Option<String>) {
         let places = &self.raw.places;
         let moved = places
             .iter()
-            .filter(|place| place.domains[1].is_some() && place.domains[0] != place.domains[1]);
-        let moved = moved.count();
-        if moved > 0 {
-            notes.push(format!(
+            .filter(|place| place.domains[1].is_some() && place.domains[0] != place.domains[1])
+            .count();
+        let note = (moved > 0).then(|| {
+            format!(
                 "{moved} ranks moved to another memory domain during the calls: their transfers \
                  are counted where they began. Bind them (mpiexec --bind-to core)."
-            ));
-        }
+            )
+        });
         let numbers: Vec<u32> = self.domains[0].domains.iter().map(|d| d.number).collect();
         let chip = |place: &super::raw::RankPlace| {
             if by_package {
@@ -147,32 +150,29 @@ impl Gathered<'_> {
             let index = |domain| numbers.iter().position(|&number| number == domain);
             place.domains[0].and_then(index).unwrap_or(0)
         };
-        (places.iter().map(chip).collect(), notes)
+        (places.iter().map(chip).collect(), note)
     }
 
     /// The links over which the account is routed.
-    fn chip_links(&self, counted: &[String]) -> ChipLinks {
+    fn chip_links(&self) -> ChipLinks {
         if let Some(machine) = self.machine {
             return ChipLinks::of_machine(machine);
         }
-        let ends: Vec<(usize, usize)> = {
-            let all = self
-                .wanted
-                .counters
-                .iter()
-                .filter_map(|counter| counter.ends);
-            let mut ends: Vec<_> = all.map(|(a, b)| (a as usize, b as usize)).collect();
-            ends.sort_unstable();
-            ends.dedup();
-            ends
-        };
+        let all = self
+            .wanted
+            .counters
+            .iter()
+            .filter_map(|counter| counter.ends);
+        let mut ends: Vec<_> = all.map(|(a, b)| (a as usize, b as usize)).collect();
+        ends.sort_unstable();
+        ends.dedup();
         match ends.iter().map(|&(from, to)| from.max(to) + 1).max() {
-            Some(chips) if !counted.is_empty() => {
+            None => ChipLinks::of_domains(&self.domains[0]),
+            Some(chips) => {
                 let source =
                     "Links are those that have counters; the account takes shortest paths.";
                 ChipLinks::of_ends(chips, &ends, source)
             }
-            _ => ChipLinks::of_domains(&self.domains[0]),
         }
     }
 
@@ -223,22 +223,16 @@ impl Gathered<'_> {
     }
 }
 
-/// Puts the bytes on links into the table, and returns the links and where the bytes come from.
-fn fill(
+/// What was counted: names, and for each name and call the amount.
+type Counted = (Vec<String>, Vec<Vec<f64>>);
+
+/// Link columns by counters, with the account's bytes beside them.
+fn beside_counters(
     calls: &mut Calls,
-    counted: (Vec<String>, Vec<Vec<f64>>),
+    (names, columns): Counted,
     accounted: Option<Transfers>,
     links: &ChipLinks,
 ) -> (LinkSet, Source) {
-    let (names, columns) = counted;
-    if names.is_empty() {
-        let Some(found) = accounted else {
-            return (LinkSet::default(), Source::Account);
-        };
-        calls.moved_bytes = found.moved;
-        calls.link_bytes = found.link_bytes;
-        return (links.links.clone(), Source::Account);
-    }
     if let Some(found) = accounted {
         calls.moved_bytes = found.moved;
         let of = |name: &String| {
@@ -248,12 +242,33 @@ fn fill(
                 .map(|at| found.link_bytes[at].clone())
         };
         let zeros = || vec![0.0; columns[0].len()];
-        let own = names.iter().map(|name| of(name).unwrap_or_else(zeros));
-        calls.account_bytes = own.collect();
+        calls.account_bytes = names
+            .iter()
+            .map(|name| of(name).unwrap_or_else(zeros))
+            .collect();
     }
     calls.link_bytes = columns;
     let set = LinkSet::new(names).expect("counters of one name have been added up");
     (set, Source::Counters)
+}
+
+/// Link columns by the account, where there is one, then those of named events.
+fn by_account(
+    calls: &mut Calls,
+    (events, mut amounts): Counted,
+    accounted: Option<Transfers>,
+    links: LinkSet,
+) -> (LinkSet, Source) {
+    let mut names = Vec::new();
+    if let Some(found) = accounted {
+        calls.moved_bytes = found.moved;
+        calls.link_bytes = found.link_bytes;
+        names.extend_from_slice(links.names());
+    }
+    names.extend(events);
+    calls.link_bytes.append(&mut amounts);
+    let set = LinkSet::new(names).expect("an event's name is no link's");
+    (set, Source::Account)
 }
 
 /// The calls: from the first rank's entry to the last rank's return.
@@ -417,8 +432,17 @@ mod tests {
     #[test]
     fn named_events_have_columns_of_their_own() {
         let named = vec![counter("software/config=1/", None)];
-        let observation = observed("nowhere", named, Err("off".into()));
+        let observation = observed("nowhere", named.clone(), Err("off".into()));
         assert_eq!(observation.links.names(), ["software/config=1/"]);
         assert_eq!(observation.calls.link_bytes, [[100.0, 0.0]]);
+        let observation = observed("intel-2", named, Ok(accounts()));
+        assert_eq!(
+            observation.links.names(),
+            ["0->1", "1->0", "software/config=1/"]
+        );
+        assert_eq!(
+            observation.calls.link_bytes[1..],
+            [[64.0, 64.0], [100.0, 0.0]]
+        );
     }
 }
