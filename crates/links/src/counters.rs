@@ -206,7 +206,8 @@ pub fn named_event(root: &Path, text: &str) -> Result<Vec<RawEvent>, String> {
         };
         values.push((field, number.map_err(|_| wrong())?));
     }
-    let unit = CounterUnit::named(root, name).map_err(|error| error.to_string())?;
+    let unit = CounterUnit::named(root, name)
+        .map_err(|error| format!("{text}: there is no such event source: {error}"))?;
     let config = match values[..] {
         [("config", config)] => config,
         _ => encode(&unit.format, &values).map_err(|what| format!("{text}: {what}"))?,

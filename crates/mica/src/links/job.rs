@@ -137,7 +137,12 @@ impl<'a> LinksJob<'a> {
         let of_rank = |rank: usize| {
             let file = self.scratch.join(format!("account.{rank}"));
             let bytes = fs::read(&file);
-            let bytes = bytes.map_err(|_| format!("rank {rank} has written none here"))?;
+            let bytes = bytes.map_err(|_| {
+                format!(
+                    "rank {rank} has written none here (its collectives went by messages, or it \
+                     runs another library)"
+                )
+            })?;
             RankAccount::parse(&bytes).map_err(|error| format!("rank {rank}: {error}"))
         };
         (0..ranks).map(of_rank).collect()
