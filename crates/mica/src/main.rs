@@ -85,6 +85,8 @@ enum Command {
     Links(links::LinksOptions),
     /// Measure the LogGP parameters L, o_s, o_r, g and G of a channel.
     Loggp(loggp::LogGpOptions),
+    /// Run MPI programs on a cluster that does not exist, or predict larger ones.
+    Sim(sim::SimOptions),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => return bench::main(options),
         Command::Top(options) => return top::main(&options),
         Command::Profile(options) => return profile::main(&options),
+        Command::Sim(options) => return sim::main(&options),
     };
     match text {
         Ok(text) => {

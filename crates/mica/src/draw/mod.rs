@@ -22,6 +22,8 @@
 //! | `page` | the frame of a page, and its tables |
 
 pub mod bars;
+#[cfg(test)]
+pub mod browser;
 pub mod colour;
 pub mod curves;
 pub mod heat;
