@@ -20,8 +20,11 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const POLICIES: [&str; 4] = ["base", "header", "payload", "message"];
 
-fn clusters(extent: Extent) -> Vec<u32> {
-    extent.choose(&[4, 8], &[16, 64])
+fn clusters(extent: Extent, prefetcher: Prefetcher) -> Vec<u32> {
+    match prefetcher {
+        Prefetcher::On => extent.choose(&[4, 8], &[16, 64]),
+        Prefetcher::Off => extent.choose(&[4], &[8, 16, 64]),
+    }
 }
 
 /// A run on the machine as it is.
@@ -36,7 +39,7 @@ fn run_with(prefetcher: Prefetcher, nodes: u32, policy: &str) -> Run {
 fn runs(extent: Extent) -> Vec<Run> {
     let mut runs = Vec::new();
     for prefetcher in Prefetcher::BOTH {
-        for nodes in clusters(extent) {
+        for nodes in clusters(extent, prefetcher) {
             runs.extend(POLICIES.map(|policy| run_with(prefetcher, nodes, policy)));
         }
     }
@@ -55,7 +58,7 @@ impl View<'_> {
     /// Of each cluster, by how many percent a policy's value is less than base's.
     fn gains(self, policy: &str, of: fn(&Outcome) -> f64) -> Vec<f64> {
         let value = |nodes, policy| of(self.results.of(&run_with(self.prefetcher, nodes, policy)));
-        let clusters = clusters(self.extent).into_iter();
+        let clusters = clusters(self.extent, self.prefetcher).into_iter();
         clusters
             .map(|nodes| gain(value(nodes, "base"), value(nodes, policy)))
             .collect()
@@ -95,8 +98,9 @@ fn report(extent: Extent, results: &Results) -> Report {
         results,
         prefetcher,
     });
-    let nodes: Vec<String> = clusters(extent).iter().map(u32::to_string).collect();
     let note = |view: &View| {
+        let nodes = clusters(extent, view.prefetcher);
+        let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();
         format!(
             "Gflop/s more than base's, {}, on {} nodes: payload {}, header {}; the findings have \
              the means",
@@ -123,7 +127,8 @@ fn report(extent: Extent, results: &Results) -> Report {
 
 fn chart(view: &View, title: &str, what: &str, values: &dyn Fn(&str) -> Vec<f64>) -> Chart {
     let curve = |policy: &&str| {
-        let nodes = clusters(view.extent).into_iter().map(f64::from);
+        let nodes = clusters(view.extent, view.prefetcher);
+        let nodes = nodes.into_iter().map(f64::from);
         ((*policy).to_owned(), nodes.zip(values(policy)).collect())
     };
     Chart {
