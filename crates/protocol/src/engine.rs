@@ -1,7 +1,7 @@
 //! The engine of a process: its state behind a lock, and the operations that threads call on it.
 //! `wait.rs` implements waiting.
 
-use crate::adapter_matching::Injection;
+use crate::adapter_operations::Injection;
 use crate::fault::Fault;
 use crate::matching::MatchPattern;
 use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, StartedReceive};

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter_matching;
+mod adapter_operations;
 mod add_segment;
 mod added_segments;
 mod channels;
@@ -56,7 +57,7 @@ mod wait_account;
 mod wait_policy;
 mod windows;
 
-pub use adapter_matching::Injection;
+pub use adapter_operations::Injection;
 pub use add_segment::RemoveError;
 pub use engine::Engine;
 pub use events::{EngineEvent, EngineEventKind, EventSink, want_events};

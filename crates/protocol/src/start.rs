@@ -1,6 +1,6 @@
 //! Joining the job: which ranks are in it, and which channels reach them.
 
-use crate::adapter_matching::AdapterMatching;
+use crate::adapter_operations::AdapterMatching;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
 use crate::engine::{CollectiveMeans, Engine};
