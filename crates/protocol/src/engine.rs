@@ -2,7 +2,7 @@
 //! `wait.rs` implements waiting.
 
 use crate::fault::Fault;
-use crate::matching::MatchPattern;
+use crate::matching::{MatchPattern, UnexpectedCounts};
 use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, StartedReceive};
 use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
@@ -16,7 +16,7 @@ use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
 use mica_channel::memory::View;
-use mica_node::counters::{Counter, CounterRef, Counters};
+use mica_node::counters::{Counter, CounterRef, Counters, LiveCounters, WindowCounterRef};
 use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Fencing, WakeSocket};
@@ -60,6 +60,8 @@ pub struct Engine {
     pub(crate) collectives: CollectiveMeans,
     /// The words in the job segment that this rank counts in.
     pub(crate) counters: CounterRef,
+    /// Unexpected messages by context.
+    pub(crate) unexpected: Arc<UnexpectedCounts>,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
 }
@@ -375,6 +377,18 @@ impl Engine {
     /// collectives on shared memory, and one-sided ones.
     pub fn live_counters(&self) -> CounterRef {
         self.counters.clone()
+    }
+
+    /// Messages of a context that have arrived and wait for their receives. Takes no lock that a
+    /// caller could hold.
+    pub fn unexpected_of(&self, context: u64) -> u32 {
+        self.unexpected.of(context)
+    }
+
+    /// The words in the job segment in which the window in `slot` counts; with `None`, a window
+    /// without a slot.
+    pub fn window_counters(&self, slot: Option<usize>) -> WindowCounterRef {
+        LiveCounters::window_of(&self.segment, self.rank, slot)
     }
 
     /// Publishes this rank's record of late arrivals at collectives in the job segment.

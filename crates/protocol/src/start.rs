@@ -233,6 +233,7 @@ impl Engine {
         );
         state.skew = policies.skew;
         state.polling = polling;
+        let unexpected = state.matching.unexpected.by_context();
         let offloads = offload.is_some();
         state.offload = offload;
         state.threads.long_messages = progress_thread.map(|_| 0);
@@ -259,6 +260,7 @@ impl Engine {
                 access,
                 costs: collective_costs,
             },
+            unexpected,
             is_loopback: loopback,
         })
     }
