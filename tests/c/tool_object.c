@@ -241,7 +241,7 @@ static void check_errors(void)
 
 int main(int argc, char **argv)
 {
-    MPI_T_init_thread(MPI_THREAD_SINGLE, NULL);
+    CHECK_INT(MPI_T_init_thread(MPI_THREAD_SINGLE, NULL), MPI_SUCCESS, "init_thread");
     test_init(&argc, &argv);
     next = (test_rank + 1) % test_size;
     last = (test_rank + test_size - 1) % test_size;
