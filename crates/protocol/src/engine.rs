@@ -20,7 +20,9 @@ use mica_node::counters::{Counter, CounterRef, Counters, LiveCounters, WindowCou
 use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Fencing, WakeSocket};
-use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind};
+use mica_node::segment::{
+    CommonAbilities, JobSegment, PollRecord, SegmentError, SegmentRef, WaitKind,
+};
 use mica_node::topology::CorePlace;
 use mica_policy::collective::CollectiveCosts;
 
@@ -51,6 +53,8 @@ pub struct Engine {
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
+    /// This rank's failed polls.
+    pub(crate) polls: SegmentRef<PollRecord>,
     /// State of hang reports.
     pub(crate) reporter: HangReporter,
     /// A copy engine is in use, which must know whether the program waits.

@@ -233,6 +233,7 @@ impl Engine {
         );
         state.skew = policies.skew;
         state.polling = polling;
+        let polls = segment.project(|segment| segment.block(rank).polls());
         let unexpected = state.matching.unexpected.by_context();
         let offloads = offload.is_some();
         state.offload = offload;
@@ -252,6 +253,7 @@ impl Engine {
             receive_polls: AtomicU32::new(wait.direct_polls),
             wait,
             waiters: AtomicU32::new(0),
+            polls,
             reporter: HangReporter::default(),
             offloads,
             progress_thread: progress_thread.map(ProgressWakeup::new),
