@@ -3,6 +3,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use mica_tests::{Install, Job, Outcome, TWO_NODES, one_at_a_time, target, workspace};
@@ -446,4 +447,65 @@ fn command_without_mpi_is_reported_as_such() {
     let job = Job::new(Install::find().bin("mica")).args(["profile", "--text", "--"]);
     let outcome = job.args(["sh", "-c", "exit 4"]).run().expect_code(4);
     outcome.says("no rank left a record");
+}
+
+/// A `perf` that runs the command and reports as many cache misses as `count` says of `N` ranks.
+fn perf_that_counts(directory: &Path, count: &str) {
+    let script = format!(
+        "#!/bin/sh\nwhile [ \"$1\" != -- ]; do\n    [ \"$1\" = -o ] && file=$2\n    shift\ndone\nshift\n\
+         N=$(echo \"$*\" | sed -n 's/.* -n \\([0-9]*\\) .*/\\1/p')\nN=${{N:-1}}\n\
+         echo \"$(({count})),,cache-misses:u,1,100.00,,\" >\"$file\"\nexec \"$@\"\n"
+    );
+    let perf = directory.join("perf");
+    fs::write(&perf, script).expect("own directory");
+    fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).expect("own file");
+}
+
+#[test]
+fn scaling_names_contention_by_what_is_counted() {
+    let _turn = one_at_a_time();
+    let directory = directory("scaling");
+    let install = Install::find();
+    let program = text(install.program("tools/profile_work"));
+    let path = env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", directory.display());
+    for (count, reason) in [
+        (
+            "1000 * N * N + 1000",
+            "2.5 times the cache misses: ranks contend for caches and memory",
+        ),
+        (
+            "1000 + N",
+            "1.0 times the cache misses: caches are not the reason",
+        ),
+    ] {
+        perf_that_counts(&directory, count);
+        let outcome = Job::new(install.bin("mica"))
+            .args(["profile", "--scaling", "1,2", "--json", "--"])
+            .args([install.bin("mpiexec")])
+            .args(["-n", "1", &program])
+            .env("PATH", &path)
+            .run()
+            .expect_success();
+        let scaling: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        assert!(scaling["runs"][1]["cache_misses"].is_u64(), "{scaling:#}");
+        // On one node and on two: each rank does the same, so two compute twice as long.
+        let findings = list(&scaling, "findings");
+        assert_eq!(findings.len(), 2, "{scaling:#}");
+        for finding in findings {
+            let said = finding.as_str().expect("text");
+            assert!(
+                said.contains(reason) && said.starts_with("2 ranks"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn json_is_all_that_standard_output_has() {
+    let _turn = one_at_a_time();
+    let outcome = profiled_pattern(&["--json"]);
+    let profile: Value = serde_json::from_str(&outcome.stdout).expect("JSON and nothing else");
+    assert_eq!(list(&profile, "ranks").len(), 3);
 }

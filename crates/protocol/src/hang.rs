@@ -14,7 +14,6 @@ use crate::engine::Engine;
 use crate::pending::{Describe, FindCall, HangAnswer, IdleScene, Pending, WaitList, WaitSpell};
 use crate::state::EngineState;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mica_node::segment::{POLLS, WaitKind, Waiting, monotonic_ns};
@@ -22,8 +21,11 @@ use mica_node::segment::{POLLS, WaitKind, Waiting, monotonic_ns};
 /// Maximum number of operations that a report lists; the others are counted.
 const LISTED: usize = 16;
 
-/// Nanoseconds between two records of what is polled for.
-const RECORD_EVERY: u64 = 10_000_000;
+/// Failed polls between two records of what is polled for: 1 ms of a loop that does nothing else.
+const RECORD_EVERY: u32 = 1 << 14;
+
+/// Polling for this time is worth a look at the stack: 10 ms, as a wait.
+const NAME_AFTER_NS: u64 = 10_000_000;
 
 /// Polls that are examined more closely per question: enough for a loop over some requests, few
 /// enough to cost little if a rank keeps polling while the question is open.
@@ -72,25 +74,22 @@ impl Engine {
     }
 
     /// Records what is polled for, for `mica top`: when the polls begin to count, and every
-    /// [`RECORD_EVERY`] after that, since a loop may ask for several things. The function is found
-    /// once, when they have lasted.
+    /// [`RECORD_EVERY`] polls after that, since a loop may ask for several things. The function is
+    /// found once, when the polls have lasted: to walk the stack takes as long as hundreds of them.
     fn record_polls(&self, polls: u32, waiting: &dyn Fn(&EngineState, &mut WaitList)) {
-        let now = monotonic_ns();
         if polls == POLLS {
-            self.polls.begin(now);
-        } else {
-            let recorded = self.reporter.recorded_ns.load(Ordering::Relaxed);
-            if now.saturating_sub(recorded) < RECORD_EVERY {
-                return;
-            }
-            if !self.polls.call().is_known() {
+            self.polls.begin(monotonic_ns());
+        } else if polls.is_multiple_of(RECORD_EVERY) {
+            let lasted = monotonic_ns().saturating_sub(self.polls.since_ns());
+            if lasted >= NAME_AFTER_NS && !self.polls.call().is_known() {
                 let find_call = self.reporter.find_call.get();
                 if let Some(call) = find_call.and_then(|find_call| find_call()) {
                     self.polls.call().set(&call);
                 }
             }
+        } else {
+            return;
         }
-        self.reporter.recorded_ns.store(now, Ordering::Relaxed);
         self.polls.record(&self.first_pending(waiting));
     }
 

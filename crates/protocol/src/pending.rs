@@ -1,7 +1,6 @@
 //! What a thread of this rank waits for: pending operations, listed for hang reports.
 
 use std::borrow::Cow;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -145,8 +144,6 @@ pub(crate) struct HangReporter {
     pub describe: OnceLock<Describe>,
     pub find_call: OnceLock<FindCall>,
     pub answer: Mutex<HangAnswer>,
-    /// When it was last recorded what the rank polls for.
-    pub recorded_ns: AtomicU64,
 }
 
 /// The answer to one question.
