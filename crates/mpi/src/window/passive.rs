@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use mica_node::counters::Counter;
 use mica_node::lock::Guard;
 use mica_node::ticks;
 use mica_node::window::{LockDesign, LockMode, LockTicket, WindowLock};
@@ -346,7 +345,7 @@ pub(super) fn join<'a>(
     mode: Option<LockMode>,
 ) -> Result<()> {
     if mode.is_some() {
-        window.0.counters.count(Counter::WindowLocks);
+        window.0.counters.count_lock();
     }
     let held = match (mode, window.lock_number(target)) {
         (None, _) => HeldLock::Unchecked,
@@ -397,14 +396,14 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     match poll_lock(window, target, false) {
         LockState::Held => return Ok(()),
         LockState::Remote(granted) => {
-            window.0.counters.count(Counter::WindowLockWaits);
+            window.0.counters.count_lock_wait();
             window.remote().wait_for_one(&granted)?;
             window.0.flags.set(target, true);
             return Ok(());
         }
         LockState::Awaited => {}
     }
-    window.0.counters.count(Counter::WindowLockWaits);
+    window.0.counters.count_lock_wait();
     let what = format!(
         "the lock of rank {target}, which is held by {}",
         window.holders(target)
