@@ -157,6 +157,7 @@ impl MigratedBuffers {
         let is_worthwhile = match expected {
             ExpectedUse::Once => len >= self.options.mapped_min && self.is_due(&whole),
             ExpectedUse::Often => true,
+            ExpectedUse::Never => false,
         };
         if !is_worthwhile {
             return Answer::Plain;
