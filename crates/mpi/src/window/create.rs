@@ -219,9 +219,11 @@ impl Window {
         }
         let (all_needs, (targets, locks, own)) = (all_needs?, opened?);
         let locks = Arc::new(locks);
+        let mut choices = choices;
         let remote = match all_needs.iter().any(Announcement::needs_messages) {
             false => None,
             true => {
+                choices.locking = choices.locking.with_servers();
                 let parts = RemoteParts {
                     own: creation.own_target(&targets, &own),
                     locks: Arc::clone(&locks),

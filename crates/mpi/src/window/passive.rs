@@ -8,8 +8,8 @@ use std::time::Duration;
 use mica_node::counters::Counter;
 use mica_node::lock::Guard;
 use mica_node::ticks;
-use mica_node::window::{LockDesign, LockMode, LockTicket, WindowLock};
-use mica_protocol::{EngineState, WaitList};
+use mica_node::window::{LockDesign, LockMode, LockTicket, MOST_BLIND_POLLS, WindowLock};
+use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 
 use super::access::AllTargets;
 use super::active::check_assertions;
@@ -22,6 +22,9 @@ use crate::process;
 
 /// How long an origin that waits for a Test&Set lock sleeps at most: no other rank wakes it.
 const TEST_AND_SET_SLEEP: Duration = Duration::from_micros(100);
+
+// An origin of a barging lock that parks has looked whether it is open.
+const _: () = assert!(MOST_BLIND_POLLS <= MIN_POLLS_BEFORE_PARKING);
 
 /// Nanoseconds between two polls from which on the origin has slept, or lost its core. Polls of a
 /// thread that is awake are less than 1 us apart.
@@ -100,6 +103,9 @@ impl Window {
         let mut ticket = lock.begin(self.0.neighbours.me, mode);
         if lock.poll(&mut ticket) {
             self.0.flags.set(target, true);
+            if ticket.has_barged() {
+                self.0.counters.count(Counter::WindowLockBarges);
+            }
         }
         ticket
     }
@@ -423,7 +429,7 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
         }
     };
     let state = match window.0.choices.locking.design {
-        LockDesign::Mcs => engine.watch(waiting, poll)?,
+        LockDesign::Mcs | LockDesign::Barging => engine.watch(waiting, poll)?,
         LockDesign::TestAndSet => engine.watch_at_intervals(waiting, poll, TEST_AND_SET_SLEEP)?,
     };
     match state {

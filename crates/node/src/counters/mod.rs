@@ -341,6 +341,8 @@ counters! {
         "Locks of windows that this rank has asked for.";
     WindowLockWaits: "window_lock_waits", Windows, Count,
         "Times that this rank waited for a lock of a window.";
+    WindowLockBarges: "window_lock_barges", Windows, Count,
+        "Locks of windows that this rank took before others that waited for them in a queue.";
     UnexpectedMessages: "unexpected_messages", Matching, Count,
         "Messages that arrived before a receive for them was posted.";
     UnexpectedQueue: "unexpected_queue", Matching, Current,
