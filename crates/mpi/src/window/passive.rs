@@ -306,24 +306,28 @@ impl Window {
 
     /// Who holds the lock of `target`, for hang reports.
     fn holders(&self, target: usize) -> String {
-        let Some(number) = self.0.targets[target].number else {
+        let Some(lock) = self.0.targets[target].number else {
             return "a rank that shares no memory with this one, perhaps".to_owned();
         };
         let ranks = &self.0.neighbours.window_ranks;
         let holders: Vec<String> = self
-            .window_lock(number)
+            .window_lock(lock)
             .holders()
             .map(|(number, mode)| {
+                let served = self.window_lock(lock).served(number);
                 let mode = match mode {
                     LockMode::Shared => "shared",
                     LockMode::Exclusive => "exclusive",
                 };
                 match ranks.get(number as usize) {
                     Some(rank) => format!("rank {rank} ({mode})"),
-                    None if self.0.choices.locking.by_thread => {
-                        format!("ranks that the target serves ({mode})")
-                    }
-                    None => format!("ranks of other nodes ({mode})"),
+                    None => match served {
+                        Some((rank, 0 | 1)) => format!("rank {rank} ({mode})"),
+                        Some((rank, ranks)) => {
+                            format!("rank {rank} and {} more ({mode})", ranks - 1)
+                        }
+                        None => format!("a rank that the target serves ({mode})"),
+                    },
                 }
             })
             .collect();
@@ -404,19 +408,15 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
         LockState::Held => return Ok(()),
         LockState::Remote(granted) => {
             window.0.counters.count(Counter::WindowLockWaits);
-            window.remote().wait_for_one(&granted)?;
+            let waiting = awaited_lock(window, target);
+            window.remote().wait_for_lock(&granted, waiting)?;
             window.0.flags.set(target, true);
             return Ok(());
         }
         LockState::Awaited => {}
     }
     window.0.counters.count(Counter::WindowLockWaits);
-    let what = format!(
-        "the lock of rank {target}, which is held by {}",
-        window.holders(target)
-    );
-    let pending = window.pending(&what);
-    let waiting = |_: &_, list: &mut WaitList| list.add(pending.clone());
+    let waiting = awaited_lock(window, target);
     let engine = process::engine()?;
     let mut last = ticks::now_ns();
     let poll = || {
@@ -436,6 +436,17 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
         // Another thread has asked for it meanwhile.
         LockState::Remote(_) => await_lock(window, target),
         _ => Ok(()),
+    }
+}
+
+/// What a hang report says about a rank that waits for the lock of `target`: the holders are those at
+/// the time of the report.
+fn awaited_lock(window: &Window, target: usize) -> impl Fn(&EngineState, &mut WaitList) + '_ {
+    move |_, list| {
+        let holders = window.holders(target);
+        list.add(window.pending(&format!(
+            "the lock of rank {target}, which is held by {holders}"
+        )));
     }
 }
 

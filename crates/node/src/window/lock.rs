@@ -211,6 +211,28 @@ impl<'a> WindowLock<'a> {
         self.ranks(LockMode::of_waiter)
     }
 
+    /// Notes for whom `origin` has the lock: the ranks that it stands for.
+    pub fn note_served(&self, origin: u32, ranks: &[usize]) {
+        let line = &self.origins[origin as usize];
+        let first = ranks.first().map_or(0, |&rank| rank as u32 + 1);
+        // Relaxed: for reports.
+        line.served.store(first, Ordering::Relaxed);
+        line.served_count
+            .store(ranks.len() as u32, Ordering::Relaxed);
+    }
+
+    /// For whom `origin` has the lock: one of the ranks, and how many they are; a snapshot, for
+    /// reports.
+    pub fn served(&self, origin: u32) -> Option<(usize, usize)> {
+        let line = &self.origins[origin as usize];
+        // Relaxed: they may change at any time.
+        let first = line.served.load(Ordering::Relaxed).checked_sub(1)?;
+        Some((
+            first as usize,
+            line.served_count.load(Ordering::Relaxed) as usize,
+        ))
+    }
+
     fn ranks(
         &self,
         mode: fn(u32) -> Option<LockMode>,

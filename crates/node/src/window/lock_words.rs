@@ -53,6 +53,10 @@ pub struct OriginLine {
     ///
     /// [`AccumulateGate`]: super::AccumulateGate
     pub(super) updates: AtomicU32,
+    /// For reports, of a number that stands for origins that share no memory with the target: the
+    /// rank + 1 of one that has the lock, as whoever takes it for them names it, and how many have.
+    pub(super) served: AtomicU32,
+    pub(super) served_count: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -129,6 +133,8 @@ impl OriginLine {
             state: AtomicU32::new(IDLE),
             next: AtomicU32::new(0),
             updates: AtomicU32::new(0),
+            served: AtomicU32::new(0),
+            served_count: AtomicU32::new(0),
         }
     }
 }
