@@ -18,10 +18,12 @@ mod bytes;
 mod heap;
 mod layout;
 mod region;
+mod vectors;
 mod view;
 
 pub use atomic::AtomicWidth;
 pub use heap::give_back;
 pub use layout::{TypeLayout, TypeLayoutError};
 pub use region::{Block, OutOfMemory, Region, RegionRef, combine, copy_bytes, fill};
+pub use vectors::combine_elements;
 pub use view::{ByteRun, ByteRuns, Shape, View};
