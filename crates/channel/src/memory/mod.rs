@@ -20,6 +20,7 @@ mod layout;
 mod region;
 mod vectors;
 mod view;
+mod wide_atomic;
 
 pub use atomic::AtomicWidth;
 pub use heap::give_back;
