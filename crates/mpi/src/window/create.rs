@@ -221,9 +221,11 @@ impl Window {
         let (all_needs, (targets, locks, own)) = (all_needs?, opened?);
         let locks = Arc::new(locks);
         let counts_block = WindowCountsBlock::take(engine);
+        let mut choices = choices;
         let remote = match all_needs.iter().any(Announcement::needs_messages) {
             false => None,
             true => {
+                choices.locking = choices.locking.with_servers();
                 let parts = RemoteParts {
                     counters: counts_block.words(),
                     own: creation.own_target(&targets, &own),

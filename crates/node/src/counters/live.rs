@@ -127,6 +127,7 @@ impl LiveCounters {
             operations,
             locks,
             lock_waits,
+            lock_barges,
         } = window.counts();
         for (access, (count, bytes)) in operations.into_iter().enumerate() {
             let at = 2 * (TRAFFIC_CLASSES + access);
@@ -135,6 +136,7 @@ impl LiveCounters {
         }
         self.add(Counter::WindowLocks, locks);
         self.add(Counter::WindowLockWaits, lock_waits);
+        self.add(Counter::WindowLockBarges, lock_barges);
         window.clear();
     }
 

@@ -343,6 +343,8 @@ counters! {
         "Locks of windows that this rank has asked for.";
     WindowLockWaits: "window_lock_waits", Windows, Count,
         "Times that this rank waited for a lock of a window.";
+    WindowLockBarges: "window_lock_barges", Windows, Count,
+        "Locks of windows that this rank took before others that waited for them in a queue.";
     UnexpectedMessages: "unexpected_messages", Matching, Count,
         "Messages that arrived before a receive for them was posted.";
     UnexpectedQueue: "unexpected_queue", Matching, Current,
@@ -536,6 +538,7 @@ impl Counters {
         let locks = FIRST_SINGLE + Counter::WindowLocks as usize;
         let waits = FIRST_SINGLE + Counter::WindowLockWaits as usize;
         self.add_two(locks, waits, window.locks, window.lock_waits);
+        self.values[FIRST_SINGLE + Counter::WindowLockBarges as usize] += window.lock_barges;
     }
 
     /// One-sided operations of one kind, and their bytes.

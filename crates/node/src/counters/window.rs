@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const WINDOW_SLOTS: usize = 7;
 
 const LOCKS: usize = 2 * ACCESS_CLASSES;
-const WORDS: usize = LOCKS + 2;
+const WORDS: usize = LOCKS + 3;
 
 /// The words of one window. Zeroed memory has counted nothing.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct WindowCounts {
     pub locks: u64,
     /// Times that one was waited for.
     pub lock_waits: u64,
+    /// Times that one was had before ranks that waited.
+    pub lock_barges: u64,
 }
 
 impl WindowCounters {
@@ -68,6 +70,11 @@ impl WindowCounters {
         self.bump(LOCKS + 1, 1);
     }
 
+    /// Counts a lock that was had before ranks that wait for it.
+    pub fn count_lock_barge(&self) {
+        self.bump(LOCKS + 2, 1);
+    }
+
     /// The values at this moment.
     pub fn counts(&self) -> WindowCounts {
         let word = |at: usize| self.0[at].load(Ordering::Relaxed);
@@ -75,6 +82,7 @@ impl WindowCounters {
             operations: std::array::from_fn(|access| (word(2 * access), word(2 * access + 1))),
             locks: word(LOCKS),
             lock_waits: word(LOCKS + 1),
+            lock_barges: word(LOCKS + 2),
         }
     }
 
