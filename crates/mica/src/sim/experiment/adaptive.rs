@@ -3,7 +3,7 @@
 
 use super::report::{Chart, Finding, Plot, Report, Verdict, YAxis, gain, round};
 use super::store::Results;
-use super::table::{Experiment, Extent, Run};
+use super::table::{Experiment, Extent, Prefetcher, Run};
 use super::{fft, jacobi, thesis};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -57,7 +57,7 @@ impl Workload {
         match self {
             Workload::Traversal => Run::of("traverse", 2)
                 .arguments("65536 --messages 48")
-                .set("prefetch.streams", 0)
+                .prefetcher(Prefetcher::Off)
                 .policy(policy),
             Workload::Jacobi => jacobi::run(policy, 64),
             Workload::Fourier => fft::run(4, policy),

@@ -5,7 +5,7 @@
 
 use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, gain, percents};
 use super::store::{Outcome, Results};
-use super::table::{Experiment, Extent, Run};
+use super::table::{Experiment, Extent, Prefetcher, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -20,24 +20,6 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const POLICIES: [&str; 4] = ["base", "header", "payload", "message"];
 
-/// Whether the processor prefetches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Prefetcher {
-    On,
-    Off,
-}
-
-const PREFETCHERS: [Prefetcher; 2] = [Prefetcher::On, Prefetcher::Off];
-
-impl Prefetcher {
-    fn name(self) -> &'static str {
-        match self {
-            Prefetcher::On => "with the prefetcher",
-            Prefetcher::Off => "without a prefetcher",
-        }
-    }
-}
-
 fn clusters(extent: Extent) -> Vec<u32> {
     extent.choose(&[4, 8], &[16, 64])
 }
@@ -48,15 +30,12 @@ pub fn run(nodes: u32, policy: &str) -> Run {
 }
 
 fn run_with(prefetcher: Prefetcher, nodes: u32, policy: &str) -> Run {
-    match prefetcher {
-        Prefetcher::On => run(nodes, policy),
-        Prefetcher::Off => run(nodes, policy).set("prefetch.streams", 0),
-    }
+    run(nodes, policy).prefetcher(prefetcher)
 }
 
 fn runs(extent: Extent) -> Vec<Run> {
     let mut runs = Vec::new();
-    for prefetcher in PREFETCHERS {
+    for prefetcher in Prefetcher::BOTH {
         for nodes in clusters(extent) {
             runs.extend(POLICIES.map(|policy| run_with(prefetcher, nodes, policy)));
         }
@@ -111,7 +90,7 @@ impl View<'_> {
 }
 
 fn report(extent: Extent, results: &Results) -> Report {
-    let views = PREFETCHERS.map(|prefetcher| View {
+    let views = Prefetcher::BOTH.map(|prefetcher| View {
         extent,
         results,
         prefetcher,

@@ -3,7 +3,7 @@
 
 use super::report::{Chart, Finding, Plot, Report, XAxis, YAxis, gain, round};
 use super::store::{Outcome, Results};
-use super::table::{Experiment, Extent, Run};
+use super::table::{Experiment, Extent, Prefetcher, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -16,7 +16,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     report,
 };
 
-/// The configurations of Figures 2.4 and 2.5, and injection one level higher.
+/// The configurations of Figures 2.4 and 2.5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Configuration {
     Base,
@@ -57,9 +57,9 @@ fn run(configuration: Configuration, bytes: u64, work: u32) -> Run {
     let arguments = format!("{bytes} --messages {MESSAGES} --work {work}");
     let run = Run::of("traverse", 2).arguments(&arguments);
     match configuration {
-        Configuration::Base => run.set("prefetch.streams", 0),
+        Configuration::Base => run.prefetcher(Prefetcher::Off),
         Configuration::Prefetch => run,
-        Configuration::Injection => run.set("prefetch.streams", 0).policy("payload"),
+        Configuration::Injection => run.prefetcher(Prefetcher::Off).policy("payload"),
     }
 }
 

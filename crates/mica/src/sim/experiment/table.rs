@@ -52,6 +52,28 @@ pub enum SimulationMode {
     Loose,
 }
 
+/// Whether the processor prefetches. The thesis does not say whether it did in chapter 5: its table
+/// of the machine names no prefetcher, a Power5 has one. What injection gains depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefetcher {
+    /// As the machine says.
+    On,
+    /// Not at all.
+    Off,
+}
+
+impl Prefetcher {
+    pub const BOTH: [Prefetcher; 2] = [Prefetcher::On, Prefetcher::Off];
+
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Prefetcher::On => "with the prefetcher",
+            Prefetcher::Off => "without a prefetcher",
+        }
+    }
+}
+
 /// One simulation. All runs have the region that the program marks by `MPI_Pcontrol`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -104,6 +126,14 @@ impl Run {
     pub fn policy(mut self, policy: &str) -> Run {
         self.policy = policy.to_owned();
         self
+    }
+
+    /// With or without the machine's prefetcher.
+    pub fn prefetcher(self, prefetcher: Prefetcher) -> Run {
+        match prefetcher {
+            Prefetcher::On => self,
+            Prefetcher::Off => self.set("prefetch.streams", 0),
+        }
     }
 
     /// Accurate or loose.

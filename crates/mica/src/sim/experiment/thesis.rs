@@ -150,12 +150,6 @@ pub const LOOSE_SHIFTS: Fact = Fact {
     said: Said::Shape,
     place: "Figures 3.4 and 3.5, page 34",
 };
-pub const LOOSE_MORE_SENSITIVE: Fact = Fact {
-    claim: "In loose mode the processor is faster, so the network matters more",
-    said: Said::Shape,
-    place: "3.2, page 34",
-};
-
 pub const DIVERGENCE: Fact = Fact {
     claim: "The time of a program starts to diverge when the quantum exceeds a threshold",
     said: Said::Shape,
