@@ -38,6 +38,7 @@ pub fn by_name(memory: &Counts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
     add("messages_unexpected", adapter.unexpected);
     add("messages_pulled", adapter.pulled);
     add("received_bytes", adapter.received_bytes);
+    add("policy_changes", adapter.policy_changes);
     add("strays", adapter.strays);
     all
 }
