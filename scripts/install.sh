@@ -46,9 +46,12 @@ mkdir -p "$prefix/share/mica"
 put 644 wrappers/mica.supp "$prefix/share/mica/mica.supp"
 # The suite of `mica bench`. It replaces the one that was there, so that no file of an older one stays.
 rm -rf "$prefix/share/mica/bench.new"
-mkdir -p "$prefix/share/mica/bench.new/src"
+mkdir -p "$prefix/share/mica/bench.new/src" "$prefix/share/mica/bench.new/sim"
 install -m 644 bench/suite.toml "$prefix/share/mica/bench.new/suite.toml"
 install -m 644 bench/src/* "$prefix/share/mica/bench.new/src/"
+# The programs of `mica sim experiment`.
+install -m 644 bench/sim/* "$prefix/share/mica/bench.new/sim/"
+install -m 755 bench/sim_programs.sh "$prefix/share/mica/bench.new/"
 rm -rf "$prefix/share/mica/bench"
 mv "$prefix/share/mica/bench.new" "$prefix/share/mica/bench"
 say "installed into $prefix"

@@ -22,6 +22,10 @@
  *                the median of the ranks that need the late one; a rank that was back before counts
  *                as 0. Of bcast and scatter the root is late; of gather and reduce another rank, and
  *                the root's time counts; of scan the times from the late rank upwards.
+ *   --calls N    "NAME calls": N operations after each other, after a few that are not timed, and no
+ *                search for a batch's length: for a simulator. They are a region of interest
+ *                (MPI_Pcontrol(1), then 0). The slowest rank's time, divided by N. With --read every
+ *                rank sums up what it got, in the same time.
  *
  * With --cold and --late each operation is taken by itself, a batch is the median of its
  * operations, and all ranks have to be on one node, whose clock they share. The first and the last
@@ -48,7 +52,9 @@ typedef struct {
 static int rank, size, root, count; /* of doubles in a block */
 static long number;                 /* of the call, in the whole run */
 static double *out, *in, late_seconds;
-static int is_late, is_cold;
+static int is_late, is_cold, is_read;
+static long calls; /* of --calls, or 0 */
+static volatile double total; /* of --read */
 static size_t room; /* doubles from one block to the next */
 static int *out_counts, *in_counts, *places;
 static const Operation *op;
@@ -209,6 +215,16 @@ static void check(int whole)
     }
 }
 
+/* Reads the call's result, as a program would that needs it. */
+static void read_result(void)
+{
+    double sum = 0;
+    for (int k = 0; takes_part(op->receives) && k < blocks(op->in_blocks); k++)
+        for (int at = 0; at < length(k, rank); at++)
+            sum += in[(size_t)k * room + (size_t)at];
+    total = sum;
+}
+
 static double back_to_back(void *arg, long n)
 {
     double start = now(), took, most;
@@ -218,6 +234,8 @@ static double back_to_back(void *arg, long n)
         fill(0);
         op->call();
         check(0);
+        if (is_read)
+            read_result();
     }
     took = now() - start;
     MPI_Allreduce(&took, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -342,8 +360,33 @@ static double single(BenchRun *run, double *batch)
     return wall;
 }
 
+/* --calls: what a simulator has the time for. */
+static void measure_calls(long bytes)
+{
+    enum { WARM_UP_CALLS = 2 };
+    char name[64];
+    prepare(bytes);
+    check_all();
+    back_to_back(NULL, WARM_UP_CALLS);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Pcontrol(1);
+    double us = back_to_back(NULL, calls) / (double)calls * 1e6;
+    MPI_Pcontrol(0);
+    check_all();
+    snprintf(name, sizeof name, "%s calls%s", op->name, is_read ? " read" : "");
+    if (rank == 0)
+        figure(name, bytes, size, &us, 1, "us", calls, "");
+    if (out != in)
+        free(out);
+    free(in);
+}
+
 static void measure(long bytes)
 {
+    if (calls > 0) {
+        measure_calls(bytes);
+        return;
+    }
     BenchRun *run = is_cold || is_late ? one_by_one : back_to_back;
     double batch[BATCHES];
     char name[64], more[64] = "";
@@ -394,6 +437,10 @@ int main(int argc, char **argv)
     is_cold = bench_option(&argc, argv, "--cold");
     late_seconds = (double)bench_option_bytes(&argc, argv, "--late", 0) * 1e-6;
     is_late = late_seconds > 0;
+    calls = bench_option_bytes(&argc, argv, "--calls", 0);
+    is_read = bench_option(&argc, argv, "--read");
+    if (is_read && !calls)
+        bench_die("--read needs --calls");
     for (int i = 0; i < OPERATIONS && argc > 1; i++)
         if (!strcmp(argv[1], operations[i].name))
             op = &operations[i];

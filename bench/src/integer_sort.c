@@ -17,7 +17,8 @@
  * Each iteration is verified in full (not timed): every key is in its rank's range and in order by
  * its computed rank, ranges ascend with the ranks, no key is lost and the multiset of keys is the
  * original one (sum of a hash of all keys). Two keys change from iteration to iteration. Arguments:
- * any of S, M, L (default all). */
+ * any of S, M, L (default all). With `--iterations N` there are N iterations after one warm-up, and
+ * each is a region of interest (MPI_Pcontrol(1), then 0), for a simulator. */
 #include "compute.h"
 
 enum { BUCKET_BITS = 10, BUCKETS = 1 << BUCKET_BITS, MOST_ITERATIONS = 64 };
@@ -27,6 +28,7 @@ static const struct shape {
 } shapes[] = {{"S", 16, 11, 61}, {"M", 20, 16, 31}, {"L", 23, 19, 9}};
 
 static int rank, size;
+static int asked; /* number of iterations, if the user has named one */
 static double in_mpi; /* seconds of this rank inside of MPI calls of this iteration */
 
 #define IN_MPI(call)                    \
@@ -179,15 +181,20 @@ static void measure(const struct shape *shape)
     s.receive_at = allocate(counts);
     for (long i = 0; i < s.local; i++)
         s.keys[i] = random_key((uint64_t)(first + i), s.value_bits);
-    for (int i = -2; i < shape->iterations; i++) {
+    int iterations = asked ? asked : shape->iterations;
+    for (int i = asked ? -1 : -2; i < iterations; i++) {
         s.keys[(i + 2) % s.local] = (uint32_t)(i + 2);
         s.keys[s.local / 2 + (i + 2) % (s.local / 2)] =
             ((uint32_t)1 << s.value_bits) - 3 - (uint32_t)i;
         in_mpi = 0;
         MPI_Barrier(MPI_COMM_WORLD);
+        if (asked && i >= 0)
+            MPI_Pcontrol(1);
         double time = now(), slowest, sum;
         sort(&s);
         time = now() - time;
+        if (asked)
+            MPI_Pcontrol(0);
         verify(&s);
         MPI_Reduce(&time, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
         MPI_Reduce(&in_mpi, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
@@ -199,9 +206,8 @@ static void measure(const struct shape *shape)
     if (rank == 0) {
         char name[64], extra[64];
         snprintf(name, sizeof name, "integer sort %s", shape->name);
-        snprintf(extra, sizeof extra, ", \"mpi_ms\": %.6g", median(mpi_ms, shape->iterations));
-        figure(name, s.total * (long)sizeof *s.keys, size, ms, shape->iterations, "ms",
-               shape->iterations, extra);
+        snprintf(extra, sizeof extra, ", \"mpi_ms\": %.6g", median(mpi_ms, iterations));
+        figure(name, s.total * (long)sizeof *s.keys, size, ms, iterations, "ms", iterations, extra);
     }
     void *all[] = {s.keys,        s.packed,  s.received,       s.places,
                    s.send_counts, s.send_at, s.receive_counts, s.receive_at};
@@ -215,6 +221,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    asked = (int)bench_option_bytes(&argc, argv, "--iterations", 0);
+    if (asked > MOST_ITERATIONS)
+        bench_die("%d iterations are more than %d", asked, MOST_ITERATIONS);
     if (size > BUCKETS)
         bench_die("%d ranks are more than %d buckets", size, BUCKETS);
     for (int i = 1; i < argc; i++) {

@@ -50,7 +50,9 @@ fn program(file: &Path, action: &str) -> Job {
     Job::new("/bin/sh")
         .args(["-c", r#"exec 9<>"$1"; shift; exec "$@""#, "sh"])
         .args([file.as_os_str()])
-        .args([Install::find().program("tools/adapter_registers").as_os_str()])
+        .args([Install::find()
+            .program("tools/adapter_registers")
+            .as_os_str()])
         .args([action])
         .env(ADAPTER_VARIABLE, "9")
 }

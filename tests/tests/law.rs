@@ -54,8 +54,9 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-profile", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
     ("mica-links", &[]),
-    // The models of the simulated cluster; `node` has the layout of the adapter's memory.
-    ("mica-sim", &["mica-node"]),
+    // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy` the
+    // algorithms of collectives, `profile` the calls that the replayer repeats.
+    ("mica-sim", &["mica-profile", "mica-policy", "mica-node"]),
     // A simulated node, loaded into the emulator.
     ("mica-sim-plugin", &["mica-sim", "mica-node"]),
     // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
@@ -108,6 +109,7 @@ const UNSAFE: &[&str] = &[
     "mica-abi",
     "mica-mpi5",
     "mica-profile-preload",
+    "mica-sim-plugin",
 ];
 
 /// Crates that only tools may use, never the library.

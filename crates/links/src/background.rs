@@ -59,6 +59,24 @@ pub enum Traffic {
     Fair(u32),
 }
 
+/// How much I/O there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IoIntensity {
+    /// The part of each link on its way that a burst takes.
+    pub share: f64,
+    /// The mean quiet time between bursts, in seconds.
+    pub quiet: f64,
+}
+
+impl IoIntensity {
+    /// What [`Background::io`] has: chosen so that the modelled X4600 shows the shares that the
+    /// paper measured, so these shares are no evidence for it. `model::study` varies it.
+    pub const DEFAULT: IoIntensity = IoIntensity {
+        share: IO_SHARE,
+        quiet: IO_QUIET,
+    };
+}
+
 /// The part of a link that an I/O burst takes.
 const IO_SHARE: f64 = 0.9999;
 
@@ -80,6 +98,11 @@ impl Background {
 
     /// I/O between the machine's I/O chips and the memory of the others, one burst at a time.
     pub fn io(machine: &Machine) -> Background {
+        Background::io_of(machine, IoIntensity::DEFAULT)
+    }
+
+    /// The same of another intensity.
+    pub fn io_of(machine: &Machine, intensity: IoIntensity) -> Background {
         let mut kinds = Vec::new();
         for (index, length) in IO_LENGTHS.into_iter().enumerate() {
             for (nth, &io) in machine.io_chips().iter().enumerate() {
@@ -99,11 +122,11 @@ impl Background {
                     from,
                     to,
                     length,
-                    traffic: Traffic::Reserved(IO_SHARE),
+                    traffic: Traffic::Reserved(intensity.share),
                 });
             }
         }
-        let quiet = IO_QUIET;
+        let quiet = intensity.quiet;
         let processes = match kinds.is_empty() {
             true => Vec::new(),
             false => vec![BurstProcess { quiet, kinds }],
@@ -113,7 +136,11 @@ impl Background {
 
     /// From every chip's memory to the next chip, a stream that comes and goes.
     pub fn memory_streams(machine: &Machine) -> Background {
-        let chips = machine.chips();
+        Background::streams_between(machine.chips())
+    }
+
+    /// The same between this many chips.
+    pub fn streams_between(chips: usize) -> Background {
         let process = |from: usize| BurstProcess {
             quiet: STREAM_TIME,
             kinds: vec![BurstKind {
@@ -147,9 +174,10 @@ impl Background {
     }
 }
 
-/// When bursts begin and end.
+/// When bursts begin and end, in seconds from the start on. The model runs through them; a load
+/// generator on a machine waits for them.
 #[derive(Debug)]
-pub(crate) struct BurstTimes {
+pub struct BurstTimes {
     processes: Vec<RunningProcess>,
 }
 
@@ -165,12 +193,15 @@ struct RunningProcess {
 
 /// A burst begins or ends.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct BurstChange {
+pub struct BurstChange {
+    /// Of which kind.
     pub kind: BurstKind,
+    /// It begins; otherwise it ends.
     pub begins: bool,
 }
 
 impl BurstTimes {
+    /// All processes are quiet at first.
     pub fn new(background: &Background, seed: u64) -> BurstTimes {
         let running = |(index, process): (u64, &BurstProcess)| {
             // Each process has its own sequence, whatever the others do.

@@ -6,9 +6,12 @@
 //! has the format in which it is stored. Invariants: all columns have one length, and
 //! [`Observation::check`] holds for every observation that was read from a file.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use serde::{Deserialize, Serialize};
+
+use crate::study::ModelStudy;
 
 /// Calls that were observed, and where.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -21,6 +24,8 @@ pub struct Observation {
     pub workloads: Vec<Workload>,
     /// The calls, in the order in which they were made.
     pub calls: Calls,
+    /// What `mica links model --study` found on the same modelled machine.
+    pub study: Option<ModelStudy>,
 }
 
 /// Where an observation comes from.
@@ -38,6 +43,19 @@ pub struct Provenance {
     pub rank_chips: Vec<u32>,
     /// Anything else that a reader of the numbers should know.
     pub notes: Vec<String>,
+    /// Where the kernel had pages, if it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<NumaFacts>,
+}
+
+/// What the kernel says about memory domains, which needs no privilege.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NumaFacts {
+    /// For each memory domain of the node of rank 0: by how much its `numastat` grew during the
+    /// job, in pages, by name (of all processes of the machine).
+    pub numastat: BTreeMap<u32, BTreeMap<String, u64>>,
+    /// For each rank: its bytes in each memory domain after the calls (`/proc/self/numa_maps`).
+    pub rank_bytes: Vec<BTreeMap<u32, u64>>,
 }
 
 /// How bytes on links were obtained.
@@ -117,6 +135,12 @@ pub struct Calls {
     /// For each link: the bytes among `link_bytes` that are not the call's. Empty where that
     /// cannot be known, as with counters.
     pub background_bytes: Vec<Vec<f64>>,
+    /// For each link: the call's own bytes according to the library's account, beside what counters
+    /// counted. Empty unless both are known.
+    pub account_bytes: Vec<Vec<f64>>,
+    /// Bytes that the call moved between ranks, according to the library's account, within a chip
+    /// or not. Empty where there is none.
+    pub moved_bytes: Vec<f64>,
 }
 
 /// An observation cannot be read or written.
@@ -130,7 +154,9 @@ pub enum DataError {
     #[error("not an observation of mica links: the first line is no header: {0}")]
     Header(serde_json::Error),
     /// Another format or version.
-    #[error("format {format:?}, version {version}: this release reads \"mica-links\", version 1")]
+    #[error(
+        "format {format:?}, version {version}: this release reads \"mica-links\", versions 1 and 2"
+    )]
     Version {
         /// The format in the header.
         format: String,
@@ -240,11 +266,14 @@ impl Calls {
                 self.link_bytes.len()
             ));
         }
-        if ![0, links].contains(&self.background_bytes.len()) {
-            return wrong(format!(
-                "{} columns of background bytes for {links} links",
-                self.background_bytes.len()
-            ));
+        for (what, columns) in [
+            ("background bytes", &self.background_bytes),
+            ("accounted bytes", &self.account_bytes),
+        ] {
+            if ![0, links].contains(&columns.len()) {
+                let found = columns.len();
+                return wrong(format!("{found} columns of {what} for {links} links"));
+            }
         }
         if self.rank_entry.len() != self.rank_time.len() {
             return wrong("entries and times are of different numbers of ranks".to_owned());
@@ -280,9 +309,13 @@ impl Calls {
             ("rank_time", "s", &self.rank_time),
             ("link_bytes", "B", &self.link_bytes),
             ("background_bytes", "B", &self.background_bytes),
+            ("account_bytes", "B", &self.account_bytes),
         ] {
             let named = |(index, column)| (format!("{name}:{index}"), unit, column);
             found.extend(columns.iter().enumerate().map(named));
+        }
+        if !self.moved_bytes.is_empty() {
+            found.push(("moved_bytes".to_owned(), "B", &self.moved_bytes));
         }
         found
     }

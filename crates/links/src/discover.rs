@@ -24,6 +24,17 @@ pub struct Counters {
     pub units: Vec<CounterUnit>,
     /// `perf_event_paranoid`; `None` if the kernel has no performance events.
     pub paranoid: Option<i32>,
+    /// The first processor of `/proc/cpuinfo`, where it says family and model (x86).
+    pub processor: Option<Processor>,
+}
+
+/// A processor's generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Processor {
+    /// `cpu family`.
+    pub family: u32,
+    /// `model`.
+    pub model: u32,
 }
 
 /// One event source of the kernel.
@@ -37,6 +48,11 @@ pub struct CounterUnit {
     pub event_type: u32,
     /// A processor of each package, on which events are opened.
     pub cpus: Vec<u32>,
+    /// The package of each of `cpus`; their places in the list if the kernel does not say.
+    pub packages: Vec<u32>,
+    /// For dies (places in `cpus`) whose link of this unit the kernel locates (`dieN`, of UPI
+    /// units): the die at its other end.
+    pub peers: BTreeMap<u32, u32>,
     /// The events that the kernel names: name and description, as `event=0x2,umask=0xf`.
     pub events: BTreeMap<String, String>,
     /// The fields of an event's configuration: name and bits, as `config:0-7`.
@@ -52,6 +68,8 @@ pub enum UnitKind {
     AmdFabric,
     /// A memory controller.
     Memory,
+    /// Anything else; [`Counters::find`] does not list it.
+    Other,
 }
 
 /// Whether link counters can be used.
@@ -119,7 +137,7 @@ impl Counters {
         let mut units = Vec::new();
         for name in names_in(&devices) {
             if let Some(kind) = UnitKind::of(&name) {
-                units.push(CounterUnit::read(&devices.join(&name), name, kind)?);
+                units.push(CounterUnit::read(root, &devices.join(&name), name, kind)?);
             }
         }
         let paranoid = root.join("proc/sys/kernel/perf_event_paranoid");
@@ -127,12 +145,18 @@ impl Counters {
             true => Some(parsed(&paranoid, "a number")?),
             false => None,
         };
-        Ok(Counters { units, paranoid })
+        let information = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+        Ok(Counters {
+            units,
+            paranoid,
+            processor: parse_processor(&information),
+        })
     }
 
     /// Whether link counters can be used without privileges.
     pub fn links(&self) -> LinkCounters {
-        let counts_links = |unit: &CounterUnit| unit.kind != UnitKind::Memory;
+        let counts_links =
+            |unit: &CounterUnit| matches!(unit.kind, UnitKind::IntelLink | UnitKind::AmdFabric);
         match (self.units.iter().any(counts_links), self.paranoid) {
             (false, _) | (true, None) => LinkCounters::Absent,
             (true, Some(level)) if level <= 0 => LinkCounters::Usable,
@@ -159,7 +183,23 @@ impl UnitKind {
 }
 
 impl CounterUnit {
-    fn read(path: &Path, name: String, kind: UnitKind) -> Result<CounterUnit, DiscoverError> {
+    /// The event source of this name of the machine whose file system is at `root`, whatever it
+    /// counts. Without a `cpumask`, as for software events, it has no processors.
+    ///
+    /// # Errors
+    /// If there is none, or a file of it cannot be understood.
+    pub fn named(root: &Path, name: &str) -> Result<CounterUnit, DiscoverError> {
+        let path = root.join("sys/bus/event_source/devices").join(name);
+        let kind = UnitKind::of(name).unwrap_or(UnitKind::Other);
+        CounterUnit::read(root, &path, name.to_owned(), kind)
+    }
+
+    fn read(
+        root: &Path,
+        path: &Path,
+        name: String,
+        kind: UnitKind,
+    ) -> Result<CounterUnit, DiscoverError> {
         let table = |folder: &str| -> Result<BTreeMap<String, String>, DiscoverError> {
             let folder = path.join(folder);
             let is_event = |file: &String| !file.ends_with(".scale") && !file.ends_with(".unit");
@@ -168,15 +208,66 @@ impl CounterUnit {
                 .map(|file| Ok((file.clone(), text(&folder.join(file))?)))
                 .collect()
         };
+        let mask = path.join("cpumask");
+        let cpus = match mask.exists() || kind != UnitKind::Other {
+            true => cpu_list(&mask)?,
+            false => Vec::new(),
+        };
+        let package = |(place, cpu): (usize, &u32)| {
+            let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+            let file = root.join(topology).join("physical_package_id");
+            match file.exists() {
+                true => parsed(&file, "a number"),
+                false => Ok(place as u32),
+            }
+        };
         Ok(CounterUnit {
             name,
             kind,
             event_type: parsed(&path.join("type"), "a number")?,
-            cpus: cpu_list(&path.join("cpumask"))?,
+            packages: cpus
+                .iter()
+                .enumerate()
+                .map(package)
+                .collect::<Result<_, _>>()?,
+            cpus,
+            peers: peers(path)?,
             events: table("events")?,
             format: table("format")?,
         })
     }
+}
+
+/// The ends of a UPI unit's links: file `dieN` holds `upi_Z,die_W`.
+fn peers(unit: &Path) -> Result<BTreeMap<u32, u32>, DiscoverError> {
+    let mut peers = BTreeMap::new();
+    for name in names_in(unit) {
+        let Some(Ok(die)) = name.strip_prefix("die").map(str::parse::<u32>) else {
+            continue;
+        };
+        let file = unit.join(&name);
+        let text = text(&file)?;
+        // Units of I/O (`uncore_iio_N`) have addresses of buses in such files.
+        let end = text.split_once(",die_").map(|(_, end)| end.parse::<u32>());
+        match end {
+            Some(Ok(end)) => peers.insert(die, end),
+            _ => return Err(form(&file, &text, "upi_Z,die_W")),
+        };
+    }
+    Ok(peers)
+}
+
+/// Family and model in the text of `/proc/cpuinfo`.
+fn parse_processor(text: &str) -> Option<Processor> {
+    let value = |wanted: &str| {
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
+        let mut found = fields.filter(|(name, _)| name.trim() == wanted);
+        found.next()?.1.trim().parse::<u32>().ok()
+    };
+    Some(Processor {
+        family: value("cpu family")?,
+        model: value("model")?,
+    })
 }
 
 impl Domains {
@@ -321,7 +412,11 @@ mod tests {
         assert_eq!(of(UnitKind::Memory).count(), 1);
         let upi = of(UnitKind::IntelLink).next().expect("three");
         assert_eq!((upi.name.as_str(), upi.event_type), ("uncore_upi_0", 31));
-        assert_eq!(upi.cpus, [0, 32]);
+        assert_eq!(
+            (&upi.cpus[..], &upi.packages[..]),
+            (&[0, 32][..], &[0, 1][..])
+        );
+        assert_eq!(upi.peers, BTreeMap::from([(0, 1), (1, 0)]));
         assert_eq!(upi.format["umask"], "config:8-15");
         assert_eq!(found.links(), LinkCounters::NeedPrivilege(2));
         let domains = Domains::find(&tree("intel-2")).expect("a tree").domains;
@@ -337,7 +432,9 @@ mod tests {
         let kinds: Vec<UnitKind> = found.units.iter().map(|unit| unit.kind).collect();
         assert_eq!(kinds, [UnitKind::AmdFabric, UnitKind::Memory]);
         assert_eq!(found.units[0].cpus, [0, 64]);
-        assert_eq!(found.units[0].format["event"], "config:0-7,32-35,59-60");
+        assert_eq!(found.units[0].format["event"], "config:0-7,32-37");
+        let processor = found.processor.expect("cpuinfo");
+        assert_eq!((processor.family, processor.model), (0x19, 0x11));
         assert_eq!(found.links(), LinkCounters::Usable);
         let domains = Domains::find(&tree("amd-2")).expect("a tree");
         assert_eq!(domains.domains[0].distances, [10, 32]);

@@ -112,7 +112,19 @@ pub fn select(
     let of = |column: &Vec<f64>| rows.iter().map(|call| column[*call]).collect::<Vec<f64>>();
     let seconds = of(&calls.time);
     let bytes: Vec<Vec<f64>> = calls.link_bytes.iter().map(of).collect();
-    let background: Vec<Vec<f64>> = calls.background_bytes.iter().map(of).collect();
+    let mut background: Vec<Vec<f64>> = calls.background_bytes.iter().map(of).collect();
+    if background.is_empty() {
+        // What counters counted beyond the library's account: at least this much is not the call's,
+        // since what a cache keeps is accounted for and crosses no link.
+        let own = calls.account_bytes.iter().map(of);
+        let beyond = |(all, own): (&Vec<f64>, Vec<f64>)| -> Vec<f64> {
+            all.iter()
+                .zip(own)
+                .map(|(all, own)| (all - own).max(0.0))
+                .collect()
+        };
+        background = bytes.iter().zip(own).map(beyond).collect();
+    }
     let unknown = load == LoadKind::Background && background.is_empty();
     let note = "what the call itself carried is not known apart: the load is all bytes";
     let used = if unknown { LoadKind::Bytes } else { load };
@@ -137,11 +149,24 @@ pub fn select(
     (selected, used, unknown.then(|| note.to_owned()))
 }
 
+/// Parts of an explanation, for a progress bar.
+pub const STEPS: usize = 5;
+
 /// Explains the calls of a workload. `None` if there are none.
 pub fn explain(
     observation: &Observation,
     workload: usize,
     options: &ExplainOptions,
+) -> Option<Explanation> {
+    explain_in_steps(observation, workload, options, &mut || ())
+}
+
+/// The same; calls `done` after each of [`STEPS`] parts.
+pub fn explain_in_steps(
+    observation: &Observation,
+    workload: usize,
+    options: &ExplainOptions,
+    done: &mut dyn FnMut(),
 ) -> Option<Explanation> {
     let (selected, load, note) = select(observation, workload, options.load);
     let loads = slices(&selected.loads);
@@ -156,7 +181,9 @@ pub fn explain(
         .iter()
         .map(|class| *class != TimeClass::Short)
         .collect();
+    done();
     let ranking = rank_links(&columns, &slow, options.resamples, options.seed);
+    done();
     // What makes calls slow is asked, not what orders the short ones: these are ties.
     let shorts = clusters.iter().filter(|c| c.duration == TimeClass::Short);
     let top = match slow.contains(&true) {
@@ -169,6 +196,7 @@ pub fn explain(
         loads: &loads,
     };
     let relevant = relevant_set(&of_slow, SelectionEffort::default(), options.seed);
+    done();
     let bytes = slices(&selected.bytes);
     let before = rates_before(&selected.seconds, &bytes);
     let before = slices(&before);
@@ -177,6 +205,9 @@ pub fn explain(
         false => validate(features, &classes, options.resamples, options.seed),
     };
     let predictor = validated(&before);
+    done();
+    let indicator = validated(&loads);
+    done();
     let everything: Vec<usize> = (0..classes.len()).collect();
     let tree = predictor
         .as_ref()
@@ -197,7 +228,7 @@ pub fn explain(
         ranking,
         clusters,
         relevant,
-        indicator: validated(&loads),
+        indicator,
         predictor,
         tree,
         advice: Vec::new(),
@@ -408,6 +439,7 @@ mod tests {
                 pairs: vec![pair(0, 2), pair(1, 3), pair(2, 0)],
             }],
             calls,
+            study: None,
         }
     }
 

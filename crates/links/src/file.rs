@@ -2,7 +2,7 @@
 //! values one after another, without padding:
 //!
 //! ```text
-//! {"format":"mica-links","version":1,"rows":2000,"columns":[{"name":"workload",...},...],...}\n
+//! {"format":"mica-links","version":2,"rows":2000,"columns":[{"name":"workload",...},...],...}\n
 //! <2000 x u32> <2000 x f64> <2000 x f64> ...
 //! ```
 //!
@@ -12,21 +12,23 @@
 //! would take three times as much.
 //!
 //! Columns, in this order: `workload` (u32), `start`, `time`, then `rank_entry:R` and `rank_time:R`
-//! for each rank, `link_bytes:L` and `background_bytes:L` for each link L of the header's `links`
-//! (all f64); [`Calls`] says what each is. A group may be missing as a whole, except for
-//! `link_bytes`. A reader refuses a column that it does not know: a new one is a new version.
+//! for each rank, `link_bytes:L`, `background_bytes:L` and `account_bytes:L` for each link L of the
+//! header's `links`, `moved_bytes` (all f64); [`Calls`] says what each is. A group may be missing as
+//! a whole, except for `link_bytes`. A reader refuses a column that it does not know: a new one is a new version.
 
 use std::io::{BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Calls, DataError, LinkSet, Observation, Provenance, Workload};
+use crate::study::ModelStudy;
 
 /// The `format` of the header.
 const FORMAT: &str = "mica-links";
 
-/// The version of the format that is written, and the only one that is read.
-const VERSION: u32 = 1;
+/// The version of the format that is written. Version 1 had no `account_bytes` and `moved_bytes`,
+/// and is read too.
+const VERSION: u32 = 2;
 
 /// Bytes; the pairs of 64 ranks in 20 workloads take 2 MiB.
 const HEADER_MAX: u64 = 64 << 20;
@@ -44,6 +46,8 @@ struct Header {
     links: Vec<String>,
     workloads: Vec<Workload>,
     provenance: Provenance,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    study: Option<ModelStudy>,
 }
 
 /// What a column of the file holds.
@@ -94,6 +98,7 @@ impl Observation {
             links: self.links.names().to_vec(),
             workloads: self.workloads.clone(),
             provenance: self.provenance.clone(),
+            study: self.study.clone(),
         };
         serde_json::to_writer(&mut out, &header).map_err(|error| DataError::Io(error.into()))?;
         out.write_all(b"\n")?;
@@ -143,6 +148,7 @@ impl Observation {
             links,
             workloads: header.workloads,
             calls,
+            study: header.study,
         };
         observation.check()?;
         Ok(observation)
@@ -153,7 +159,7 @@ fn read_header(input: &mut impl BufRead) -> Result<Header, DataError> {
     let mut line = Vec::new();
     input.take(HEADER_MAX).read_until(b'\n', &mut line)?;
     let known: FormatVersion = serde_json::from_slice(&line).map_err(DataError::Header)?;
-    if known.format != FORMAT || known.version != VERSION {
+    if known.format != FORMAT || !(1..=VERSION).contains(&known.version) {
         return Err(DataError::Version {
             format: known.format,
             version: known.version,
@@ -171,6 +177,7 @@ fn place_of<'a>(calls: &'a mut Calls, name: &str) -> Option<&'a mut Vec<f64>> {
     let single = match group {
         "start" => Some(&mut calls.start),
         "time" => Some(&mut calls.time),
+        "moved_bytes" => Some(&mut calls.moved_bytes),
         _ => None,
     };
     if let Some(column) = single {
@@ -181,6 +188,7 @@ fn place_of<'a>(calls: &'a mut Calls, name: &str) -> Option<&'a mut Vec<f64>> {
         "rank_time" => &mut calls.rank_time,
         "link_bytes" => &mut calls.link_bytes,
         "background_bytes" => &mut calls.background_bytes,
+        "account_bytes" => &mut calls.account_bytes,
         _ => return None,
     };
     if index != Some(columns.len()) {
@@ -267,7 +275,13 @@ mod tests {
                     true => vec![column(8), column(9)],
                     false => Vec::new(),
                 },
+                account_bytes: match background {
+                    true => Vec::new(),
+                    false => vec![column(10), column(11)],
+                },
+                moved_bytes: column(12),
             },
+            study: None,
         }
     }
 
@@ -311,12 +325,25 @@ mod tests {
         let bytes = written(&observation(3, &[1.0], true));
         let end = error_of(&bytes[..bytes.len() - 1]);
         assert!(
-            end.contains("background_bytes:1") && end.contains("after 2"),
+            end.contains("moved_bytes") && end.contains("after 2"),
             "{end}"
         );
         assert!(error_of(b"call,time\n0,1\n").contains("no header"));
         let other = br#"{"format":"mica-links","version":9}"#;
         assert!(error_of(other).contains("version 9"));
+    }
+
+    #[test]
+    fn reads_files_of_version_1() {
+        let mut observation = observation(3, &[1.5], true);
+        observation.calls.moved_bytes.clear();
+        let bytes = written(&observation);
+        let old = String::from_utf8_lossy(&bytes[..60]).replace("\"version\":2", "\"version\":1");
+        let bytes = [old.as_bytes(), &bytes[60..]].concat();
+        assert_eq!(
+            Observation::read(&bytes[..]).expect("version 1"),
+            observation
+        );
     }
 
     #[test]
@@ -333,6 +360,7 @@ mod tests {
         assert!(refused(|o| o.calls.time[2] = f64::NAN).contains("time of call 2"));
         assert!(refused(|o| o.calls.rank_time[1].truncate(2)).contains("rank_time:1"));
         assert!(refused(|o| o.calls.link_bytes.truncate(1)).contains("1 columns"));
+        assert!(refused(|o| o.calls.account_bytes = vec![Vec::new()]).contains("1 columns"));
         let twice = LinkSet::new(vec!["0->1".to_owned(), "0->1".to_owned()]);
         assert!(twice.expect_err("twice").to_string().contains("0->1"));
     }

@@ -2,17 +2,20 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`]
-//! what a collective moves, [`background`] what others do meanwhile; [`model`] runs the three
-//! together on [`network`], by the rates of [`fairness`]. [`discover`] finds
-//! a real machine's counters and memory domains. [`analysis`] has the statistics, as pure functions
-//! over columns; [`predictor`] says before a call whether it will be long; [`mod@explain`] brings
-//! them together for one observation.
+//! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`] what a collective moves,
+//! [`background`] what others do meanwhile; [`model`] runs the three together on [`network`], by the
+//! rates of [`fairness`], and [`study`] is what it finds beyond one observation. [`discover`] finds a
+//! real machine's counting units and memory domains, [`counters`] the events that count links,
+//! [`account`] routes what the library says that it moved. [`analysis`] has the statistics, as pure
+//! functions over columns; [`predictor`] says before a call whether it will be long;
+//! [`mod@explain`] brings them together for one observation.
 
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod analysis;
 pub mod background;
+pub mod counters;
 pub mod data;
 pub mod discover;
 pub mod explain;
@@ -23,9 +26,10 @@ pub mod model;
 pub mod network;
 pub mod predictor;
 pub mod schedule;
+pub mod study;
 
 pub use background::Background;
 pub use data::{Calls, LinkSet, Observation, PairBytes, Provenance, Source, Workload};
 pub use machine::Machine;
-pub use model::observe_model;
+pub use model::{ModelPlan, observe_model};
 pub use schedule::{Schedule, Step};

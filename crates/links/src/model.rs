@@ -12,8 +12,15 @@
 //! Not modelled: caches (a load always comes from the owner's memory), the time of operators, and
 //! scheduling by the operating system. Deterministic: the same arguments give the same bits.
 //! Invariant: time never goes back; a schedule that passed its check runs to its end.
+//!
+//! [`world`] makes single calls on the same machine, for the uses of the predictor, and [`study`]
+//! compares backgrounds and uses.
+
+pub mod study;
+pub mod world;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::background::{Background, BurstTimes};
 use crate::data::{Calls, DataError, Observation, Provenance, Source, Workload};
@@ -30,7 +37,25 @@ const BETWEEN: f64 = 0.2e-6;
 /// Bytes; less than this is left of a transfer only by rounding.
 const ROUNDING: f64 = 1e-3;
 
-/// Observes `count` calls of `schedule` on `machine`, with other traffic from `seed`.
+/// What is modelled.
+#[derive(Debug, Clone)]
+pub struct ModelPlan<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// What each call does.
+    pub schedule: &'a Schedule,
+    /// Other traffic.
+    pub background: &'a Background,
+    /// The chip of each rank.
+    pub chips: Vec<usize>,
+    /// Number of calls.
+    pub count: usize,
+    /// The seed of other traffic.
+    pub seed: u64,
+}
+
+/// Observes `count` calls of `schedule` on `machine`, with other traffic from `seed`. Ranks are
+/// placed one after another ([`Machine::placement`]).
 ///
 /// # Errors
 /// If the numbers of the machine lead to times that are not finite.
@@ -41,31 +66,54 @@ pub fn observe_model(
     count: usize,
     seed: u64,
 ) -> Result<Observation, DataError> {
-    let ranks = schedule.ranks();
-    let chips = machine.placement(ranks);
-    let mut simulation = Simulation::new(machine, schedule, &chips, count);
-    simulation.run(BurstTimes::new(background, seed));
-    let observation = Observation {
-        provenance: Provenance {
-            machine: machine.name().to_owned(),
-            source: Source::Model,
-            command: schedule.command.clone(),
-            seed,
-            rank_chips: chips.iter().map(|&chip| chip as u32).collect(),
-            notes: vec![machine.source().to_owned()],
-        },
-        links: machine.link_set(),
-        workloads: vec![Workload {
-            collective: schedule.collective.clone(),
-            bytes: schedule.bytes,
-            ranks: ranks as u32,
-            schedule: schedule.path.clone(),
-            pairs: schedule.pairs(),
-        }],
-        calls: simulation.calls,
+    let plan = ModelPlan {
+        machine,
+        schedule,
+        background,
+        chips: machine.placement(schedule.ranks()),
+        count,
+        seed,
     };
-    observation.check()?;
-    Ok(observation)
+    plan.observe(&mut |_| ())
+}
+
+impl ModelPlan<'_> {
+    /// Runs the calls; `ended` is called with the number of calls that have ended, whenever it has
+    /// changed.
+    ///
+    /// # Errors
+    /// If the numbers of the machine lead to times that are not finite.
+    ///
+    /// # Panics
+    /// If there are fewer chips in the plan than ranks in the schedule.
+    pub fn observe(&self, ended: &mut dyn FnMut(usize)) -> Result<Observation, DataError> {
+        let (machine, schedule) = (self.machine, self.schedule);
+        let mut simulation = Simulation::new(machine, schedule, &self.chips, self.count);
+        simulation.run(&mut BurstTimes::new(self.background, self.seed), ended);
+        let observation = Observation {
+            provenance: Provenance {
+                machine: machine.name().to_owned(),
+                source: Source::Model,
+                command: schedule.command.clone(),
+                seed: self.seed,
+                rank_chips: self.chips.iter().map(|&chip| chip as u32).collect(),
+                notes: vec![machine.source().to_owned()],
+                numa: None,
+            },
+            links: machine.link_set(),
+            workloads: vec![Workload {
+                collective: schedule.collective.clone(),
+                bytes: schedule.bytes,
+                ranks: schedule.ranks() as u32,
+                schedule: schedule.path.clone(),
+                pairs: schedule.pairs(),
+            }],
+            calls: simulation.calls,
+            study: None,
+        };
+        observation.check()?;
+        Ok(observation)
+    }
 }
 
 /// A step of a rank on this machine.
@@ -99,7 +147,7 @@ enum RankState {
 }
 
 struct Rank {
-    actions: Vec<Action>,
+    actions: Arc<[Action]>,
     next: usize,
     call: usize,
     state: RankState,
@@ -139,7 +187,7 @@ impl Simulation {
     fn new(machine: &Machine, schedule: &Schedule, chips: &[usize], count: usize) -> Simulation {
         let network = Network::new(machine);
         let rank = |(me, steps): (usize, &Vec<Step>)| Rank {
-            actions: actions(machine, &network, steps, chips, me),
+            actions: actions(machine, &network, steps, chips, me).into(),
             next: 0,
             call: 0,
             state: RankState::SlotWait,
@@ -164,9 +212,15 @@ impl Simulation {
         }
     }
 
-    fn run(&mut self, mut bursts: BurstTimes) {
+    /// Runs until all calls have ended.
+    fn run(&mut self, bursts: &mut BurstTimes, ended: &mut dyn FnMut(usize)) {
+        let mut reported = self.calls.len();
         loop {
             self.settle();
+            if self.calls.len() != reported {
+                reported = self.calls.len();
+                ended(reported);
+            }
             if self.calls.len() == self.count {
                 return;
             }
@@ -175,13 +229,29 @@ impl Simulation {
             self.network.pass(passed);
             self.advance_copies(passed, next);
             self.now = next;
-            while bursts.next() <= self.now {
-                let Some(change) = bursts.advance() else {
-                    break;
-                };
-                self.network.change(&change);
-            }
+            self.change_bursts(bursts);
             self.end_delays();
+        }
+    }
+
+    /// Lets time pass between calls.
+    fn idle(&mut self, seconds: f64, bursts: &mut BurstTimes) {
+        let until = self.now + seconds;
+        while self.now < until {
+            let next = until.min(bursts.next());
+            self.network.pass((next - self.now).max(0.0));
+            self.now = next;
+            self.change_bursts(bursts);
+        }
+    }
+
+    /// Begins and ends the bursts that are due.
+    fn change_bursts(&mut self, bursts: &mut BurstTimes) {
+        while bursts.next() <= self.now {
+            let Some(change) = bursts.advance() else {
+                break;
+            };
+            self.network.change(&change);
         }
     }
 

@@ -21,7 +21,9 @@ mod tests;
 pub mod tree;
 pub mod validate;
 
-pub use payoff::{Payoff, World, choosing, postponing};
+pub use payoff::{
+    Patience, Payoff, SchedulePredictor, Trial, Verdict, World, choosing, postponing,
+};
 pub use tree::Tree;
 pub use validate::{Validation, validate};
 

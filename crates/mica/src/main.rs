@@ -1,18 +1,21 @@
 //! The `mica` command: what the library finds on this machine and its settings (`info`), what
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
 //! (`bench`), where a program's communication time goes (`profile`), where its ranks had better run
-//! (`place`), which links between chips make a collective slow (`links`), what the ranks of a running
-//! job do (`top`), how it would run on another cluster (`sim`), and its version (`version`).
+//! (`place`), which links between chips make a collective slow (`links`), the LogGP parameters of a
+//! channel (`loggp`), what the ranks of a running job do (`top`), how it would run on another cluster
+//! (`sim`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
 mod bench;
 mod channels;
+mod compiled;
 mod doctor;
 mod draw;
 mod explain;
 mod info;
 mod links;
+mod loggp;
 mod network;
 mod place;
 mod profile;
@@ -78,10 +81,12 @@ enum Command {
     Profile(profile::ProfileOptions),
     /// Propose places for the ranks of a profiled job, and predict what they gain.
     Place(place::PlaceOptions),
-    /// Run MPI programs on a cluster that does not exist.
-    Sim(sim::SimOptions),
     /// Time thousands of calls of a collective, and say which links between chips make some slow.
     Links(links::LinksOptions),
+    /// Measure the LogGP parameters L, o_s, o_r, g and G of a channel.
+    Loggp(loggp::LogGpOptions),
+    /// Run MPI programs on a cluster that does not exist, or predict larger ones.
+    Sim(sim::SimOptions),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +103,7 @@ fn main() -> ExitCode {
         Command::Tune(options) => tune::tune(&options),
         Command::Place(options) => place::place(&options),
         Command::Links(options) => links::links(&options),
+        Command::Loggp(options) => loggp::loggp(&options),
         Command::Bench(options) => return bench::main(options),
         Command::Top(options) => return top::main(&options),
         Command::Profile(options) => return profile::main(&options),

@@ -92,6 +92,7 @@ pub(crate) fn leave() -> Result<()> {
         buffered::release_all()?;
         let engine = process::engine()?;
         late::publish(engine);
+        execute::flush_account();
         engine.finish()?;
         IN_USE.store(false, Ordering::Release);
         comm::forget_cached();

@@ -26,6 +26,8 @@ pub mod launcher_socket;
 pub mod lock;
 pub mod park;
 pub mod peer_table;
+#[cfg(feature = "perf")]
+pub mod perf;
 pub mod pmix;
 #[cfg(feature = "launcher")]
 pub mod process;

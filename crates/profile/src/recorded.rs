@@ -1,6 +1,7 @@
 //! The part of a profile that rank placement needs: the number of ranks and who sent how much to
 //! whom. Read by `mpiexec --map-by profile:FILE` and `mica place`, of profiles that `mica profile`
-//! wrote and of any JSON file with these fields.
+//! wrote, of observations of `mica links` (their first line has what a call moves between ranks),
+//! and of any JSON file with a profile's fields.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub enum RecordedError {
         reason: std::io::Error,
     },
     /// It is not a profile.
-    #[error("{} is not a profile of `mica profile`: {what}", file.display())]
+    #[error("{} is not a profile of `mica profile`, nor an observation of `mica links`: {what}", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
@@ -54,6 +55,22 @@ pub enum RecordedError {
 
 /// Largest accepted file.
 const BYTES_MAX: u64 = 4 << 30;
+
+/// The first bytes of an observation of `mica links` (`mica_links::file`).
+const LINKS_BEGIN: &[u8] = br#"{"format":"mica-links""#;
+
+/// As much of an observation's first line as placement reads.
+#[derive(Deserialize)]
+struct LinksHeader {
+    rows: u64,
+    workloads: Vec<LinksWorkload>,
+}
+
+#[derive(Deserialize)]
+struct LinksWorkload {
+    ranks: usize,
+    pairs: Vec<(u32, u32, u64)>,
+}
 
 #[derive(Deserialize)]
 struct File {
@@ -84,14 +101,58 @@ impl RecordedTraffic {
             file: file.to_owned(),
             reason,
         };
-        let mut text = String::new();
-        let opened = std::fs::File::open(file).map_err(failed)?;
-        let mut limited = opened.take(BYTES_MAX);
-        limited.read_to_string(&mut text).map_err(failed)?;
-        RecordedTraffic::parse(&text).map_err(|what| RecordedError::Malformed {
+        let malformed = |what| RecordedError::Malformed {
             file: file.to_owned(),
             what,
-        })
+        };
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(file).map_err(failed)?;
+        let mut limited = opened.take(BYTES_MAX);
+        limited.read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.starts_with(LINKS_BEGIN) {
+            return RecordedTraffic::of_links(&bytes).map_err(malformed);
+        }
+        let text = String::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
+        RecordedTraffic::parse(&text).map_err(malformed)
+    }
+
+    /// Takes the traffic out of an observation of `mica links`: a line of JSON, then columns.
+    fn of_links(bytes: &[u8]) -> Result<RecordedTraffic, String> {
+        let line = bytes
+            .split(|&byte| byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        let header: LinksHeader = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+        let calls = header.rows.max(1);
+        let mut traffic = RecordedTraffic::default();
+        for workload in header.workloads {
+            traffic.ranks = traffic.ranks.max(workload.ranks);
+            // A pair of a workload: what one call moves.
+            let pairs = workload
+                .pairs
+                .into_iter()
+                .map(|(from, to, bytes)| RecordedPair {
+                    from,
+                    to,
+                    messages: calls,
+                    bytes: bytes.saturating_mul(calls),
+                });
+            traffic.pairs.extend(pairs);
+        }
+        let ranks = traffic.ranks;
+        let beyond = |pair: &&RecordedPair| pair.from.max(pair.to) as usize >= ranks;
+        match traffic.pairs.iter().find(beyond) {
+            Some(pair) => {
+                let (from, to) = (pair.from, pair.to);
+                Err(format!(
+                    "a pair is from {from} to {to}, and there are {ranks} ranks"
+                ))
+            }
+            None if traffic.pairs.is_empty() => {
+                Err("it does not know what its calls move between ranks".to_owned())
+            }
+            None => Ok(traffic),
+        }
     }
 
     /// Parses the text of a profile. The error says what is wrong with it.
@@ -149,6 +210,26 @@ mod tests {
                 .sum::<u64>()
         );
         assert!(bytes > 0);
+    }
+
+    #[test]
+    fn reads_the_first_line_of_an_observation_of_links() {
+        let file = |pairs: &str| {
+            let workload = format!(r#"[{{"collective":"barrier","ranks":4,"pairs":[{pairs}]}}]"#);
+            let head = r#"{"format":"mica-links","version":2,"rows":10,"workloads":"#;
+            [format!("{head}{workload}}}\n").as_bytes(), &[0xff, 0, 0x80]].concat()
+        };
+        let traffic = RecordedTraffic::of_links(&file("[0,3,64]")).unwrap();
+        let pair = RecordedPair {
+            from: 0,
+            to: 3,
+            messages: 10,
+            bytes: 640,
+        };
+        assert_eq!((traffic.ranks, &traffic.pairs[..]), (4, &[pair][..]));
+        let error = |pairs: &str| RecordedTraffic::of_links(&file(pairs)).unwrap_err();
+        assert!(error("[0,4,64]").contains("from 0 to 4, and there are 4 ranks"));
+        assert!(error("").contains("does not know"));
     }
 
     #[test]

@@ -248,6 +248,8 @@ impl Engine {
         let adapter = waits_for_adapter.then(|| AdapterMatching::new(segment.job_size()));
         state.adapter = adapter.map(Box::new);
         state.polling = polling;
+        let polls = segment.project(|segment| segment.block(rank).polls());
+        let unexpected = state.matching.unexpected.by_context();
         let offloads = offload.is_some();
         state.offload = offload;
         state.threads.long_messages = progress_thread.map(|_| 0);
@@ -266,6 +268,7 @@ impl Engine {
             receive_polls: AtomicU32::new(wait.direct_polls),
             wait,
             waiters: AtomicU32::new(0),
+            polls,
             reporter: HangReporter::default(),
             offloads,
             progress_thread: progress_thread.map(ProgressWakeup::new),
@@ -274,6 +277,7 @@ impl Engine {
                 access,
                 costs: collective_costs,
             },
+            unexpected,
             is_loopback: loopback,
             waits_for_adapter,
         })

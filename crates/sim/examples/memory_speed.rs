@@ -1,11 +1,11 @@
-//! Prints the host's nanoseconds for an access in the model of a node's memory, for hits and misses
-//! at each level.
+//! Prints the host's nanoseconds for an access in the model of a node's memory, for hits and
+//! misses at each level.
 //!
 //!     cargo run --release -p mica-sim --example memory_speed [MACHINE]
 
 use std::env;
+use std::fs;
 use std::hint::black_box;
-use std::time::Instant;
 
 use mica_sim::machine::Machine;
 use mica_sim::memory::NodeMemory;
@@ -72,9 +72,16 @@ fn run(memory: &mut NodeMemory, stride: u64, bytes: u64, accesses: u64) -> u64 {
 }
 
 fn report(what: &str, measure: impl FnOnce() -> u64) {
-    let start = Instant::now();
+    let start = cpu_time_ns();
     let cycles = black_box(measure());
-    let ns = start.elapsed().as_nanos() as f64 / ACCESSES as f64;
+    let ns = (cpu_time_ns() - start) as f64 / ACCESSES as f64;
     let simulated = cycles as f64 / ACCESSES as f64;
     println!("{what:32} {ns:7.2} ns on the host, {simulated:8.2} cycles simulated");
+}
+
+/// CPU time of this process, so that others on this core do not count.
+fn cpu_time_ns() -> u64 {
+    let times = fs::read_to_string("/proc/self/schedstat").expect("Linux with schedstat");
+    let first = times.split_whitespace().next().expect("three numbers");
+    first.parse().expect("a number")
 }

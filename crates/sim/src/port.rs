@@ -5,6 +5,7 @@
 //! order of their time. A message on the socket is a `u32` of its length and its encoding.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,11 +13,18 @@ use serde::{Deserialize, Serialize};
 use crate::adapter::Packet;
 use crate::time::SimTime;
 
+/// Bytes of a message's length.
+const LENGTH: usize = 4;
+
 /// One end of the socket between a node and the simulator.
 #[derive(Debug)]
 pub struct Port<S> {
     stream: S,
-    buffer: Vec<u8>,
+    outbox: Vec<u8>,
+    /// Bytes read ahead: a message takes one system call, as long as it is short.
+    inbox: Vec<u8>,
+    /// Those of `inbox` that are not used up.
+    unread: Range<usize>,
 }
 
 impl<S: Read + Write> Port<S> {
@@ -24,7 +32,9 @@ impl<S: Read + Write> Port<S> {
     pub fn new(stream: S) -> Port<S> {
         Port {
             stream,
-            buffer: Vec::new(),
+            outbox: Vec::new(),
+            inbox: vec![0; 4096],
+            unread: 0..0,
         }
     }
 
@@ -33,13 +43,13 @@ impl<S: Read + Write> Port<S> {
     /// # Errors
     /// Those of the socket.
     pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
-        self.buffer.clear();
-        self.buffer.extend([0; 4]);
-        self.buffer = postcard::to_extend(message, std::mem::take(&mut self.buffer))
+        self.outbox.clear();
+        self.outbox.extend([0; LENGTH]);
+        self.outbox = postcard::to_extend(message, std::mem::take(&mut self.outbox))
             .map_err(io::Error::other)?;
-        let length = u32::try_from(self.buffer.len() - 4).map_err(io::Error::other)?;
-        self.buffer[..4].copy_from_slice(&length.to_le_bytes());
-        self.stream.write_all(&self.buffer)
+        let length = u32::try_from(self.outbox.len() - LENGTH).map_err(io::Error::other)?;
+        self.outbox[..LENGTH].copy_from_slice(&length.to_le_bytes());
+        self.stream.write_all(&self.outbox)
     }
 
     /// Receives the next message. Blocks.
@@ -48,11 +58,31 @@ impl<S: Read + Write> Port<S> {
     /// Those of the socket, [`io::ErrorKind::UnexpectedEof`] when the other side has ended, and those
     /// of the encoding.
     pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        let mut length = [0; 4];
-        self.stream.read_exact(&mut length)?;
-        self.buffer.resize(u32::from_le_bytes(length) as usize, 0);
-        self.stream.read_exact(&mut self.buffer)?;
-        postcard::from_bytes(&self.buffer).map_err(io::Error::other)
+        let head = self.take(LENGTH)?;
+        let length = u32::from_le_bytes(self.inbox[head].try_into().expect("four bytes"));
+        let body = self.take(length as usize)?;
+        postcard::from_bytes(&self.inbox[body]).map_err(io::Error::other)
+    }
+
+    /// The next `bytes` bytes, as a range of the inbox.
+    fn take(&mut self, bytes: usize) -> io::Result<Range<usize>> {
+        if self.unread.len() < bytes {
+            self.inbox.copy_within(self.unread.clone(), 0);
+            self.unread = 0..self.unread.len();
+            let room = bytes.max(self.inbox.len());
+            self.inbox.resize(room, 0);
+        }
+        while self.unread.len() < bytes {
+            match self.stream.read(&mut self.inbox[self.unread.end..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.unread.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let start = self.unread.start;
+        self.unread.start += bytes;
+        Ok(start..start + bytes)
     }
 }
 
@@ -172,4 +202,32 @@ pub struct NodeSummary {
     pub region: SimTime,
     /// Counts by name.
     pub counts: Vec<(String, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn messages_of_all_lengths_arrive_in_order() {
+        let (one, other) = UnixStream::pair().expect("a pair of sockets");
+        let lengths = [0, 1, 4091, 4092, 4093, 100_000, 3, 70_000, 0];
+        let sender = std::thread::spawn(move || {
+            let mut port = Port::new(one);
+            for length in lengths {
+                port.send(&vec![length as u8; length]).expect("sent");
+            }
+        });
+        let mut port = Port::new(other);
+        for length in lengths {
+            let message: Vec<u8> = port.receive().expect("received");
+            assert_eq!(message, vec![length as u8; length]);
+        }
+        sender.join().expect("no panic");
+        let end = port
+            .receive::<Vec<u8>>()
+            .expect_err("the other end is gone");
+        assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
+    }
 }

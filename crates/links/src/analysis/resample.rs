@@ -3,10 +3,10 @@
 //! without (Meinshausen and Bühlmann's subsampling of 2010).
 
 use fastrand::Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The 2.5th percentile.
     pub low: f64,

@@ -2,7 +2,6 @@
 
 use fastrand::Rng;
 
-use super::payoff::{Patience, Verdict};
 use super::*;
 use crate::analysis::cluster::TimeClass;
 
@@ -58,6 +57,22 @@ impl World for TwoLinks {
         self.advance(seconds);
         seconds
     }
+}
+
+/// 200 calls in each of 20 worlds.
+const TRIAL: Trial = Trial {
+    calls: 200,
+    first_seed: 0,
+    worlds: 20,
+};
+
+/// A predictor for a schedule, learnt in a world of its own.
+fn predictor(schedule: usize, lasts: f64, slow: f64) -> SchedulePredictor {
+    let (_, features, durations) = learnt(schedule, lasts, slow);
+    let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
+    let time = |class: &TimeClass| if *class == TimeClass::Long { slow } else { 1.0 };
+    let seconds: Vec<f64> = durations.iter().map(time).collect();
+    SchedulePredictor::learn(&columns, &durations, &seconds)
 }
 
 /// A tree for a schedule, learnt in a world of its own.
@@ -133,9 +148,43 @@ fn reads_three_links_at_most() {
 
 #[test]
 fn choosing_pays_where_schedules_use_other_links() {
-    let trees = [0, 1].map(|schedule| learnt(schedule, 6.0, 5.0).0);
-    let payoff = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &trees, 200, 20);
-    assert_eq!(payoff.verdict, Verdict::Pays, "{payoff:?}");
+    let predictors = [0, 1].map(|schedule| predictor(schedule, 6.0, 5.0));
+    let runs = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &predictors, 0, TRIAL);
+    assert_eq!(runs.against_best.verdict, Verdict::Pays, "{runs:?}");
+    assert!(
+        runs.against_fixed.saved >= runs.against_best.saved,
+        "{runs:?}"
+    );
+    assert!(runs.alone.iter().all(|seconds| *seconds > 1.0));
+}
+
+/// Idle links: schedule 0 takes 2 s, schedule 1 takes 1 s.
+struct Idle;
+
+impl World for Idle {
+    fn load(&mut self, _link: usize) -> f64 {
+        0.0
+    }
+
+    fn wait(&mut self, _seconds: f64) {}
+
+    fn call(&mut self, schedule: usize) -> f64 {
+        [2.0, 1.0][schedule]
+    }
+}
+
+#[test]
+fn choosing_takes_the_faster_schedule_if_both_are_predicted_short() {
+    let predictors = [2.0, 1.0].map(|seconds| SchedulePredictor {
+        seconds: [seconds, 10.0, 20.0],
+        ..predictor(0, 6.0, 5.0)
+    });
+    let runs = choosing(|_| Idle, &predictors, 0, TRIAL);
+    assert_eq!(runs.alone, [2.0, 1.0]);
+    assert_eq!(
+        (runs.against_fixed.saved, runs.against_best.saved),
+        (0.5, 0.0)
+    );
 }
 
 #[test]
@@ -150,8 +199,7 @@ fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
             |seed| TwoLinks::new(seed, lasts, slow),
             &tree,
             patience,
-            200,
-            20,
+            TRIAL,
         )
     };
     // A busy link of 1 s makes a call 20 s long: wait. One of 40 s makes it 2 s long: do not.
@@ -159,6 +207,7 @@ fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
     assert_eq!(short.verdict, Verdict::Pays, "{short:?}");
     assert_eq!(long.verdict, Verdict::Costs, "{long:?}");
     assert!(long.waiting > 0.1);
+    assert!(long.saved_in_calls > long.saved, "{long:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Drawing: numbers, scales, colours, charts in SVG, and the frame of an HTML page.
 //!
-//! `mica bench`, `mica profile` and `mica links` draw with it. The module knows nothing of them: a chart gets
+//! `mica bench`, `mica profile`, `mica links` and `mica sim experiment` draw with it. The module knows nothing of them: a chart gets
 //! plain values, names and colours, and returns the text of an `<svg>` element; a page gets the
 //! text of its sections. The caller decides what is shown and in which words.
 //!
@@ -14,6 +14,7 @@
 //! | `scale` | logarithmic and linear scales, and their ticks |
 //! | `colour` | the palette, in light and dark mode |
 //! | `lines` | lines over a logarithmic axis, with bands |
+//! | `curves` | curves over a linear axis that may go below zero |
 //! | `bars` | stacked bars, in rows or side by side |
 //! | `heat` | a heat map of a square table |
 //! | `scatter` | points over two axes |
@@ -21,7 +22,10 @@
 //! | `page` | the frame of a page, and its tables |
 
 pub mod bars;
+#[cfg(test)]
+pub mod browser;
 pub mod colour;
+pub mod curves;
 pub mod heat;
 pub mod lines;
 pub mod page;

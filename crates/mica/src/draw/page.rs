@@ -39,6 +39,11 @@ pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String, String)>) -> 
     html + "</dl>\n"
 }
 
+/// A section with a heading and the question that it answers; `body` is HTML.
+pub fn section(title: &str, question: &str, body: &str) -> String {
+    format!("<section>\n<h2>{title}</h2>\n<p class=\"question\">{question}</p>\n{body}</section>\n")
+}
+
 /// A list of sentences, with its name for those who do not see it; nothing if it is empty.
 pub fn sentences(class: &str, label: &str, lines: &[String]) -> String {
     if lines.is_empty() {

@@ -1,26 +1,41 @@
-//! `mica links run|model|analyze|report`: which links between the chips of a node make a collective slow
-//! (muecke-2010).
+//! `mica links run|model|analyze|report|cost`: which links between the chips of a node make a
+//! collective slow (muecke-2010).
 //!
-//! [`run`] times consecutive calls on this machine and writes an observation (`mica_links::file`
-//! has the format); [`model`] writes one of a modelled machine. `analyze` prints what `mica_links::explain` says about it, as text or JSON;
-//! [`report`] draws that on one page, with the figures of the paper. An observation may come from
-//! any other source that writes the same file.
+//! [`run`] observes consecutive calls on this machine and writes an observation (`mica_links::file`
+//! has the format); [`model`] writes one of a modelled machine. `analyze` prints what
+//! `mica_links::explain` says about it, as text or JSON; [`report`] draws that on one page, with the
+//! figures of the paper and its numbers ([`paper`]). [`cost`] measures what observing and predicting
+//! cost. An observation may come from any other source that writes the same file.
 
+mod cost;
+mod disturb;
+mod job;
 mod model;
+mod observed;
+mod paper;
+mod placement;
+mod raw;
 mod report;
 mod run;
+mod studies;
 #[cfg(test)]
 mod tests;
 mod text;
+mod wanted;
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use indicatif::ProgressBar;
 use mica_links::Observation;
-use mica_links::explain::{ExplainOptions, Explanation, LoadKind, explain};
+use mica_links::data::NumaFacts;
+use mica_links::explain::{ExplainOptions, Explanation, LoadKind, STEPS, explain_in_steps, select};
+use mica_links::study::ModelStudy;
+use paper::PaperRow;
+use serde::Serialize;
 
 /// The options of `mica links`.
 #[derive(Args)]
@@ -31,7 +46,7 @@ pub struct LinksOptions {
 
 #[derive(Subcommand)]
 enum LinksCommand {
-    /// Time consecutive calls of a collective on this machine, and write them to a file.
+    /// Observe consecutive calls of a collective on this machine, and write them to a file.
     Run(run::RunOptions),
     /// Simulate the calls on a described machine, and write them to a file.
     Model(model::ModelOptions),
@@ -45,6 +60,8 @@ enum LinksCommand {
         #[command(flatten)]
         statistics: StatisticsOptions,
     },
+    /// Measure what a prediction costs, and what observing does to the calls.
+    Cost(cost::CostOptions),
     /// Write one HTML page with the figures.
     Report {
         /// What `mica links run` has written.
@@ -84,15 +101,21 @@ pub fn links(options: &LinksOptions) -> Result<String, Box<dyn Error>> {
     match &options.command {
         LinksCommand::Run(options) => run::run(options),
         LinksCommand::Model(options) => model::model(options),
+        LinksCommand::Cost(options) => cost::cost(options),
         LinksCommand::Analyze {
             file,
             json,
             statistics,
         } => {
-            let explanations = explanations(&read(file)?, statistics)?;
+            let observation = read(file)?;
+            let findings = findings(&observation, file, statistics)?;
             Ok(match json {
-                true => serde_json::to_string_pretty(&explanations)? + "\n",
-                false => explanations.iter().map(text::render).collect(),
+                true => serde_json::to_string_pretty(&findings)? + "\n",
+                false => {
+                    let study = observation.study.as_ref().map(text::study);
+                    let texts = findings.iter().map(text::render);
+                    texts.chain(study).collect()
+                }
             })
         }
         LinksCommand::Report {
@@ -101,8 +124,8 @@ pub fn links(options: &LinksOptions) -> Result<String, Box<dyn Error>> {
             statistics,
         } => {
             let observation = read(file)?;
-            let explanations = explanations(&observation, statistics)?;
-            let page = report::page(&observation, &explanations);
+            let findings = findings(&observation, file, statistics)?;
+            let page = report::page(&observation, &findings);
             fs::write(output, page).map_err(|error| format!("{}: {error}", output.display()))?;
             Ok(format!("{}\n", output.display()))
         }
@@ -115,11 +138,37 @@ fn read(file: &Path) -> Result<Observation, Box<dyn Error>> {
     Ok(Observation::read(BufReader::new(input)).map_err(|error| name(&error))?)
 }
 
-/// One explanation for each workload that has calls, with a progress bar on a terminal.
-fn explanations(
-    observation: &Observation,
+/// Writes an observation to a file.
+fn write(observation: &Observation, file: &Path) -> Result<(), Box<dyn Error>> {
+    let name = |error: &dyn Error| format!("{}: {error}", file.display());
+    let out = File::create(file).map_err(|error| name(&error))?;
+    let mut out = BufWriter::new(out);
+    observation.write(&mut out).map_err(|error| name(&error))?;
+    out.flush().map_err(|error| name(&error))?;
+    Ok(())
+}
+
+/// What is said about the calls of one workload.
+#[derive(Serialize)]
+struct Finding<'a> {
+    #[serde(flatten)]
+    explanation: Explanation,
+    /// Bytes that a call moves between ranks on average, if the library accounted for them.
+    moved_bytes: Option<f64>,
+    /// The paper's numbers beside these.
+    paper: Vec<PaperRow>,
+    /// Where the kernel had pages.
+    numa: Option<&'a NumaFacts>,
+    /// What `mica links model --study` found.
+    study: Option<&'a ModelStudy>,
+}
+
+/// A finding for each workload that has calls, with a progress bar on a terminal.
+fn findings<'a>(
+    observation: &'a Observation,
+    file: &Path,
     options: &StatisticsOptions,
-) -> Result<Vec<Explanation>, Box<dyn Error>> {
+) -> Result<Vec<Finding<'a>>, Box<dyn Error>> {
     let options = ExplainOptions {
         load: match options.load {
             LoadArgument::Bytes => LoadKind::Bytes,
@@ -129,17 +178,42 @@ fn explanations(
         resamples: options.resamples,
         seed: options.seed,
     };
+    let workloads = observation.workloads.len();
     // Hidden where stderr is no terminal.
-    let bar = indicatif::ProgressBar::new(observation.workloads.len() as u64);
+    let bar = ProgressBar::new((workloads * STEPS) as u64);
     bar.tick();
-    let workloads = 0..observation.workloads.len();
-    let explanations: Vec<Explanation> = workloads
-        .inspect(|_| bar.inc(1))
-        .filter_map(|workload| explain(observation, workload, &options))
-        .collect();
-    bar.finish_and_clear();
-    match explanations.is_empty() {
-        true => Err("the file has no calls".into()),
-        false => Ok(explanations),
+    let mut found = Vec::new();
+    for workload in 0..workloads {
+        let explained = explain_in_steps(observation, workload, &options, &mut || bar.inc(1));
+        let Some(mut explanation) = explained else {
+            continue;
+        };
+        explanation
+            .advice
+            .extend(placement::advice(observation, workload, file));
+        let seconds = select(observation, workload, explanation.load).0.seconds;
+        found.push(Finding {
+            paper: paper::rows(&explanation, &seconds),
+            explanation,
+            moved_bytes: moved(observation, workload),
+            numa: observation.provenance.numa.as_ref(),
+            study: observation.study.as_ref(),
+        });
     }
+    bar.finish_and_clear();
+    match found.is_empty() {
+        true => Err("the file has no calls".into()),
+        false => Ok(found),
+    }
+}
+
+/// The mean bytes that the workload's calls move between ranks.
+fn moved(observation: &Observation, workload: usize) -> Option<f64> {
+    let calls = &observation.calls;
+    let both = calls.moved_bytes.iter().zip(&calls.workload);
+    let own: Vec<f64> = both
+        .filter(|(_, of)| **of as usize == workload)
+        .map(|(bytes, _)| *bytes)
+        .collect();
+    (!own.is_empty()).then(|| own.iter().sum::<f64>() / own.len() as f64)
 }

@@ -19,6 +19,8 @@ use crate::draw::scatter::{Axis, Scatter};
 use crate::draw::star::Star;
 use crate::draw::text::{count, escape, percent, time, trimmed, volume};
 
+use super::{Finding, studies, text};
+
 /// The most points of a class in a chart.
 const POINTS: usize = 4000;
 /// Hues of short, medium and long.
@@ -27,13 +29,17 @@ const CLASS_HUES: [usize; 3] = [0, 1, 5];
 const AXES: usize = 24;
 
 /// The page.
-pub fn page(observation: &Observation, explanations: &[Explanation]) -> String {
+pub fn page(observation: &Observation, findings: &[Finding]) -> String {
     let style = format!("{THEME}{}", page::STYLE);
     let mut html = page::open("Links between chips", &style);
     html += "<body>\n<main>\n";
-    for explanation in explanations {
+    for finding in findings {
+        let explanation = &finding.explanation;
         let selected = select(observation, explanation.workload, explanation.load).0;
-        html += &workload(&Figures::new(explanation, &selected));
+        html += &workload(&Figures::new(explanation, &selected), finding);
+    }
+    if let Some(study) = &observation.study {
+        html += &studies::html(study);
     }
     html + "</main>\n</body>\n</html>\n"
 }
@@ -83,20 +89,25 @@ impl<'a> Figures<'a> {
     }
 }
 
-fn workload(figures: &Figures) -> String {
+fn workload(figures: &Figures, finding: &Finding) -> String {
     let explanation = figures.explanation;
-    let mut html = head(explanation);
-    html += &section(
+    let mut html = head(finding);
+    html += &page::section(
+        "Beside the paper",
+        "What did muecke-2010 measure, what is it here, and why do both differ?",
+        &beside_the_paper(finding),
+    );
+    html += &page::section(
         "Every call, in its order",
         "Which calls are slow, and do they come together? (Figure 2)",
         &over_time(figures),
     );
-    html += &section(
+    html += &page::section(
         "The fastest 95 %",
         "How are the usual times distributed? (Figure 3)",
         &fast(explanation),
     );
-    html += &section(
+    html += &page::section(
         "Clusters of execution time",
         "Are there kinds of slow calls, and which links mark each? (Figure 7)",
         &clusters(explanation),
@@ -104,33 +115,44 @@ fn workload(figures: &Figures) -> String {
     if explanation.links.is_empty() {
         return html;
     }
-    html += &section(
+    html += &page::section(
         "Time against load",
         "Does the load of all links together explain the time, or that of one? (Figures 4, 5)",
         &against_load(figures),
     );
-    html += &section(
+    html += &page::section(
         "Links by correlation",
         "Which links' load goes with the time more than chance allows?",
         &ranking(explanation),
     );
-    html += &section(
+    html += &page::section(
         "Load in fast calls",
         "Do fast calls load the links evenly? Links are ordered by their median. (Figure 6)",
         &fast_loads(explanation),
     );
-    html + &section(
+    html + &page::section(
         "Indicator and predictor",
         "Is a call's class known from the load during it, and from the load before it?",
         &validations(explanation),
     )
 }
 
-fn section(title: &str, question: &str, body: &str) -> String {
-    format!("<section>\n<h2>{title}</h2>\n<p class=\"question\">{question}</p>\n{body}</section>\n")
+fn beside_the_paper(finding: &Finding) -> String {
+    let rows = finding.paper.iter().map(|row| {
+        let cells = [row.figure, row.what, row.paper, row.here.as_str(), row.why];
+        cells.map(Cell::text).to_vec()
+    });
+    let table = DataTable {
+        caption: "The paper: 2000 MPI_Allreduce of 16 kB on 32 ranks, Sun Fire X4600 M2, Open MPI \
+                  1.3, background not controlled",
+        header: &["figure", "what", "paper", "here", "why they differ"],
+        rows: rows.collect(),
+    };
+    format!("<div class=\"words\">{}</div>\n", table.html())
 }
 
-fn head(explanation: &Explanation) -> String {
+fn head(finding: &Finding) -> String {
+    let explanation = &finding.explanation;
     let all = &explanation.distribution;
     let mut html = format!(
         "<header>\n<p class=\"kicker\">Links between chips</p>\n<h1>{}</h1>\n\
@@ -163,7 +185,15 @@ fn head(explanation: &Explanation) -> String {
     ];
     html += &page::facts(facts);
     html += &page::sentences("findings", "What stands out", &explanation.advice);
-    html += &page::sentences("notes", "Notes", &explanation.notes);
+    let mut notes = explanation.notes.clone();
+    notes.extend(finding.moved_bytes.map(|moved| {
+        format!(
+            "A call moves {} between ranks, by the library's account.",
+            volume(moved)
+        )
+    }));
+    notes.extend(finding.numa.map(text::memory_lines).into_iter().flatten());
+    html += &page::sentences("notes", "Notes", &notes);
     html + "</header>\n"
 }
 

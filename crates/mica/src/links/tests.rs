@@ -1,8 +1,12 @@
 //! The text and the page of an observation with a planted link.
 
+use mica_links::analysis::resample::Interval;
+use mica_links::predictor::{Payoff, Verdict};
+use mica_links::study::{ChoosingStudy, SensitivityRow};
 use mica_links::{Calls, LinkSet, Observation, Provenance, Workload};
 
 use super::*;
+use crate::draw::browser::{browser, open};
 
 /// 300 calls, of which those in bursts are slow and load link `2->3`; names that must be escaped.
 fn observation(links: usize) -> Observation {
@@ -35,21 +39,23 @@ fn observation(links: usize) -> Observation {
             ..Workload::default()
         }],
         calls,
+        study: None,
     }
 }
 
-fn explained(observation: &Observation) -> Vec<Explanation> {
+fn explained(observation: &Observation) -> Vec<Finding<'_>> {
     let options = StatisticsOptions {
         load: LoadArgument::Bytes,
         resamples: 50,
         seed: 1,
     };
-    explanations(observation, &options).unwrap()
+    findings(observation, Path::new("links.mica"), &options).unwrap()
 }
 
 #[test]
 fn the_text_names_the_link() {
-    let text = text::render(&explained(&observation(6))[0]);
+    let observation = observation(6);
+    let text = text::render(&explained(&observation)[0]);
     for part in [
         "allreduce of 16384 B on 32 ranks",
         "100 % of the slow calls coincide with load on link 2->3",
@@ -104,6 +110,112 @@ fn one_domain_has_no_figures_of_links() {
 
 #[test]
 fn equal_files_give_equal_json() {
-    let json = || serde_json::to_string(&explained(&observation(6))).unwrap();
+    let observation = observation(6);
+    let json = || serde_json::to_string(&explained(&observation)).unwrap();
     assert_eq!(json(), json());
+}
+
+/// A study of made-up numbers.
+fn study() -> ModelStudy {
+    let interval = |low, high| Interval { low, high };
+    let payoff = |saved: f64, verdict| Payoff {
+        without: 1.0,
+        with: 1.0 - saved,
+        waiting: 0.25,
+        saved,
+        interval: interval(saved - 0.01, saved + 0.01),
+        saved_in_calls: saved + 0.2,
+        in_calls_interval: interval(saved + 0.1, saved + 0.3),
+        verdict,
+    };
+    let row = |share, is_default| SensitivityRow {
+        share,
+        quiet: 5e-3,
+        is_default,
+        slowest_share: share / 1.1,
+        least: share / 1.2,
+        highest: share,
+        longest: 100.0,
+    };
+    ModelStudy {
+        sensitivity: vec![row(0.5, false), row(0.9999, true)],
+        calls: 400,
+        worlds: 8,
+        postponing: payoff(-0.125, Verdict::Costs),
+        choosing: ChoosingStudy {
+            schedules: vec!["one".into(), "two".into()],
+            alone: vec![1e-4, 2e-4],
+            against_best: payoff(0.0, Verdict::Undecided),
+            against_fixed: payoff(0.0625, Verdict::Pays),
+        },
+    }
+}
+
+#[test]
+fn text_json_and_page_show_the_study_and_the_paper() {
+    let mut observation = observation(6);
+    observation.study = Some(study());
+    observation.calls.moved_bytes = vec![1e6; 300];
+    let findings = explained(&observation);
+    let page = report::page(&observation, &findings);
+    let said = text::render(&findings[0]) + &text::study(&study());
+    for part in [
+        "93 %",
+        "600 ms",
+        "363 us",
+        "-12.5 %",
+        "it costs",
+        "it pays",
+        "no difference can be told",
+        "by the library's account",
+    ] {
+        assert!(page.contains(part), "{part}");
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(page.contains("Sensitivity to the background") && said.contains("(default)"));
+    let json: serde_json::Value =
+        serde_json::from_str(&serde_json::to_string(&findings).unwrap()).unwrap();
+    assert_eq!(json[0]["study"]["postponing"]["verdict"], "costs");
+    assert_eq!(json[0]["moved_bytes"], 1e6);
+    assert_eq!(json[0]["paper"][3]["paper"], "93 %");
+    assert!(json[0]["ranking"].is_array());
+}
+
+/// Measures the page as a reader sees it, and leaves what came of it in an attribute.
+const READER: &str = r#"<script>
+const boxes = [...document.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect());
+document.documentElement.dataset.charts = boxes.filter((b) => b.width > 100 && b.height > 100).length;
+document.documentElement.dataset.tables = [...document.querySelectorAll("table")]
+  .filter((table) => table.rows.length > 1 && table.getBoundingClientRect().height > 20).length;
+document.documentElement.dataset.cut =
+  [...document.querySelectorAll(".words .table")].some((box) => box.scrollWidth > box.clientWidth);
+document.documentElement.dataset.wider =
+  document.documentElement.scrollWidth > document.documentElement.clientWidth;
+</script>"#;
+
+#[test]
+fn a_browser_shows_the_page_from_the_file_alone() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: there is no chromium here (apt-get install chromium)");
+        return;
+    };
+    let directory = std::env::temp_dir().join(format!("mica-links-page-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    let mut observation = observation(6);
+    observation.study = Some(study());
+    let page = report::page(&observation, &explained(&observation));
+    let file = directory.join("links.html");
+    fs::write(&file, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
+    let (document, console) = open(browser, &file);
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(console, "");
+    // Clusters, links, fast loads, indicator, predictor, paper, sensitivity, payoffs.
+    for attribute in [
+        "data-charts=\"8\"",
+        "data-tables=\"8\"",
+        "data-wider=\"false\"",
+    ] {
+        let html = document.split_once("<head").map_or("", |(html, _)| html);
+        assert!(html.contains(attribute), "{attribute}: {html}");
+    }
 }

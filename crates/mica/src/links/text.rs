@@ -4,16 +4,20 @@ use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
 use mica_links::analysis::cluster::TIME_CLASSES;
+use mica_links::data::NumaFacts;
 use mica_links::explain::Explanation;
-use mica_links::predictor::Validation;
+use mica_links::predictor::{Payoff, Validation};
+use mica_links::study::ModelStudy;
 
-use crate::draw::text::{percent, time, trimmed};
+use super::Finding;
+use crate::draw::text::{percent, time, trimmed, volume};
 
 /// Rows of the table of links.
 const LINKS: usize = 12;
 
 /// The text.
-pub fn render(explanation: &Explanation) -> String {
+pub fn render(finding: &Finding) -> String {
+    let explanation = &finding.explanation;
     let all = &explanation.distribution;
     let mut text = format!(
         "{}\non {}\n\n{} calls, {} in all: median {}, 95 % up to {}, longest {}.\n\
@@ -27,6 +31,13 @@ pub fn render(explanation: &Explanation) -> String {
         time(all.max),
         percent(all.slowest_share)
     );
+    if let Some(moved) = finding.moved_bytes {
+        let _ = writeln!(
+            text,
+            "A call moves {} between ranks, by the library's account.\n",
+            volume(moved)
+        );
+    }
     for advice in &explanation.advice {
         let _ = writeln!(text, "* {advice}");
     }
@@ -59,10 +70,148 @@ pub fn render(explanation: &Explanation) -> String {
             let _ = writeln!(text, "\n{title}\n{}", confusion(validation));
         }
     }
+    let _ = writeln!(text, "\nBeside the paper (muecke-2010)\n{}", paper(finding));
+    if let Some(numa) = finding.numa {
+        text += &format!("\n{}", memory(numa));
+    }
     for note in &explanation.notes {
         let _ = writeln!(text, "\nNote: {note}");
     }
     text + "\n"
+}
+
+fn paper(finding: &Finding) -> String {
+    let mut rows = table(&["figure", "what", "paper", "here"]);
+    for row in &finding.paper {
+        rows.add_row([row.figure, row.what, row.paper, row.here.as_str()]);
+    }
+    rows.to_string()
+}
+
+/// What the kernel says about memory domains, a line each.
+pub fn memory_lines(numa: &NumaFacts) -> Vec<String> {
+    let grown = numa.numastat.iter().map(|(domain, pages)| {
+        let names = pages.iter().filter(|(_, pages)| **pages > 0);
+        let names: Vec<String> = names
+            .map(|(name, pages)| format!("{name} {pages}"))
+            .collect();
+        let all = match names.is_empty() {
+            true => "no pages".to_owned(),
+            false => names.join(", "),
+        };
+        format!("Memory domain {domain} during the job, in pages (numastat): {all}.")
+    });
+    let mut sums = std::collections::BTreeMap::<u32, u64>::new();
+    for (domain, bytes) in numa.rank_bytes.iter().flatten() {
+        *sums.entry(*domain).or_default() += bytes;
+    }
+    let sums: Vec<String> = sums
+        .iter()
+        .map(|(domain, bytes)| format!("{} in domain {domain}", volume(*bytes as f64)))
+        .collect();
+    let mapped = (!sums.is_empty()).then(|| {
+        let ranks = numa.rank_bytes.len();
+        format!(
+            "Pages of the {ranks} ranks (numa_maps): {}.",
+            sums.join(", ")
+        )
+    });
+    grown.chain(mapped).collect()
+}
+
+fn memory(numa: &NumaFacts) -> String {
+    memory_lines(numa).join("\n") + "\n"
+}
+
+/// What a study of the modelled machine found.
+pub fn study(study: &ModelStudy) -> String {
+    let header = [
+        "a burst takes",
+        "quiet for",
+        "slowest 5 % take",
+        "over worlds",
+        "longest/median",
+    ];
+    let mut rows = table(&header);
+    for row in &study.sensitivity {
+        rows.add_row([
+            format!("{:.2} %", 100.0 * row.share),
+            time(row.quiet),
+            percent(row.slowest_share) + if row.is_default { " (default)" } else { "" },
+            format!("{} to {}", percent(row.least), percent(row.highest)),
+            format!("{:.0}", row.longest),
+        ]);
+    }
+    let mut text = format!(
+        "\nHow much the share of the slowest calls depends on the background ({} worlds of {} \
+         calls)\n{rows}\n",
+        study.worlds, study.calls
+    );
+    let _ = writeln!(
+        text,
+        "\nWhether the predictor pays, in {} worlds",
+        study.worlds
+    );
+    for (what, payoff) in uses(study) {
+        let _ = writeln!(text, "* {what}: {}", payoff_sentence(payoff));
+    }
+    text
+}
+
+/// The uses of the predictor that were compared.
+pub fn uses(study: &ModelStudy) -> [(String, &Payoff); 3] {
+    let choosing = &study.choosing;
+    let names = choosing.schedules.iter().zip(&choosing.alone);
+    let names: Vec<String> = names
+        .map(|(name, mean)| format!("{name} {}", time(*mean)))
+        .collect();
+    // Every postponed call waits.
+    let postponing = match study.postponing.waiting > 0.0 {
+        true => "Postponing calls that are predicted to be long",
+        false => {
+            "Postponing calls that are predicted to be long (none was: the load before a call does \
+             not show what will make it long)"
+        }
+    };
+    [
+        (postponing.to_owned(), &study.postponing),
+        (
+            format!(
+                "Choosing between {} against the best of each world",
+                names.join(" and ")
+            ),
+            &choosing.against_best,
+        ),
+        (
+            "Choosing against the schedule that was best while learning".to_owned(),
+            &choosing.against_fixed,
+        ),
+    ]
+}
+
+/// What was saved, with intervals.
+pub fn payoff_sentence(payoff: &Payoff) -> String {
+    let interval = |share: f64, low: f64, high: f64| {
+        format!(
+            "{:+.1} % ({:+.1} to {:+.1})",
+            100.0 * share,
+            100.0 * low,
+            100.0 * high
+        )
+    };
+    let all = interval(payoff.saved, payoff.interval.low, payoff.interval.high);
+    let mut text = format!("time saved {all}: {}", payoff.verdict.words());
+    if payoff.waiting > 0.0 {
+        let (low, high) = (payoff.in_calls_interval.low, payoff.in_calls_interval.high);
+        let _ = write!(
+            text,
+            "; {} of the time is waiting, and a program that has other work for it saves {} of the \
+             time in calls",
+            percent(payoff.waiting),
+            interval(payoff.saved_in_calls, low, high)
+        );
+    }
+    text
 }
 
 fn table(header: &[&str]) -> Table {

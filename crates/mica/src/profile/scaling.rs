@@ -86,15 +86,17 @@ pub fn scaling(command: &[String], counts: &[usize]) -> Result<Scaling, Box<dyn 
 }
 
 /// The command with another number after its `-n`.
-fn with_ranks(command: &[String], ranks: usize) -> Result<Vec<String>, String> {
+///
+/// # Errors
+/// If it has none.
+pub fn with_ranks(command: &[String], ranks: usize) -> Result<Vec<String>, String> {
     let mut command = command.to_vec();
     let at = command
         .iter()
         .position(|word| matches!(word.trim_start_matches('-'), "n" | "np") && word.len() > 1);
     let value = at.and_then(|at| command.get_mut(at + 1));
     let value = value.filter(|value| value.parse::<usize>().is_ok());
-    *value.ok_or("--scaling: the command has no -n with a number of ranks to replace")? =
-        ranks.to_string();
+    *value.ok_or("the command has no -n with a number of ranks to replace")? = ranks.to_string();
     Ok(command)
 }
 

@@ -1,10 +1,18 @@
-//! `mica sim`: unmodified MPI programs on a cluster that does not exist (docs/sim.md, leon-2009).
+//! `mica sim`: MPI programs on a cluster that does not exist (docs/sim.md, leon-2009).
+//!
+//! - [`run`]: an unmodified program on simulated nodes.
+//! - [`experiment`]: the experiments of the thesis.
+//! - [`replay`]: a program on many ranks, predicted from the recorded calls of a small run.
 
+mod experiment;
+mod replay;
 mod run;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use mica_sim::machine::Machine;
 
 /// The options of `mica sim`.
 #[derive(Args)]
@@ -17,11 +25,40 @@ pub struct SimOptions {
 enum SimCommand {
     /// Run a program on N simulated nodes, one rank each. Under mpiexec, host ranks share the nodes.
     Run(run::RunOptions),
+    /// Predict the time of a recorded program on other numbers of ranks, or another network.
+    Replay(replay::ReplayOptions),
+    /// Run an experiment of the thesis, and put its results beside the thesis's.
+    Experiment(experiment::ExperimentOptions),
+    /// List the machines that ship with Mica.
+    Machines,
 }
 
 /// Runs the command.
 pub fn main(options: &SimOptions) -> ExitCode {
-    match &options.command {
-        SimCommand::Run(options) => run::main(options),
+    let text = match &options.command {
+        SimCommand::Run(options) => return run::main(options),
+        SimCommand::Experiment(options) => return experiment::main(options),
+        SimCommand::Replay(options) => replay::replay(options),
+        SimCommand::Machines => Ok(machines()),
+    };
+    match text {
+        Ok(text) => {
+            // A reader that has exited (`| head`) is no error.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("mica sim: {error}");
+            ExitCode::FAILURE
+        }
     }
+}
+
+/// Names and descriptions of the machines that ship.
+fn machines() -> String {
+    let line = |name| match Machine::named(name) {
+        Ok(machine) => format!("{name}: {}\n", machine.description),
+        Err(error) => format!("{name}: {error}\n"),
+    };
+    Machine::names().map(line).collect()
 }

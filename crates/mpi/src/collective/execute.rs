@@ -9,6 +9,7 @@ use super::intranode::CollectiveOperation;
 use super::intranode::call::NodeCall;
 use super::intranode::group::ReservedOperation;
 use super::intranode::plan::{CollectivePlan, plan_on_area};
+use super::intranode::slot::account;
 use super::label::CallLabel;
 use super::schedule::{Round, RoundTransfer, RoundWork};
 use crate::comm::{Comm, exchange};
@@ -93,6 +94,11 @@ pub fn finalize(world: &Comm) -> Result<()> {
         Some(call) => call.run_here(call.reserve(), world.context()),
         None => exchange::barrier(world),
     }
+}
+
+/// Writes what the account of transfers (`MICA_TRANSFER_ACCOUNT`) still holds in memory.
+pub fn flush_account() {
+    account::flush();
 }
 
 /// Starts this rank's part of a collective, called by the function that `label` names. It advances

@@ -1,94 +1,15 @@
 //! The sizes at which one message-based algorithm hands over to another.
 //!
 //! All values are compared with quantities that every rank of the communicator knows to be equal
-//! (message sizes and the number of ranks), so that all ranks choose alike. Among ranks of one
-//! node, `mica_policy` chooses by cost, and [`MessageThresholds::of`] expresses its choice here.
-//! Between nodes, and in parts of two-level algorithms, these numbers choose.
+//! (message sizes and the number of ranks), so that all ranks choose alike. [`MessageThresholds`]
+//! are part of `mica_policy`, since the simulator's replay chooses by them, too.
 
 use std::sync::OnceLock;
 
 use mica_node::tunables;
-use mica_policy::collective::Algorithm;
+pub use mica_policy::collective::MessageThresholds;
 
 use super::layout::RanksByNode;
-
-/// Sizes at which collectives change their algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageThresholds {
-    /// Broadcast: from this many bytes on, scatter and allgather instead of a tree.
-    pub bcast_scatter: usize,
-    /// Gather and scatter: from this many bytes per rank on, the root exchanges with each rank
-    /// directly.
-    pub gather_linear: usize,
-    /// Allgather: from this many bytes in total on, a ring.
-    pub allgather_ring: usize,
-    /// All-to-all: below this many bytes per pair, Bruck's algorithm ...
-    pub alltoall_bruck: usize,
-    /// ... if there are at least this many ranks.
-    pub alltoall_bruck_ranks: usize,
-    /// All-to-all: number of peers that a rank exchanges with at the same time.
-    pub alltoall_window: usize,
-    /// Reduce and allreduce: from this many bytes on, the vector is split among the ranks
-    /// (Rabenseifner).
-    pub reduce_split: usize,
-    /// Reduce-scatter: from this many bytes in total on, pairwise exchange instead of recursive
-    /// halving.
-    pub reduce_scatter_pairwise: usize,
-}
-
-impl MessageThresholds {
-    /// The default.
-    pub const DEFAULT: MessageThresholds = MessageThresholds {
-        bcast_scatter: 64 << 10,
-        gather_linear: 2 << 10,
-        allgather_ring: 64 << 10,
-        alltoall_bruck: 256,
-        alltoall_bruck_ranks: 8,
-        alltoall_window: 32,
-        reduce_split: 16 << 10,
-        reduce_scatter_pairwise: 256 << 10,
-    };
-
-    /// Between nodes, where a message costs 10 to 20 us and a byte 0.5 to 1 ns: algorithms with
-    /// more rounds pay only for longer messages.
-    pub const NETWORK: MessageThresholds = MessageThresholds {
-        bcast_scatter: 128 << 10,
-        gather_linear: 8 << 10,
-        allgather_ring: 128 << 10,
-        alltoall_bruck: 256,
-        alltoall_bruck_ranks: 8,
-        alltoall_window: 32,
-        reduce_split: 32 << 10,
-        reduce_scatter_pairwise: 256 << 10,
-    };
-
-    /// The thresholds that select this message-based algorithm wherever it is possible.
-    pub fn of(algorithm: Algorithm) -> MessageThresholds {
-        let from = |longer: Algorithm| match algorithm == longer {
-            true => 0,
-            false => usize::MAX,
-        };
-        let bruck = match algorithm {
-            Algorithm::Bruck => usize::MAX,
-            _ => 0,
-        };
-        MessageThresholds {
-            bcast_scatter: from(Algorithm::ScatterRing),
-            gather_linear: from(Algorithm::Linear),
-            allgather_ring: from(Algorithm::Ring),
-            alltoall_bruck: bruck,
-            alltoall_bruck_ranks: 0,
-            reduce_split: from(Algorithm::Halving),
-            reduce_scatter_pairwise: from(Algorithm::Pairwise),
-            ..MessageThresholds::DEFAULT
-        }
-    }
-
-    /// Whether an all-to-all of blocks of `block` bytes among `ranks` ranks uses Bruck's algorithm.
-    pub(super) fn bruck(&self, ranks: usize, block: usize) -> bool {
-        block < self.alltoall_bruck && ranks >= self.alltoall_bruck_ranks
-    }
-}
 
 /// How a collective treats the nodes of its communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,12 +182,6 @@ impl TwoLevel {
             (Force::Columns | Force::TwoLevel, NodeTreatment::Flat) => NodeTreatment::Leaders,
             (Force::Columns | Force::TwoLevel, _) => pays,
         }
-    }
-}
-
-impl Default for MessageThresholds {
-    fn default() -> MessageThresholds {
-        MessageThresholds::DEFAULT
     }
 }
 

@@ -14,6 +14,8 @@ pub struct LockTicket(u64);
 /// Bits 0 to 31: the origin. Bit 32: exclusive. Bit 33: held.
 const EXCLUSIVE: u64 = 1 << 32;
 const HELD: u64 = 1 << 33;
+/// Bit 62: it was taken while others were in the queue.
+const BARGED: u64 = 1 << 62;
 /// Bits 34 to 47: polls between two attempts. Bits 48 to 61: how many of them are left.
 const INTERVAL_SHIFT: u32 = 34;
 const LEFT_SHIFT: u32 = 48;
@@ -56,12 +58,23 @@ impl LockTicket {
         self.0 |= HELD;
     }
 
-    /// Test&Set: polls between two attempts.
+    /// The origin has the lock although others were in the queue.
+    pub(super) fn set_barged(&mut self) {
+        self.0 |= HELD | BARGED;
+    }
+
+    /// Whether the origin has taken the lock before others that were in the queue.
+    #[inline(always)]
+    pub fn has_barged(&self) -> bool {
+        self.0 & BARGED != 0
+    }
+
+    /// Test&Set, barging: polls between two attempts.
     pub(super) fn interval(&self) -> u32 {
         (self.0 >> INTERVAL_SHIFT & POLLS_MASK) as u32
     }
 
-    /// Test&Set: the next attempt is the last of this many polls, fewer than 2^14.
+    /// Test&Set, barging: the next attempt is the last of this many polls, fewer than 2^14.
     #[inline(always)]
     pub(super) fn pause(&mut self, interval: u32) {
         let polls = u64::from(interval) & POLLS_MASK;
@@ -69,13 +82,13 @@ impl LockTicket {
         self.0 = rest | polls << INTERVAL_SHIFT | polls << LEFT_SHIFT;
     }
 
-    /// Test&Set: counts a poll; true if the pause is over with it.
+    /// Test&Set, barging: counts a poll; true if the pause is over with it.
     pub(super) fn ends_pause(&mut self) -> bool {
         self.0 -= 1 << LEFT_SHIFT;
         self.0 >> LEFT_SHIFT == 0
     }
 
-    /// Test&Set: the next poll makes an attempt, although the pause is not over. For an origin that
+    /// Test&Set, barging: the next poll makes an attempt, although the pause is not over. For an origin that
     /// has slept.
     pub fn end_pause(&mut self) {
         self.0 = self.0 & ((1 << LEFT_SHIFT) - 1) | 1 << LEFT_SHIFT;

@@ -6,7 +6,8 @@
 //! - [`costs`]: the costs of synchronising, copying and reducing, in addition to those of messages;
 //! - [`formulas`]: the estimate of each algorithm from these costs;
 //! - [`choose`](mod@choose): the algorithm with the least estimate, or the one that a tunable
-//!   forces, with the reasons; and [`Choices`], the same for the hot path.
+//!   forces, with the reasons; and [`Choices`], the same for the hot path;
+//! - [`thresholds`]: sizes that choose between nodes.
 //!
 //! All ranks of a communicator must get the same answer, each by itself. So a [`CollectiveCall`]
 //! contains only values that all of them know to be equal. `docs/design/collectives.md` has the
@@ -16,6 +17,7 @@ pub mod choices;
 pub mod choose;
 pub mod costs;
 pub mod formulas;
+pub mod thresholds;
 
 pub use choices::Choices;
 pub use choose::{
@@ -23,6 +25,7 @@ pub use choose::{
     choose, pick, pick_once_reachable,
 };
 pub use costs::{CollectiveCosts, LevelCosts};
+pub use thresholds::MessageThresholds;
 
 use mica_node::topology::Level;
 use mica_node::tunables::{self, Tunable};
@@ -287,16 +290,19 @@ pub enum Reachability {
     Windows,
     /// Some only by the kernel (CMA).
     Cma,
+    /// Some only by the kernel, and after a rank has packed what does not lie in one piece.
+    Packed,
     /// Some not at all.
     None,
 }
 
 impl Reachability {
     /// Every reachability.
-    pub const ALL: [Reachability; 4] = [
+    pub const ALL: [Reachability; 5] = [
         Reachability::Unknown,
         Reachability::Windows,
         Reachability::Cma,
+        Reachability::Packed,
         Reachability::None,
     ];
 
@@ -306,6 +312,7 @@ impl Reachability {
             Reachability::Unknown => "unknown",
             Reachability::Windows => "windows",
             Reachability::Cma => "cma",
+            Reachability::Packed => "packed",
             Reachability::None => "none",
         }
     }

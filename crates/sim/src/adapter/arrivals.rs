@@ -24,7 +24,7 @@ impl Adapter {
         host: &mut dyn Host,
     ) {
         let (first, last) = received;
-        let received = (self.serve(first, self.timing.arrival), last);
+        let received = (self.process(first, self.timing.arrival), last);
         let Packet { header, payload } = packet;
         match header {
             PacketHeader::Eager {

@@ -27,7 +27,8 @@ pub struct AdapterSetup {
     pub rank: u32,
     /// Ranks of the job.
     pub size: u32,
-    /// Where the process has mapped the adapter's descriptor.
+    /// Where the process has mapped the adapter's descriptor; 0 before it has, see
+    /// [`Adapter::set_device`].
     pub device: u64,
     /// What it injects.
     pub policy: Policy,
@@ -50,6 +51,8 @@ pub struct AdapterCounts {
     pub received_bytes: u64,
     /// Packets that belong to no operation and were dropped; 0 unless an adapter is wrong.
     pub strays: u64,
+    /// How many times an adaptive policy has changed.
+    pub policy_changes: u64,
 }
 
 /// A network adapter.
@@ -73,13 +76,13 @@ pub struct Adapter {
     /// Tokens in use: of operations without completion, and of extracted messages.
     pub(super) tokens: HashSet<u64>,
     agenda: Agenda<Action>,
-    /// Until when commands and packets are being processed, one after another.
-    busy_until: SimTime,
+    /// When the last command or packet so far is processed. They are in a pipeline.
+    last_processed: SimTime,
     /// Packets leave in the order in which they are made.
     last_departure: SimTime,
     /// Probes and extractions so far.
     probes: u64,
-    /// An unexpected message has come since the last of them.
+    /// An unexpected message has come since the last of them, and since the last wait that ended.
     has_unexpected: bool,
     /// The process waits.
     pub(super) is_awaited: bool,
@@ -168,13 +171,18 @@ impl Adapter {
             extracted: HashMap::new(),
             tokens: HashSet::new(),
             agenda: Agenda::new(),
-            busy_until: SimTime::default(),
+            last_processed: SimTime::default(),
             last_departure: SimTime::default(),
             probes: 0,
             has_unexpected: false,
             is_awaited: false,
             counts: AdapterCounts::default(),
         }
+    }
+
+    /// The process has mapped the adapter's descriptor at `device`.
+    pub fn set_device(&mut self, device: u64) {
+        self.device = device;
     }
 
     /// The process has stored `place` to the doorbell: reads the command there and starts it.
@@ -240,17 +248,29 @@ impl Adapter {
         }
     }
 
-    /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command or
-    /// packet.
+    /// The process has ended: hands over the packets that have not left yet. No more events are
+    /// written.
+    pub fn finish(&mut self, out: &mut Vec<Departure>) {
+        while let Some((at, action)) = self.agenda.take(SimTime::NEVER) {
+            if let Action::Depart { to, packet } = action {
+                out.push(Departure { at, to, packet });
+            }
+        }
+    }
+
+    /// When [`Adapter::advance`] has something to do, [`SimTime::NEVER`] if it waits for a command
+    /// or packet.
     pub fn next_due(&self) -> SimTime {
         self.agenda.next_due().unwrap_or(SimTime::NEVER)
     }
 
     /// The process waits, and has taken `taken` events. Whether there is something new for it; if
-    /// not, ask again after what happens next. Call [`Adapter::advance`] before.
+    /// not, ask again after what happens next; if there is, the wait ends, and the unexpected
+    /// messages up to now are no news for the next one. Call [`Adapter::advance`] before.
     pub fn has_news(&mut self, taken: u64) -> bool {
         let has_news = self.counts.events > taken || self.has_unexpected;
         self.is_awaited = !has_news;
+        self.has_unexpected &= !has_news;
         has_news
     }
 
@@ -267,7 +287,10 @@ impl Adapter {
 
     /// What it has counted.
     pub fn counts(&self) -> AdapterCounts {
-        self.counts
+        AdapterCounts {
+            policy_changes: self.policy.changes(),
+            ..self.counts
+        }
     }
 
     /// Its policy.
@@ -275,10 +298,11 @@ impl Adapter {
         &self.policy
     }
 
-    /// Works for `time` on something that comes at `at`. Returns when that is done.
-    pub(super) fn serve(&mut self, at: SimTime, time: SimTime) -> SimTime {
-        self.busy_until = at.max(self.busy_until) + time;
-        self.busy_until
+    /// Processes something that comes at `at`, in `time`. Returns when that is done: not before
+    /// what came earlier.
+    pub(super) fn process(&mut self, at: SimTime, time: SimTime) -> SimTime {
+        self.last_processed = self.last_processed.max(at + time);
+        self.last_processed
     }
 
     /// Sends a packet whose first byte can leave at `at`.

@@ -1,6 +1,6 @@
 //! The process's memory, as its adapter reaches it.
 
-use crate::memory::InjectTarget;
+use crate::memory::{InjectTarget, Injections};
 use crate::time::SimTime;
 
 /// The process's memory as the adapter reaches it. Transfers take time on the memory's side, which
@@ -20,7 +20,8 @@ pub trait Host {
     fn injections(&self) -> InjectionCounts;
 }
 
-/// What became of injected lines. Those that are neither used nor evicted yet are in `injected` alone.
+/// What became of injected lines. Those that are neither used nor evicted yet are in `injected`
+/// alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InjectionCounts {
     /// Lines that were injected into any cache.
@@ -32,6 +33,20 @@ pub struct InjectionCounts {
 }
 
 impl InjectionCounts {
+    /// From the counts of a node's memory.
+    pub fn of(counts: &Injections) -> InjectionCounts {
+        InjectionCounts {
+            injected: counts.l2 + counts.other_core + counts.l3,
+            used: counts.used,
+            evicted: counts.evicted + counts.overwritten,
+        }
+    }
+
+    /// Lines that are neither used nor evicted yet.
+    pub fn pending(&self) -> u64 {
+        self.injected.saturating_sub(self.used + self.evicted)
+    }
+
     /// What was added since `earlier`.
     pub fn since(&self, earlier: &InjectionCounts) -> InjectionCounts {
         InjectionCounts {

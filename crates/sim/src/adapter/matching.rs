@@ -97,10 +97,10 @@ impl Matching {
     }
 
     /// Takes the first unexpected message that matches.
-    pub fn take_unexpected(&mut self, context: u64, pattern: Pattern) -> Option<UnexpectedMessage> {
+    pub fn take_unexpected(&mut self, context: u64, wanted: Pattern) -> Option<UnexpectedMessage> {
         let unexpected = &mut self.contexts.get_mut(&context)?.unexpected;
         let mut messages = unexpected.iter();
-        let first = messages.position(|m| pattern.matches(m.source, m.tag))?;
+        let first = messages.position(|m| wanted.matches(m.source, m.tag))?;
         unexpected.remove(first)
     }
 

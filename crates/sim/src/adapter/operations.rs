@@ -16,7 +16,7 @@ const ADDRESS_END: u64 = 1 << 47;
 impl Adapter {
     /// Starts a command that is at the adapter at `at`.
     pub(super) fn start(&mut self, at: SimTime, request: &Request, host: &mut dyn Host) {
-        let at = self.serve(at, self.timing.command);
+        let at = self.process(at, self.timing.command);
         let operation = request.operation.filter(|op| self.is_valid(*op, request));
         let Some(operation) = operation else {
             self.refuse(at, request.token);

@@ -3,8 +3,8 @@
 //! A message leaves while it is still being read, and is written while it still arrives
 //! (cut-through), so that the slowest stage and not the sum of all limits the bandwidth:
 //!
-//! - its first byte may leave as soon as the first line is read, but so late that no byte is missing
-//!   when its turn comes on the wire;
+//! - its first byte may leave as soon as the first line is read, but so late that no byte is
+//!   missing when its turn comes on the wire;
 //! - it is written as its bytes come, and the last not before it has arrived.
 //!
 //! How fast the memory reads and writes for the adapter, one transfer after another, is the

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkParameters {
-    /// L: from the moment that a byte leaves an adapter until it reaches the next but for the links
-    /// between, each of which adds `hop_latency_ns`.
+    /// L: from the moment that a byte leaves an adapter until it reaches the next but for the
+    /// links between, each of which adds `hop_latency_ns`.
     pub latency_ns: f64,
-    /// o: time of the processor for a message at each side besides the instructions of the library,
-    /// which are simulated: what the access to the doorbell costs beyond `[device]`.
+    /// o: time of the processor for a message at each side besides the instructions of the
+    /// library, which are simulated: what the access to the doorbell costs beyond `[device]`.
     #[serde(default)]
     pub overhead_ns: f64,
-    /// g: time of an adapter for a message, sent or received, in addition to that of its bytes: the
-    /// first bytes of two messages of `b` bytes are `g + (b - 1) G` apart.
+    /// g: time of an adapter for a message, sent or received, in addition to that of its bytes:
+    /// the first bytes of two messages of `b` bytes are `g + (b - 1) G` apart.
     pub gap_ns: f64,
-    /// G: time of one more byte of a message at the adapter that sends it and the one that receives
-    /// it.
+    /// G: time of one more byte of a message at the adapter that sends it and the one that
+    /// receives it.
     pub gap_per_byte_ns: f64,
     /// Bandwidth of one link between switches, in one direction.
     pub link_bandwidth_gb_s: f64,
@@ -50,8 +50,8 @@ pub enum Topology {
         #[serde(default)]
         rings: Vec<bool>,
     },
-    /// A tree of switches with as much bandwidth up as down (a k-ary n-tree): switches have `arity`
-    /// links down and as many up, and `arity` to the power of `levels` nodes find room.
+    /// A tree of switches with as much bandwidth up as down (a k-ary n-tree): switches have
+    /// `arity` links down and as many up, and `arity` to the power of `levels` nodes find room.
     FatTree {
         /// Links down of a switch.
         arity: u32,

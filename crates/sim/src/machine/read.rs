@@ -8,11 +8,21 @@ use toml::{Table, Value};
 
 use super::{Machine, MachineError, check};
 
+macro_rules! shipped {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../machines/", $name, ".toml")),
+        )
+    };
+}
+
 /// The machines that ship with Mica.
-pub(super) const SHIPPED: [(&str, &str); 1] = [(
-    "power5-redstorm",
-    include_str!("../../machines/power5-redstorm.toml"),
-)];
+pub(super) const SHIPPED: [(&str, &str); 3] = [
+    shipped!("power5-redstorm"),
+    shipped!("epyc7742-slingshot"),
+    shipped!("xeon8480-ndr"),
+];
 
 /// The text of a machine, and what to call it.
 pub(super) struct Source {

@@ -106,8 +106,8 @@ pub enum Replacement {
     /// The one that was used least recently.
     #[default]
     Lru,
-    /// The one that a binary tree points at, whose nodes point away from what was used last. With a
-    /// number of ways that is not a power of two, the tree lacks its last leaves.
+    /// The one that a binary tree points at, whose nodes point away from what was used last. With
+    /// a number of ways that is not a power of two, the tree lacks its last leaves.
     Plru,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! An entry is the address of a line, whose low bits are free for flags; 0 is an empty way. With
 //! LRU, the ways of a set are in order of their last use, the empty ones last. With PLRU, a way
-//! keeps its place, and each set has the nodes of a binary tree over its ways: bit n of the word is
-//! node n (the root is 1, below n are 2n and 2n + 1) and says in which half the next victim is, 1
-//! for the upper. A tree over a number of ways that is no power of two lacks its last leaves, and a
-//! node never points at a half without any.
+//! keeps its place, and each set has the nodes of a binary tree over its ways: bit n of the word
+//! is node n (the root is 1, below n are 2n and 2n + 1) and says in which half the next victim
+//! is, 1 for the upper. A tree over a number of ways that is no power of two lacks its last
+//! leaves, and a node never points at a half without any.
 //!
 //! Nothing here knows of other caches or of time.
 
@@ -25,6 +25,9 @@ pub(super) const INJECTED: u64 = 4;
 pub(super) const PREFETCHED: u64 = 8;
 /// All of them. Lines have at least 32 bytes.
 pub(super) const FLAGS: u64 = 31;
+
+/// What tells a line from others and from an empty way.
+const IDENTITY: u64 = !FLAGS | VALID;
 
 /// A place in a cache, until the next change of its set.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +79,7 @@ impl Cache {
     /// Where the line is.
     pub(super) fn find(&self, line: u64) -> Option<Slot> {
         let set = self.set_of(line);
-        let same = |entry: &u64| (entry & !FLAGS | entry & VALID) == line | VALID;
+        let same = |entry: &u64| entry & IDENTITY == line | VALID;
         let way = self.set(set).iter().position(same)?;
         Some(Slot { set, way })
     }
@@ -97,18 +100,24 @@ impl Cache {
         self.set_mut(slot.set)[slot.way] &= !flags;
     }
 
-    /// The line is used. Returns where it is now.
-    pub(super) fn touch(&mut self, slot: Slot) -> Slot {
-        match self.replacement {
-            Replacement::Lru => {
-                self.set_mut(slot.set)[..=slot.way].rotate_right(1);
-                Slot { way: 0, ..slot }
-            }
-            Replacement::Plru => {
-                self.point_away(slot);
-                slot
-            }
+    /// The line is used, if it is here: takes the flags `clear` from it and raises `raise`.
+    /// Returns its entry from before.
+    pub(super) fn access(&mut self, line: u64, raise: u64, clear: u64) -> Option<u64> {
+        let set = self.set_of(line);
+        let lru = self.replacement == Replacement::Lru;
+        let entries = self.set_mut(set);
+        let same = |entry: &u64| entry & IDENTITY == line | VALID;
+        let way = entries.iter().position(same)?;
+        let before = entries[way];
+        let after = before & !clear | raise;
+        if lru {
+            shift_up(entries, way);
+            entries[0] = after;
+        } else {
+            entries[way] = after;
+            self.point_away(set, way);
         }
+        Some(before)
     }
 
     /// Puts a line, which is not here, in, as if it were used. Returns the entry that made room, 0
@@ -119,9 +128,15 @@ impl Cache {
             Replacement::Lru => self.ways - 1,
             Replacement::Plru => self.victim(set),
         };
-        let slot = Slot { set, way };
-        let evicted = mem::replace(&mut self.set_mut(set)[way], line | flags | VALID);
-        self.touch(slot);
+        let entries = self.set_mut(set);
+        let evicted = mem::replace(&mut entries[way], line | flags | VALID);
+        match self.replacement {
+            Replacement::Lru => {
+                shift_up(self.set_mut(set), way);
+                self.set_mut(set)[0] = line | flags | VALID;
+            }
+            Replacement::Plru => self.point_away(set, way),
+        }
         evicted
     }
 
@@ -134,7 +149,8 @@ impl Cache {
         let set = self.set_mut(slot.set);
         let entry = mem::take(&mut set[slot.way]);
         if lru {
-            set[slot.way..].rotate_left(1);
+            set.copy_within(slot.way + 1.., slot.way);
+            set[set.len() - 1] = 0;
         }
         entry
     }
@@ -146,7 +162,6 @@ impl Cache {
     }
 
     /// All entries with lines.
-    #[cfg(test)]
     pub(super) fn lines(&self) -> impl Iterator<Item = u64> {
         self.entries.iter().copied().filter(|&entry| entry != 0)
     }
@@ -156,10 +171,10 @@ impl Cache {
     }
 
     /// Makes the nodes above a way point at their other halves.
-    fn point_away(&mut self, slot: Slot) {
+    fn point_away(&mut self, set: usize, way: usize) {
         let leaves = self.leaves();
-        let tree = &mut self.trees[slot.set];
-        let mut node = leaves + slot.way;
+        let tree = &mut self.trees[set];
+        let mut node = leaves + way;
         while node > 1 {
             let lower = node & 1 == 0;
             node >>= 1;
@@ -189,11 +204,18 @@ impl Cache {
     }
 }
 
+/// Makes room at the front of a set for the entry at `way`. Sets are short: a loop beats a call.
+fn shift_up(entries: &mut [u64], way: usize) {
+    for n in (0..way).rev() {
+        entries[n + 1] = entries[n];
+    }
+}
+
 /// An L1, with the line that each of its sets used last where the fast path finds it.
 #[derive(Debug, Clone)]
 pub(super) struct L1 {
     pub(super) cache: Cache,
-    /// The entry that each set used last, if it has no flag but [`VALID`] and [`DIRTY`]; else 0. To
+    /// The entry that each set used last, or 0. If it has no flag but [`VALID`] and [`DIRTY`], to
     /// use that line again changes nothing in `cache`.
     recent: Box<[u64]>,
     line_bits: u32,
@@ -221,21 +243,18 @@ impl L1 {
         (address >> self.line_bits) as usize & (self.recent.len() - 1)
     }
 
-    /// The line at `slot` is used: takes flags of its first use from it, and raises `flags`.
-    pub(super) fn touch(&mut self, slot: Slot, flags: u64) {
-        self.cache.clear(slot, INJECTED | PREFETCHED);
-        self.cache.raise(slot, flags);
-        let slot = self.cache.touch(slot);
-        let entry = self.cache.entry(slot);
-        let set = self.set(entry);
-        self.recent[set] = entry;
+    /// The line is used, if it is here; raises `flags`. Returns its entry from before.
+    pub(super) fn access(&mut self, line: u64, flags: u64) -> Option<u64> {
+        let before = self.cache.access(line, flags, INJECTED | PREFETCHED)?;
+        let set = self.set(line);
+        self.recent[set] = before & !(INJECTED | PREFETCHED) | flags;
+        Some(before)
     }
 
     /// Puts a line in. Returns the entry that made room, or 0.
     pub(super) fn insert(&mut self, line: u64, flags: u64) -> u64 {
         let set = self.set(line);
-        let used = flags & (INJECTED | PREFETCHED) == 0;
-        self.recent[set] = if used { line | flags | VALID } else { 0 };
+        self.recent[set] = line | flags | VALID;
         self.cache.insert(line, flags)
     }
 

@@ -1,15 +1,16 @@
 //! Memory controller and DRAM: latency, bandwidth, and a queue that can be full.
 //!
 //! A request occupies the memory for the time of one line at its bandwidth, after the requests
-//! before it: `free_at` is when the last of them is through. What a read waits for that moment adds
-//! to its latency. The queue holds a number of requests; while the backlog is longer than that, the
-//! core cannot issue another and stands still, whatever overlap hides of latencies
+//! before it: `free_at` is when the last of them is through. What a read waits for that moment
+//! adds to its latency. The queue holds a number of requests; while the backlog is longer than
+//! that, the core cannot issue another and stands still, whatever overlap hides of latencies
 //! ([`Controller::excess`]).
 //!
-//! Transfers of the adapter do not queue with the core's requests: an arbiter gives each of its two
-//! engines (reads, writes) up to [`ENGINE_SHARE`] of the bandwidth while they run, and what is left
-//! to the core; so a long transfer slows the core down and does not stop it. An engine does one
-//! transfer after another.
+//! Transfers of the adapter do not queue with the core's requests: an arbiter gives each of its
+//! two engines (reads, writes) up to [`ENGINE_SHARE`] of the bandwidth while they run, and what
+//! is left to the core; so a long transfer slows the core down and does not stop it. An engine
+//! does one transfer at a time, each in the first gap between those that it has already: the
+//! adapter does not ask in order of time.
 //!
 //! Times are cycles of the processor with [`FRACTION_BITS`] binary places.
 
@@ -21,7 +22,7 @@ use crate::machine::{AdapterParameters, Machine, MemoryParameters, Processor};
 const FRACTION_BITS: u32 = 12;
 /// Largest part of the bandwidth for one engine of the adapter; the core keeps a fifth.
 const ENGINE_SHARE: f64 = 0.4;
-/// Transfers that are remembered; those that ended long ago matter to no request.
+/// Transfers of an engine that are remembered; nothing is put between older ones.
 const TRANSFERS: usize = 64;
 
 /// Latency and time of a line of a memory, in cycles of the processor.
@@ -65,8 +66,8 @@ impl MemoryTiming {
     }
 }
 
-/// Table 5.1 slows the DRAM down from 1/6 of the processor's clock to 1/50, not 1/45, where it slows
-/// the controller down by 7.5.
+/// Table 5.1 slows the DRAM down from 1/6 of the processor's clock to 1/50, not 1/45, where it
+/// slows the controller down by 7.5.
 fn dram_slow_down(slow_down: f64) -> f64 {
     if slow_down == 7.5 {
         50.0 / 6.0
@@ -91,6 +92,56 @@ struct Transfer {
     share: f64,
 }
 
+/// The transfers of an engine, in order of time. They do not overlap.
+#[derive(Debug, Clone, Default)]
+struct Bookings {
+    transfers: VecDeque<Transfer>,
+    /// End of the last that was forgotten.
+    forgotten: u64,
+}
+
+impl Bookings {
+    /// Forgets what has ended at `at`, which the core has reached.
+    fn forget_until(&mut self, at: u64) {
+        while self.transfers.front().is_some_and(|t| t.end <= at) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(first) = self.transfers.pop_front() {
+            self.forgotten = first.end;
+        }
+    }
+
+    /// Books the first gap from `at` on. Returns its end.
+    fn book(&mut self, at: u64, length: u64, share: f64) -> u64 {
+        if self.transfers.len() == TRANSFERS {
+            self.forget_first();
+        }
+        let mut start = at.max(self.forgotten);
+        let mut place = self.transfers.partition_point(|t| t.end <= start);
+        while let Some(next) = self.transfers.get(place) {
+            if start + length <= next.start {
+                break;
+            }
+            start = start.max(next.end);
+            place += 1;
+        }
+        let end = start + length;
+        if length > 0 {
+            self.transfers.insert(place, Transfer { start, end, share });
+        }
+        end
+    }
+
+    /// Share of the memory's bandwidth at a moment.
+    fn share(&self, at: u64) -> f64 {
+        let first = self.transfers.front();
+        first.filter(|t| t.start <= at).map_or(0.0, |t| t.share)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Controller {
     latency: u64,
@@ -98,9 +149,7 @@ pub(super) struct Controller {
     /// Backlog from which on the core stands still.
     limit: u64,
     free_at: u64,
-    /// When each engine is through.
-    engines: [u64; 2],
-    transfers: VecDeque<Transfer>,
+    engines: [Bookings; 2],
     /// Least time of a byte of a transfer.
     byte: f64,
     line_bytes: f64,
@@ -120,8 +169,7 @@ impl Controller {
             line,
             limit: line * u64::from(machine.memory.queue),
             free_at: 0,
-            engines: [0; 2],
-            transfers: VecDeque::new(),
+            engines: [Bookings::default(), Bookings::default()],
             byte: of_adapter.max(of_memory),
             line_bytes,
         }
@@ -160,37 +208,29 @@ impl Controller {
 
     /// Time of a line beside the adapter's transfers.
     fn line_time(&mut self, at: u64) -> u64 {
-        while self.transfers.front().is_some_and(|t| t.end <= at) {
-            self.transfers.pop_front();
-        }
-        if self.transfers.is_empty() {
+        if self
+            .engines
+            .iter()
+            .all(|engine| engine.transfers.is_empty())
+        {
             return self.line;
         }
-        let running = self
-            .transfers
-            .iter()
-            .filter(|t| t.start <= at && at < t.end);
-        let share: f64 = running.map(|t| t.share).sum();
+        let share_of = |engine: &mut Bookings| {
+            engine.forget_until(at);
+            engine.share(at)
+        };
+        let share: f64 = self.engines.iter_mut().map(share_of).sum();
         (self.line as f64 / (1.0 - share)).round() as u64
     }
 
-    /// A transfer of the adapter, `in_memory` of whose lines are read or written there. `at` and the
-    /// returned end are in cycles.
+    /// A transfer of the adapter, `in_memory` of whose lines are read or written there. `at` and
+    /// the returned end are in cycles.
     pub(super) fn transfer(&mut self, at: f64, bytes: u64, in_memory: u64, by: Engine) -> f64 {
-        let engine = &mut self.engines[by as usize];
-        let start = fixed(at).max(*engine);
         let length = fixed(bytes as f64 * self.byte);
-        let end = start + length;
-        *engine = end;
-        if in_memory > 0 && length > 0 {
-            let bytes_in_memory = (in_memory as f64 * self.line_bytes).min(bytes as f64);
-            let busy = bytes_in_memory / self.line_bytes * self.line as f64;
-            let share = (busy / length as f64).min(ENGINE_SHARE);
-            if self.transfers.len() == TRANSFERS {
-                self.transfers.pop_front();
-            }
-            self.transfers.push_back(Transfer { start, end, share });
-        }
+        let bytes_in_memory = (in_memory as f64 * self.line_bytes).min(bytes as f64);
+        let busy = bytes_in_memory / self.line_bytes * self.line as f64;
+        let share = (busy / length.max(1) as f64).min(ENGINE_SHARE);
+        let end = self.engines[by as usize].book(fixed(at), length, share);
         let latency = match by {
             Engine::Read => self.latency,
             Engine::Write => 0,
@@ -206,4 +246,46 @@ fn fixed(cycles: f64) -> u64 {
 /// Rounded up: what comes in the middle of a cycle is used in the next.
 fn whole(time: u64) -> u64 {
     time.div_ceil(1 << FRACTION_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bookings;
+
+    #[test]
+    fn bookings_take_the_first_gap_that_is_long_enough() {
+        let mut engine = Bookings::default();
+        assert_eq!(engine.book(100, 50, 0.1), 150);
+        assert_eq!(engine.book(400, 50, 0.1), 450);
+        // Asked for later, done before.
+        assert_eq!(engine.book(0, 100, 0.1), 100);
+        // Fits between, does not fit between, and no bytes.
+        assert_eq!(engine.book(120, 250, 0.1), 400);
+        assert_eq!(engine.book(10, 20, 0.1), 470);
+        assert_eq!(engine.book(420, 0, 0.1), 450);
+        let starts: Vec<_> = engine.transfers.iter().map(|t| t.start).collect();
+        assert_eq!(starts, [0, 100, 150, 400, 450]);
+    }
+
+    #[test]
+    fn bookings_before_what_is_forgotten_come_after_it() {
+        let mut engine = Bookings::default();
+        engine.book(100, 50, 0.1);
+        engine.forget_until(160);
+        assert_eq!(engine.book(90, 10, 0.1), 160);
+        for n in 0..200 {
+            engine.book(1000 + 10 * n, 10, 0.1);
+        }
+        assert_eq!(engine.transfers.len(), super::TRANSFERS);
+    }
+
+    #[test]
+    fn a_transfer_has_its_share_while_it_runs() {
+        let mut engine = Bookings::default();
+        engine.book(100, 50, 0.25);
+        for (at, share) in [(99, 0.0), (100, 0.25), (149, 0.25), (150, 0.0)] {
+            engine.forget_until(at);
+            assert_eq!(engine.share(at), share, "{at}");
+        }
+    }
 }

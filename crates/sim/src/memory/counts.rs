@@ -12,6 +12,9 @@ pub struct AccessCounts {
     pub device: u64,
     /// In loose and fast-forward mode.
     pub unmodelled: u64,
+    /// Stores to the line of the store before, which waits in the store queue of an L1 that writes
+    /// through.
+    pub merged: u64,
     /// Came from the L2.
     pub from_l2: u64,
     /// Came from the L3.
@@ -35,7 +38,7 @@ impl AccessCounts {
 
     /// Hit the L1.
     pub fn l1_hits(&self) -> u64 {
-        self.accesses - self.device - self.unmodelled - self.l1_misses()
+        self.accesses - self.device - self.unmodelled - self.merged - self.l1_misses()
     }
 }
 
@@ -85,6 +88,13 @@ pub struct Injections {
     pub evicted: u64,
     /// That the adapter wrote again before use.
     pub overwritten: u64,
+}
+
+impl Injections {
+    /// Lines that were put into any cache.
+    pub fn lines(&self) -> u64 {
+        self.l2 + self.other_core + self.l3
+    }
 }
 
 /// What the prefetcher has done.

@@ -1,22 +1,23 @@
 //! The caches of a node and what lies between them: how a line comes, is evicted, written down and
 //! snooped.
 //!
-//! A line that misses the L1 is looked for in the L2, the L2s of other cores, the L3 and memory, in
-//! this order, and then filled from below: the L3 if it takes lines that are read ([`Inclusion`]
-//! inclusive or none), the L2 likewise, the L1. Each fill evicts first what must make room. Rules:
+//! A line that misses the L1 is looked for in the L2, the L2s of other cores, the L3 and memory,
+//! in this order, and then filled from below: the L3 if it takes lines that are read
+//! ([`Inclusion`] inclusive or none), the L2 likewise, the L1. Each fill evicts first what must
+//! make room. Rules:
 //!
 //! - Evicting from an inclusive cache takes the line out of the caches above; a dirty copy there
 //!   makes the evicted line dirty.
 //! - A line evicted above a victim or exclusive cache goes into it, clean or dirty. Above the
-//!   others, only a dirty one has an effect: the copy below becomes dirty without being used, and if
-//!   there is none the line goes on down.
+//!   others, only a dirty one has an effect: the copy below becomes dirty without being used, and
+//!   if there is none the line goes on down.
 //! - A line that is used above leaves an exclusive cache and takes its dirtiness along.
 //! - [`INJECTED`] goes with the line to the level where it is, and ends when the program uses it.
 //!
 //! The caches hold no data. All lines have the same size. Levels are told apart by the functions'
 //! names, since each has rules of its own; [`super::NodeMemory`] is the only caller.
 
-use super::cache::{Cache, DIRTY, FLAGS, INJECTED, L1, PREFETCHED, Slot};
+use super::cache::{Cache, DIRTY, FLAGS, INJECTED, L1, PREFETCHED};
 use super::controller::Controller;
 use super::counts::Counts;
 use super::prefetch::{InFlight, Prefetcher};
@@ -118,17 +119,17 @@ impl Hierarchy {
 
     // Reading.
 
-    /// The program reads a line that is not in its L1: finds it, and fills the L2 and L3. The caller
-    /// fills the L1.
+    /// The program reads a line that is not in its L1: finds it, and fills the L2 and L3. The
+    /// caller fills the L1.
     pub(super) fn read(&mut self, line: u64) -> Found {
-        if let Some(slot) = self.l2.cache.find(line) {
-            return self.read_l2(line, slot);
+        if let Some(found) = self.read_l2(line) {
+            return found;
         }
         if let Some(dirty) = self.take_from_other(line) {
             return Found {
                 origin: Origin::OtherCore,
                 latency: self.intervention,
-                flags: self.fill(line, dirty, 0),
+                flags: self.fill(line, dirty),
             };
         }
         if let Some(found) = self.read_l3(line) {
@@ -139,56 +140,47 @@ impl Hierarchy {
         Found {
             origin: Origin::Memory,
             latency,
-            flags: self.fill(line, 0, 0),
+            flags: self.fill(line, 0),
         }
     }
 
-    fn read_l2(&mut self, line: u64, slot: Slot) -> Found {
-        let entry = self.l2.cache.entry(slot);
-        let mut latency = self.l2.latency;
-        if entry & (INJECTED | PREFETCHED) != 0 {
-            latency = latency.max(self.first_use(entry));
-            self.l2.cache.clear(slot, INJECTED | PREFETCHED);
-        }
-        let mut flags = 0;
-        if self.l2.inclusion == Inclusion::Exclusive {
-            flags = self.l2.cache.remove(line) & DIRTY;
-        } else {
-            self.l2.cache.touch(slot);
-        }
-        Found {
+    fn read_l2(&mut self, line: u64) -> Option<Found> {
+        let entry = self.l2.cache.access(line, 0, INJECTED | PREFETCHED)?;
+        let mut found = Found {
             origin: Origin::L2,
-            latency,
-            flags,
+            latency: self.l2.latency.max(self.first_use(entry)),
+            flags: 0,
+        };
+        if self.l2.inclusion == Inclusion::Exclusive {
+            self.l2.cache.remove(line);
+            found.flags = entry & DIRTY;
         }
+        Some(found)
     }
 
     fn read_l3(&mut self, line: u64) -> Option<Found> {
         let l3 = self.l3.as_mut()?;
-        let slot = l3.cache.find(line)?;
-        let entry = l3.cache.entry(slot);
-        let mut latency = l3.latency;
-        if entry & (INJECTED | PREFETCHED) != 0 {
-            l3.cache.clear(slot, INJECTED | PREFETCHED);
+        let entry = l3.cache.access(line, 0, INJECTED | PREFETCHED)?;
+        let latency = l3.latency;
+        let mut dirty = 0;
+        if l3.inclusion == Inclusion::Exclusive {
+            l3.cache.remove(line);
+            dirty = entry & DIRTY;
         }
-        let dirty = match l3.inclusion {
-            Inclusion::Exclusive => l3.cache.remove(line) & DIRTY,
-            _ => {
-                l3.cache.touch(slot);
-                0
-            }
-        };
-        latency = latency.max(self.first_use(entry));
         Some(Found {
             origin: Origin::L3,
-            latency,
-            flags: self.fill_l2(line, dirty, 0),
+            latency: latency.max(self.first_use(entry)),
+            flags: self.fill_l2(line, dirty),
         })
     }
 
     /// Counts the first use of a line that was injected or prefetched. Returns the cycles until it
     /// is there.
+    #[inline]
     pub(super) fn first_use(&mut self, entry: u64) -> u64 {
+        if entry & (INJECTED | PREFETCHED) == 0 {
+            return 0;
+        }
         if entry & INJECTED != 0 {
             self.counts.injected.used += 1;
         }
@@ -199,8 +191,8 @@ impl Hierarchy {
         self.in_flight.take(entry & !FLAGS, self.now)
     }
 
-    /// The program uses a line in its L1 that the prefetcher has brought there: the copies below are
-    /// used, too.
+    /// The program uses a line in its L1 that the prefetcher has brought there: the copies below
+    /// are used, too.
     pub(super) fn used_in_l1(&mut self, line: u64) {
         let levels = [Some(&mut self.l2), self.l3.as_mut()];
         for level in levels.into_iter().flatten() {
@@ -227,9 +219,9 @@ impl Hierarchy {
     // Filling and evicting.
 
     /// A line comes from outside of L2 and L3. Returns what the L1 has to take of `flags`.
-    fn fill(&mut self, line: u64, flags: u64, mark: u64) -> u64 {
+    fn fill(&mut self, line: u64, flags: u64) -> u64 {
         self.fill_l3(line);
-        self.fill_l2(line, flags, mark)
+        self.fill_l2(line, flags)
     }
 
     pub(super) fn fill_l3(&mut self, line: u64) {
@@ -243,11 +235,11 @@ impl Hierarchy {
     }
 
     /// Fills the L2, if it takes lines that are read. Returns what the L1 has to take of `flags`.
-    pub(super) fn fill_l2(&mut self, line: u64, flags: u64, mark: u64) -> u64 {
+    pub(super) fn fill_l2(&mut self, line: u64, flags: u64) -> u64 {
         if !self.l2.takes_reads() {
             return flags;
         }
-        self.insert_l2(line, flags | mark);
+        self.insert_l2(line, flags);
         0
     }
 
@@ -270,12 +262,8 @@ impl Hierarchy {
         let line = entry & !FLAGS;
         let kept = self.kept_of_l1(entry);
         if !self.l2.takes_reads() {
-            match self.l2.cache.find(line) {
-                Some(slot) => {
-                    self.l2.cache.raise(slot, kept);
-                    self.l2.cache.touch(slot);
-                }
-                None => self.insert_l2(line, kept),
+            if self.l2.cache.access(line, kept, 0).is_none() {
+                self.insert_l2(line, kept);
             }
         } else if kept & DIRTY != 0 {
             self.write_l2(line);
@@ -319,15 +307,9 @@ impl Hierarchy {
         self.counts.injected.demoted += u64::from(kept & INJECTED != 0);
         let through = l3.write == WritePolicy::Through && kept & DIRTY != 0;
         kept &= if through { !DIRTY } else { !0 };
-        match l3.cache.find(line) {
-            Some(slot) => {
-                l3.cache.raise(slot, kept);
-                l3.cache.touch(slot);
-            }
-            None => {
-                let evicted = l3.cache.insert(line, kept);
-                self.evicted_from_l3(evicted);
-            }
+        if l3.cache.access(line, kept, 0).is_none() {
+            let evicted = l3.cache.insert(line, kept);
+            self.evicted_from_l3(evicted);
         }
         if through {
             self.write_memory();
@@ -462,30 +444,26 @@ impl Hierarchy {
     /// Latency of a line in the L3, and the flags that go with it.
     fn take_l3_for_prefetch(&mut self, line: u64) -> Option<(u64, u64)> {
         let l3 = self.l3.as_mut()?;
-        let slot = l3.cache.find(line)?;
-        let injected = l3.cache.entry(slot) & INJECTED;
-        let latency = l3.latency;
-        let flags = match l3.inclusion {
-            Inclusion::Exclusive => l3.cache.remove(line) & DIRTY,
-            _ => {
-                l3.cache.clear(slot, INJECTED);
-                l3.cache.touch(slot);
-                0
-            }
-        };
-        Some((latency, flags | injected))
+        let entry = l3.cache.access(line, 0, INJECTED)?;
+        let mut flags = entry & INJECTED;
+        if l3.inclusion == Inclusion::Exclusive {
+            l3.cache.remove(line);
+            flags = entry & (DIRTY | INJECTED);
+        }
+        Some((l3.latency, flags))
     }
 
-    /// Takes all lines out of all caches, as if they had never been there.
-    pub(super) fn empty(&mut self) {
-        for l1 in [&mut self.l1i, &mut self.l1d] {
-            l1.empty();
+    /// Evicts all lines of the L1s, and forgets the streams.
+    pub(super) fn empty_l1s(&mut self) {
+        let lines: Vec<u64> = [&self.l1i, &self.l1d]
+            .into_iter()
+            .flat_map(|l1| l1.cache.lines())
+            .collect();
+        self.l1i.empty();
+        self.l1d.empty();
+        for entry in lines {
+            self.evicted_from_l1(entry);
         }
-        self.l2.cache.empty();
-        if let Some(l3) = &mut self.l3 {
-            l3.cache.empty();
-        }
-        self.others.fill(None);
         self.prefetcher.empty();
         self.in_flight.empty();
     }

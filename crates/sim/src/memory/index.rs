@@ -1,4 +1,5 @@
-//! Which set of a cache a line falls into: its number modulo the number of sets, without a division.
+//! Which set of a cache a line falls into: its number modulo the number of sets, without a
+//! division.
 //!
 //! Slices need nothing of their own: line n in slice n mod s, there in set (n / s) mod p, is the
 //! same set of lines as n mod (s p).

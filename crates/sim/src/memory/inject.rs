@@ -1,10 +1,11 @@
 //! The adapter's reads and writes of a node's memory.
 //!
 //! A write is done line by line. A whole line takes the place of every cached copy, whose changes
-//! are lost with it, and goes to its target: memory, or a cache that allocates it as any other line,
-//! clean (memory is written, too) or dirty. A part of a line is written "with flush" whatever the
-//! target (leon-2009 3.1): cached copies are written back and invalidated, then memory is written.
-//! A target that the machine does not have is memory.
+//! are lost with it, and goes to its target: memory, or a cache that allocates it as any other
+//! line, clean (memory is written, too) or dirty. A part of a line is written "with flush"
+//! whatever the target (leon-2009 3.1): cached copies are written back and invalidated, then
+//! memory is written. A target that the machine does not have is memory, and so is every target
+//! outside accurate mode.
 //!
 //! A read takes a line from a cache that has it, else from memory, and changes no cache.
 //!
@@ -31,12 +32,14 @@ impl NodeMemory {
         target: InjectTarget,
         mode: WriteMode,
     ) -> SimTime {
+        self.merging = 0;
+        let target = match self.mode {
+            MemoryMode::Accurate => target,
+            _ => InjectTarget::Memory,
+        };
         let mut in_memory = 0;
         for (line, is_whole) in self.pieces(address, length) {
-            if self.mode != MemoryMode::Accurate {
-                self.levels.counts.memory_writes.adapter += 1;
-                in_memory += 1;
-            } else if is_whole {
+            if is_whole {
                 in_memory += u64::from(self.levels.write_line(line, target, mode));
             } else {
                 self.levels.write_with_flush(line);

@@ -1,19 +1,21 @@
-//! A node's memory as its core and its adapter see it: caches, prefetcher, memory controller, DRAM.
+//! A node's memory as its core and its adapter see it: caches, prefetcher, memory controller,
+//! DRAM.
 //!
-//! [`NodeMemory`] says how many cycles the core stands still for each access ([`NodeMemory::load`],
-//! [`store`](NodeMemory::store), [`fetch`](NodeMemory::fetch)), and when transfers of the adapter
-//! end ([`adapter_read`](NodeMemory::adapter_read),
+//! [`NodeMemory`] says how many cycles the core stands still for each access
+//! ([`NodeMemory::load`], [`store`](NodeMemory::store), [`fetch`](NodeMemory::fetch)), and when
+//! transfers of the adapter end ([`adapter_read`](NodeMemory::adapter_read),
 //! [`adapter_write`](NodeMemory::adapter_write)). It holds no data, only which lines are where.
 //! Addresses are those of the program. Its caller is the emulator's plugin, at every access: an
-//! access to the line that its set of the L1 used last compares one word and counts (`cache::L1`);
-//! all else, also the mode and the device's registers, is asked after that has failed. So lines of
-//! the device are never in a cache, and the caches are empty outside accurate mode.
+//! access to the line that its set of the L1 used last compares one word and counts
+//! (`cache::L1`); all else, also the mode and the device's registers, is asked after that has
+//! failed. So lines of the device are never in a cache, and the L1s are empty outside accurate
+//! mode.
 //!
-//! Stalls: an L1 hit costs what the machine says beyond its cycles per instruction; a miss costs the
-//! latency of the level that has the line, less the part that overlaps with other work. A core whose
-//! requests fill the memory's queue stands still until there is room, in whatever mode of overlap
-//! (`controller`). `hierarchy` has the rules of inclusion, `inject` those of the adapter's writes
-//! (leon-2009 2.1, 2.2, 3.1).
+//! Stalls: an L1 hit costs what the machine says beyond its cycles per instruction; a miss costs
+//! the latency of the level that has the line, less the part that overlaps with other work. A
+//! core whose requests fill the memory's queue stands still until there is room, in whatever mode
+//! of overlap (`controller`). `hierarchy` has the rules of inclusion, `inject` those of the
+//! adapter's writes (leon-2009 2.1, 2.2, 3.1).
 
 mod cache;
 mod controller;
@@ -32,7 +34,7 @@ use serde::{Deserialize, Serialize};
 pub use controller::MemoryTiming;
 pub use counts::{AccessCounts, Counts, Injections, MemoryReads, MemoryWrites, Prefetches};
 
-use cache::{DIRTY, INJECTED, PREFETCHED, VALID};
+use cache::{DIRTY, FLAGS, INJECTED, PREFETCHED, VALID};
 use hierarchy::{Hierarchy, Origin};
 
 use crate::machine::{Machine, Processor, WritePolicy};
@@ -105,6 +107,9 @@ pub struct NodeMemory {
     l1i_hit: u64,
     levels: Hierarchy,
     mode: MemoryMode,
+    /// Key of the line of the last access beyond the fast path, if that was a store that went
+    /// through the L1: more stores to it merge with it in the store queue. Else 0.
+    merging: u64,
     device: Range<u64>,
     device_load: u64,
     device_store: u64,
@@ -126,6 +131,7 @@ impl NodeMemory {
             l1i_hit: machine.caches.l1i.latency.into(),
             levels: Hierarchy::new(machine),
             mode: MemoryMode::Accurate,
+            merging: 0,
             device: 0..0,
             device_load: cycles(machine.device.load_ns),
             device_store: cycles(machine.device.store_ns + machine.network.overhead_ns),
@@ -180,10 +186,12 @@ impl NodeMemory {
         self.device = addresses;
     }
 
-    /// Changes the mode. On leaving accurate mode the caches are emptied.
+    /// Changes the mode. On leaving accurate mode the L1s are emptied; L2 and L3 keep their lines
+    /// until accurate mode comes back, but for those that the adapter writes.
     pub fn set_mode(&mut self, mode: MemoryMode) {
         if self.mode == MemoryMode::Accurate && mode != self.mode {
-            self.levels.empty();
+            self.merging = 0;
+            self.levels.empty_l1s();
         }
         self.mode = mode;
     }
@@ -216,6 +224,12 @@ impl NodeMemory {
     /// An access that is not to the line that its set used last.
     #[inline(never)]
     fn beyond(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> Stall {
+        let merges = kind == AccessKind::Store && self.merging == self.key(address);
+        if merges && self.is_inside(address, size) {
+            self.levels.counts.stores.merged += 1;
+            return Stall(0);
+        }
+        self.merging = 0;
         if self.device.contains(&address) {
             self.counts_of(kind).device += 1;
             return Stall(Stall::DEVICE | self.device_cycles(kind));
@@ -231,6 +245,10 @@ impl NodeMemory {
                 Stall(0)
             }
         }
+    }
+
+    fn writes_through(&self) -> bool {
+        self.levels.l1d_write == WritePolicy::Through
     }
 
     fn device_cycles(&self, kind: AccessKind) -> u64 {
@@ -272,6 +290,9 @@ impl NodeMemory {
             Origin::OtherCore => counts.from_other_core += 1,
             Origin::L3 => counts.from_l3 += 1,
             Origin::Memory => counts.from_memory += 1,
+        }
+        if kind == AccessKind::Store && farthest != Origin::L1 && self.writes_through() {
+            self.merging = last | VALID;
         }
         stall + self.levels.controller.excess(now + stall)
     }
@@ -318,12 +339,12 @@ fn exposed(latency: u64, part: f64) -> u64 {
     (latency as f64 * part).round() as u64
 }
 
-/// What the core does with its L1s. Each function returns where the line was and the latency beyond
-/// that of an L1 hit.
+/// What the core does with its L1s. Each function returns where the line was and the latency
+/// beyond that of an L1 hit.
 impl Hierarchy {
     /// Brings a line into the L1 of data, if it is not there, and uses it; raises `flags` there.
     fn use_data(&mut self, line: u64, flags: u64) -> (Origin, u64) {
-        let Some(slot) = self.l1d.cache.find(line) else {
+        let Some(entry) = self.l1d.access(line, flags) else {
             let found = self.read(line);
             let evicted = self.l1d.insert(line, flags | found.flags);
             self.evicted_from_l1(evicted);
@@ -332,20 +353,22 @@ impl Hierarchy {
             }
             return (found.origin, found.latency);
         };
-        let entry = self.l1d.cache.entry(slot);
-        self.l1d.touch(slot, flags);
+        (Origin::L1, self.first_use_in_l1(entry))
+    }
+
+    /// The wait for an entry of the L1 of data that is used; 0 unless it is the first time.
+    fn first_use_in_l1(&mut self, entry: u64) -> u64 {
         if entry & (INJECTED | PREFETCHED) == 0 {
-            return (Origin::L1, 0);
+            return 0;
         }
         let wait = self.first_use(entry);
-        self.used_in_l1(line);
-        self.follow(line);
-        (Origin::L1, wait)
+        self.used_in_l1(entry & !FLAGS);
+        self.follow(entry & !FLAGS);
+        wait
     }
 
     fn use_instruction(&mut self, line: u64) -> (Origin, u64) {
-        if let Some(slot) = self.l1i.cache.find(line) {
-            self.l1i.touch(slot, 0);
+        if self.l1i.access(line, 0).is_some() {
             return (Origin::L1, 0);
         }
         let found = self.read(line);
@@ -358,21 +381,12 @@ impl Hierarchy {
         match self.l1d_write {
             WritePolicy::Back => self.use_data(line, DIRTY),
             WritePolicy::Through => {
-                let Some(slot) = self.l1d.cache.find(line) else {
+                let Some(entry) = self.l1d.access(line, DIRTY) else {
                     let found = self.read(line);
                     self.write_l2(line);
                     return (found.origin, found.latency);
                 };
-                let entry = self.l1d.cache.entry(slot);
-                let first = entry & (INJECTED | PREFETCHED) != 0;
-                let wait = match first {
-                    true => self.first_use(entry),
-                    false => 0,
-                };
-                self.l1d.touch(slot, DIRTY);
-                if first {
-                    self.used_in_l1(line);
-                }
+                let wait = self.first_use_in_l1(entry);
                 if entry & DIRTY == 0 {
                     self.write_l2(line);
                 }

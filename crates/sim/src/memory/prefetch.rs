@@ -1,10 +1,10 @@
 //! The stream prefetcher, as in Power4 and Power5 (Tendler et al. 2002; leon-2009 2.3.2).
 //!
-//! A miss of the L1 whose neighbour has missed not long ago starts a stream in that direction. Each
-//! use of the line that a stream expects next moves it on: then the L1 gets the line after it, out
-//! of the L2, and the L2 gets lines until it is `depth` ahead, out of the L3 or memory, at most
-//! [`LINES_A_STEP`] at a time. Streams end at the borders of pages. A new stream takes the place of
-//! the one that moved least recently.
+//! A miss of the L1 whose neighbour has missed not long ago starts a stream in that direction.
+//! Each use of the line that a stream expects next moves it on: then the L1 gets the line after
+//! it, out of the L2, and the L2 gets lines until it is `depth` ahead, out of the L3 or memory,
+//! at most [`LINES_A_STEP`] at a time. Streams end at the borders of pages. A new stream takes
+//! the place of the one that moved least recently.
 //!
 //! This file only says which lines to get; `hierarchy` gets them. A line that is on its way has an
 //! entry in [`InFlight`] with the moment when it is there.
@@ -188,5 +188,101 @@ impl InFlight {
 
     pub(super) fn empty(&mut self) {
         self.lines.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InFlight, Prefetcher};
+    use crate::machine::PrefetchParameters;
+
+    const LINE: u64 = 64;
+
+    fn prefetcher(streams: u32, page_kib: u64) -> Prefetcher {
+        let parameters = PrefetchParameters {
+            streams,
+            depth: 4,
+            page_kib,
+        };
+        Prefetcher::new(&parameters, LINE as u32)
+    }
+
+    /// The line for the L1 and those for the L2 when `line` is used.
+    fn use_line(prefetcher: &mut Prefetcher, line: u64) -> Option<(Option<u64>, Vec<u64>)> {
+        let step = prefetcher.used(line)?;
+        let mut l2 = Vec::new();
+        while let Some(next) = prefetcher.l2_line(step.stream, l2.len() as u32) {
+            prefetcher.asked(step.stream);
+            l2.push(next);
+        }
+        Some((step.l1, l2))
+    }
+
+    #[test]
+    fn a_stream_starts_at_the_second_line_and_runs_ahead_two_lines_a_step() {
+        let mut prefetcher = prefetcher(2, 0);
+        let line = |n: u64| 0x10_0000 + n * LINE;
+        assert_eq!(use_line(&mut prefetcher, line(0)), None);
+        let steps: Vec<_> = (1..6).map(|n| use_line(&mut prefetcher, line(n))).collect();
+        let expected = [
+            (2, vec![2, 3]),
+            (3, vec![4, 5]),
+            (4, vec![6, 7]),
+            // Four ahead of the line that is used.
+            (5, vec![8]),
+            (6, vec![9]),
+        ];
+        for (step, (l1, l2)) in steps.into_iter().zip(expected) {
+            let l2 = l2.into_iter().map(line).collect();
+            assert_eq!(step, Some((Some(line(l1)), l2)));
+        }
+    }
+
+    #[test]
+    fn streams_end_at_pages_in_both_directions() {
+        for (start, stride) in [
+            (0x10_1000 - 3 * LINE, LINE),
+            (0x10_0000 + 2 * LINE, !LINE + 1),
+        ] {
+            let mut prefetcher = prefetcher(2, 4);
+            let line = |n: u64| start.wrapping_add(n.wrapping_mul(stride));
+            use_line(&mut prefetcher, line(0));
+            let step = use_line(&mut prefetcher, line(1));
+            assert_eq!(step, Some((Some(line(2)), vec![line(2)])));
+            let step = use_line(&mut prefetcher, line(2));
+            assert_eq!(step, Some((None, vec![])));
+        }
+    }
+
+    #[test]
+    fn a_new_stream_takes_the_place_of_the_one_that_moved_least_recently() {
+        let mut prefetcher = prefetcher(2, 0);
+        let streams = [0x10_0000, 0x20_0000, 0x30_0000];
+        for start in &streams[..2] {
+            use_line(&mut prefetcher, *start);
+            use_line(&mut prefetcher, start + LINE);
+        }
+        // The first moves on, so the second is replaced.
+        use_line(&mut prefetcher, streams[0] + 2 * LINE);
+        use_line(&mut prefetcher, streams[2]);
+        use_line(&mut prefetcher, streams[2] + LINE);
+        assert!(use_line(&mut prefetcher, streams[0] + 3 * LINE).is_some());
+        assert!(use_line(&mut prefetcher, streams[2] + 2 * LINE).is_some());
+        assert!(use_line(&mut prefetcher, streams[1] + 2 * LINE).is_none());
+    }
+
+    #[test]
+    fn lines_on_their_way_are_waited_for_once() {
+        let mut in_flight = InFlight::default();
+        in_flight.add(64, 100, 0);
+        assert_eq!(in_flight.wait(64, 40), 60);
+        assert_eq!(in_flight.take(64, 90), 10);
+        assert_eq!(in_flight.take(64, 90), 0);
+        // Old lines give way.
+        for n in 0..1000 {
+            in_flight.add(n * 64, n + 10, n);
+        }
+        assert!(in_flight.lines.len() <= super::IN_FLIGHT);
+        assert_eq!(in_flight.wait(999 * 64, 999), 10);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Work is entered in the order in which packets depart, which is not the order in which they come
 //! to this link: one that left early may come late. So later work may use the free moments before
-//! earlier work, in parts if they are short, as packets do that are cut into smaller ones on the way.
-//! The link is never idle while work waits for it.
+//! earlier work, in parts if they are short, as packets do that are cut into smaller ones on the
+//! way. The link is never idle while work waits for it.
 //!
 //! Invariant: the intervals are disjoint, in order, and do not touch.
 
@@ -28,7 +28,8 @@ pub(super) struct Slot {
 }
 
 impl Calendar {
-    /// Takes the first `work` of free time at or after `from`. What is before `floor` is forgotten.
+    /// Takes the first `work` of free time at or after `from`. What is before `floor` is
+    /// forgotten.
     pub fn reserve(&mut self, from: SimTime, work: SimTime, floor: SimTime) -> Slot {
         while self.busy.front().is_some_and(|(_, end)| *end <= floor) {
             self.busy.pop_front();

@@ -4,20 +4,22 @@
 //! network of leon-2009 3.1 delivers at "time stamp plus modelled delay" as well):
 //!
 //! 1. The sender's port starts it when it is free, and is busy for `g + (b - 1) G`.
-//! 2. The head crosses the links of a fixed route (dimension order in a torus, chosen by destination
-//!    in a fat tree), each in the hop latency once the link has a free moment. Cut-through: the
-//!    rest follows while the head goes on. A link works for `b` times its own gap per byte.
+//! 2. The head crosses the links of a fixed route (dimension order in a torus, chosen by
+//!    destination in a fat tree), each in the hop latency once the link has a free moment.
+//!    Cut-through: the rest follows while the head goes on. A link works for `b` times its own gap
+//!    per byte.
 //! 3. The receiver's port takes it in at `G` per byte and is then busy for another `g`.
 //! 4. `L` later it has arrived. Alone, it needs `L + hops * hop latency + (b - 1) G` (links no
 //!    slower than `G`). Times of a last byte are those of its start.
 //!
 //! Links and receiving ports work for packets in the order of their departure, but are never idle
-//! while one waits: a packet that comes later in this order uses the moments in which those before it
-//! have not come yet ([`Calendar`]). For one stage this is FIFO. Packets of a pair of nodes stay in
-//! order: a packet uses every free moment until it is through, so that the next finds none before.
+//! while one waits: a packet that comes later in this order uses the moments in which those before
+//! it have not come yet ([`Calendar`]). For one stage this is FIFO. Packets of a pair of nodes
+//! stay in order: a packet uses every free moment until it is through, so that the next finds none
+//! before.
 //!
-//! Called by `mica sim`: every host rank runs the same [`Network`] over the heads of all packets. So
-//! the result is a pure function of the sequence of calls: heads are sorted by (time, sender,
+//! Called by `mica sim`: every host rank runs the same [`Network`] over the heads of all packets.
+//! So the result is a pure function of the sequence of calls: heads are sorted by (time, sender,
 //! number), all times are integers, and nothing depends on the order of the input. If the calls
 //! partition time, as quanta do, the result does not depend on the partition either.
 
@@ -123,8 +125,8 @@ impl Network {
         self.timing.min_latency()
     }
 
-    /// Carries packets: sorts `departures` by (time, sender, number), and returns when the last byte
-    /// of each arrives, in this order.
+    /// Carries packets: sorts `departures` by (time, sender, number), and returns when the last
+    /// byte of each arrives, in this order.
     ///
     /// # Panics
     ///
@@ -136,8 +138,8 @@ impl Network {
         heads.map(|head| self.carry_one(head, floor)).collect()
     }
 
-    /// Carries one packet. No later call has a packet before `floor`, except for the few picoseconds
-    /// by which a node overruns its quantum.
+    /// Carries one packet. No later call has a packet before `floor`, except for the few
+    /// picoseconds by which a node overruns its quantum.
     fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> SimTime {
         let timing = &self.timing;
         let transfer = timing.transfer(packet.bytes);

@@ -4,12 +4,13 @@
 //! short; in a dimension that is no ring, straight on. Node `n` owns the links to its neighbours:
 //! number `2 D n + 2 d` upwards in dimension `d` of `D`, one more downwards.
 //!
-//! Fat tree (a k-ary n-tree, Petrini and Vanneschi 1997): up to the lowest switches above both nodes,
-//! then down. A switch of level `l` is (`s`, `u`): `s` the subtree below it, `u` which of the `k^l`
-//! switches above this subtree, a number whose digits are the choices made on the way up. They are
-//! made by the destination (D-mod-k, Zahavi 2012): all packets to a node come down over the same
-//! links, and no two packets of a shift permutation share a link. The links between (`s`, `u`) and its `c`-th parent
-//! are numbered by (`l`, `s`, `u`, `c`), upwards even, downwards odd, after the nodes' own.
+//! Fat tree (a k-ary n-tree, Petrini and Vanneschi 1997): up to the lowest switches above both
+//! nodes, then down. A switch of level `l` is (`s`, `u`): `s` the subtree below it, `u` which of
+//! the `k^l` switches above this subtree, a number whose digits are the choices made on the way
+//! up. They are made by the destination (D-mod-k, Zahavi 2012): all packets to a node come down
+//! over the same links, and no two packets of a shift permutation share a link. The links between
+//! (`s`, `u`) and its `c`-th parent are numbered by (`l`, `s`, `u`, `c`), upwards even, downwards
+//! odd, after the nodes' own.
 
 use crate::machine::Topology;
 

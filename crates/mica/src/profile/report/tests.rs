@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use mica_profile::model::size_class;
 use mica_profile::summary::level;
@@ -17,6 +16,7 @@ use mica_profile::{
 use serde_json::Value;
 
 use super::*;
+use crate::draw::browser::{browser, open};
 
 const US: u64 = 1000;
 /// Name, function and line of the sites of [`generated`].
@@ -410,56 +410,6 @@ fn trace_follows_the_event_format() {
     }
 }
 
-/// The browser, if this machine has one.
-fn browser() -> Option<&'static str> {
-    let there = |name: &&str| {
-        let mut command = Command::new(name);
-        command
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(there)
-}
-
-/// The page's document after its script ran, and what the browser's console said.
-fn open(browser: &str, directory: &Path) -> (String, String) {
-    let page = fs::canonicalize(directory.join(PAGE)).unwrap();
-    let out = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-        ])
-        .args([
-            "--no-first-run",
-            "--window-size=1280,900",
-            "--virtual-time-budget=2000",
-        ])
-        // No name can be resolved, and what goes to an address goes to a proxy that is not there.
-        .args([
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            "--proxy-server=127.0.0.1:9",
-        ])
-        .arg(format!(
-            "--user-data-dir={}",
-            directory.join("browser").display()
-        ))
-        .args(["--enable-logging=stderr", "--v=0", "--dump-dom"])
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(out.status.success(), "{browser}: {}", text(&out.stderr));
-    let errors = text(&out.stderr);
-    let console = errors.lines().filter(|line| line.contains("CONSOLE"));
-    (text(&out.stdout), console.collect::<Vec<_>>().join("\n"))
-}
-
 #[test]
 fn a_browser_shows_the_page_from_the_file_alone() {
     let Some(browser) = browser() else {
@@ -469,7 +419,7 @@ fn a_browser_shows_the_page_from_the_file_alone() {
     for (name, profile) in PAGES {
         let directory = Directory::new(name);
         write(&profile(), &directory.0).unwrap();
-        let (document, console) = open(browser, &directory.0);
+        let (document, console) = open(browser, &directory.0.join(PAGE));
         assert_eq!(console, "", "{name}");
         let html = document.split_once('>').unwrap().1;
         let html = html.split_once('>').map_or(html, |(root, _)| root);
@@ -544,7 +494,7 @@ fn tables_sort_and_the_time_line_zooms() {
     let path = directory.0.join(PAGE);
     let page = fs::read_to_string(&path).unwrap();
     fs::write(&path, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
-    let (document, console) = open(browser, &directory.0);
+    let (document, console) = open(browser, &directory.0.join(PAGE));
     assert_eq!(console, "");
     let (_, seen) = document
         .split_once("data-seen=\"")

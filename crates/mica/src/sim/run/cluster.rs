@@ -108,6 +108,17 @@ pub struct Cluster {
     /// Packets sent so far by each node.
     sent: Vec<u64>,
     until: SimTime,
+    /// The node processes have sent packets in the last quantum.
+    has_sent: bool,
+}
+
+/// How long quanta are.
+#[derive(Debug, Clone, Copy)]
+pub struct Quanta {
+    /// The shortest, and the first.
+    pub least: SimTime,
+    /// While no packet is sent they double up to this.
+    pub most: SimTime,
 }
 
 impl Cluster {
@@ -142,6 +153,7 @@ impl Cluster {
             due: BinaryHeap::new(),
             sent: vec![0; setup.size as usize],
             until: SimTime::default(),
+            has_sent: false,
         })
     }
 
@@ -152,14 +164,20 @@ impl Cluster {
     pub fn run(
         &mut self,
         mut network: Network,
-        quantum: SimTime,
+        quanta: Quanta,
         hosts: &HostRanks,
         progress: &Progress,
     ) -> Result<(), Box<dyn Error>> {
+        let mut quantum = quanta.least;
         while let Some(until) = self.next_until(quantum)? {
             self.until = until;
             let departures = self.run_quantum()?;
             self.exchange(departures, &mut network, hosts)?;
+            // The same on all host ranks, which know of all packets.
+            quantum = match self.has_sent {
+                true => quanta.least,
+                false => SimTime(quantum.0 * 2).min(quanta.most),
+            };
             progress.show(until);
         }
         Ok(())
@@ -269,6 +287,7 @@ impl Cluster {
             );
             heads.extend(news.heads);
         }
+        self.has_sent = !heads.is_empty();
         // Sorts them as well.
         let times = network.carry(&mut heads);
         let mut arrivals: std::collections::HashMap<(u32, u64), SimTime> = Default::default();

@@ -9,7 +9,7 @@
 //! - `summary`: what came out, as text and JSON.
 
 mod cluster;
-mod host_ranks;
+pub mod host_ranks;
 mod node_process;
 mod options;
 mod program;
@@ -26,7 +26,7 @@ use mica_sim::network::Network;
 use mica_sim::port::{Region, Setup};
 use mica_sim::time::SimTime;
 
-use cluster::Cluster;
+use cluster::{Cluster, Quanta};
 use host_ranks::HostRanks;
 use node_process::NodeCommand;
 use progress::Progress;
@@ -70,11 +70,18 @@ fn run(options: &RunOptions) -> Result<u8, Box<dyn Error>> {
 /// Runs the simulation. Every host rank gets the whole summary.
 pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummary, Box<dyn Error>> {
     let machine = Machine::with(&options.machine, &options.set)?;
-    let command = NodeCommand::new(&options.program)?;
+    let mut command = NodeCommand::new(&options.program)?;
+    if let Some(file) = &options.stdout {
+        command = command
+            .with_output(file)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
     let network = Network::new(&machine.network, options.n)?;
     let quantum = match options.quantum {
         Some(ns) if ns > 0.0 => SimTime::from_ns(ns),
         Some(ns) => return Err(format!("--quantum {ns}: must be above 0").into()),
+        // Nothing comes from other nodes.
+        None if options.n == 1 => SimTime::from_ns(1e6),
         None => network.min_latency(),
     };
     let setup = Setup {
@@ -89,7 +96,11 @@ pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummar
     let started = std::time::Instant::now();
     let mut cluster = Cluster::start(&command, &setup, hosts)?;
     let progress = Progress::new(!options.quiet && hosts.rank() == 0);
-    cluster.run(network, quantum, hosts, &progress)?;
+    let quanta = Quanta {
+        least: quantum,
+        most: SimTime(quantum.0.saturating_mul(options.growth)),
+    };
+    cluster.run(network, quanta, hosts, &progress)?;
     progress.finish();
     let ends = cluster.ends(hosts)?;
     Ok(RunSummary::new(options, quantum, started.elapsed(), ends))

@@ -1,15 +1,18 @@
 //! A node's process: `qemu-x86_64` with the plugin, and the simulator's end of its port.
 
 use std::error::Error;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use mica_node::adapter::{ADAPTER_VARIABLE, AdapterMemory};
+use mica_node::segment::PREFIX_VARIABLE;
+use mica_node::tunables;
 use mica_sim::port::{Grant, Port, Report, Setup};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
 use super::program;
 use crate::explain::prefix;
@@ -22,8 +25,12 @@ const EMULATOR: &str = "qemu-x86_64";
 pub struct NodeCommand {
     emulator: PathBuf,
     plugin: PathBuf,
+    /// The installation, which the library reads its tuning file from.
+    prefix: PathBuf,
     program: PathBuf,
     arguments: Vec<String>,
+    /// Where the program's standard output goes, if not to the simulator's.
+    output: Option<File>,
 }
 
 impl NodeCommand {
@@ -35,15 +42,32 @@ impl NodeCommand {
     pub fn new(program: &[String]) -> Result<NodeCommand, Box<dyn Error>> {
         let emulator = program::in_path(EMULATOR)
             .ok_or("qemu-x86_64 is not in PATH; install QEMU's user-mode emulator (qemu-user)")?;
-        let plugin = prefix()
-            .map(|prefix| prefix.join("lib/libmica_sim_plugin.so"))
-            .filter(|file| file.is_file())
-            .ok_or("this installation has no lib/libmica_sim_plugin.so")?;
+        let prefix = prefix().ok_or("cannot find the installation of this command")?;
+        let plugin = prefix.join("lib/libmica_sim_plugin.so");
+        if !plugin.is_file() {
+            return Err(format!("{}: missing from this installation", plugin.display()).into());
+        }
         Ok(NodeCommand {
             emulator,
             plugin,
+            prefix,
             program: program::find(&program[0])?,
             arguments: program[1..].to_vec(),
+            output: None,
+        })
+    }
+
+    /// The same with the standard output of all nodes' programs in a file, which is emptied.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn with_output(self, file: &Path) -> io::Result<NodeCommand> {
+        // Nodes write at the file's end, wherever others have written.
+        File::create(file)?;
+        let output = File::options().append(true).open(file)?;
+        Ok(NodeCommand {
+            output: Some(output),
+            ..self
         })
     }
 
@@ -54,16 +78,14 @@ impl NodeCommand {
     pub fn start(&self, setup: &Setup) -> io::Result<NodeProcess> {
         let (ours, theirs) = UnixStream::pair()?;
         let (device, _) = AdapterMemory::create(setup.rank, setup.size)?;
-        let theirs = OwnedFd::from(theirs);
-        for inherited in [&theirs, &device] {
-            fcntl_setfd(inherited, FdFlags::empty())?;
-        }
-        let (port, adapter) = (theirs.as_raw_fd(), device.as_raw_fd());
+        let port = inherited(theirs, PORT)?;
+        let adapter = inherited(device, ADAPTER)?;
+        let (port_fd, adapter_fd) = (port.as_raw_fd(), adapter.as_raw_fd());
         let mut command = Command::new(&self.emulator);
         command
             .args(["-cpu", "max", "-seed", &setup.seed.to_string(), "-plugin"])
             .arg(format!(
-                "{},port={port},adapter={adapter}",
+                "{},port={port_fd},adapter={adapter_fd}",
                 self.plugin.display()
             ))
             .arg(&self.program)
@@ -73,7 +95,11 @@ impl NodeCommand {
                 command.env_remove(name);
             }
         }
-        command.env(ADAPTER_VARIABLE, adapter.to_string());
+        command.env(PREFIX_VARIABLE, &self.prefix);
+        command.env(ADAPTER_VARIABLE, adapter_fd.to_string());
+        if let Some(output) = &self.output {
+            command.stdout(output.try_clone()?);
+        }
         let child = command.spawn()?;
         let mut port = Port::new(ours);
         port.send(setup)?;
@@ -81,15 +107,36 @@ impl NodeCommand {
     }
 }
 
-/// Whether a variable tells a process of the job that the simulator itself belongs to.
+/// Numbers from which the descriptors of a node's process are counted: a program sees them, so they
+/// are the same in every run.
+const PORT: i32 = 500;
+const ADAPTER: i32 = 600;
+
+/// A duplicate from number `least` on that a process inherits.
+fn inherited(descriptor: impl AsFd, least: i32) -> io::Result<OwnedFd> {
+    let duplicate = fcntl_dupfd_cloexec(descriptor, least)?;
+    fcntl_setfd(&duplicate, FdFlags::empty())?;
+    Ok(duplicate)
+}
+
+/// Whether a variable says how the simulator itself was started. Its nodes do not see it: they
+/// belong to another job, and their environment, whose length moves their stacks, is the same
+/// however they are started.
 fn is_of_a_job(name: &str) -> bool {
-    let of_launchers = ["PMI_", "PMIX_", "OMPI_", "HYDI_", "HYDRA_", "SLURM_"];
-    let of_mica = [
-        mica_node::segment::RANK_VARIABLE,
-        mica_node::segment::SIZE_VARIABLE,
-        mica_node::segment::SEGMENT_FD_VARIABLE,
+    let of_launchers = [
+        "PMI_",
+        "PMIX_",
+        "OMPI_",
+        "PRTE_",
+        "HYDI_",
+        "HYDRA_",
+        "SLURM_",
+        "MPI_LOCAL",
     ];
-    of_mica.contains(&name) || of_launchers.iter().any(|prefix| name.starts_with(prefix))
+    let is_tunable = || tunables::all().iter().any(|tunable| tunable.name == name);
+    name == "_"
+        || name.starts_with("MICA_") && !is_tunable()
+        || of_launchers.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A node's process; killed when it is dropped.

@@ -32,12 +32,20 @@ pub struct RunOptions {
     /// latency, with which no message is late.
     #[arg(long, value_name = "NS")]
     pub quantum: Option<f64>,
+    /// Let quanta double up to FACTOR times the first while no packet is sent. Faster where programs
+    /// compute for long; the first packet after such a time may arrive late by up to a quantum.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub growth: u64,
     /// Seed of the random bytes that programs ask the system for.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
     /// Write the results to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write what the program prints to this file.
+    #[arg(long, value_name = "FILE")]
+    pub stdout: Option<PathBuf>,
     /// Print nothing but what the program prints.
     #[arg(short, long)]
     pub quiet: bool,

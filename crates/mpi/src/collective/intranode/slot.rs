@@ -1,6 +1,7 @@
 //! One operation of a node group: what a member announces to the others and waits for, by stamps
 //! and the operation headers beside them.
 
+pub mod account;
 mod mismatch;
 pub mod record;
 
@@ -40,8 +41,8 @@ pub struct OperationSlot<'a> {
     /// The function by which it was called.
     label: CallLabel,
     before: RootBefore,
-    /// Whether its steps are recorded ([`record`]).
-    is_recorded: bool,
+    /// How it is recorded, if it is ([`record`], [`account`]).
+    recording: Option<Box<record::Recording>>,
     /// The operation header that the line holds beside the stamp, once the slot is open. Only this
     /// rank uses it.
     own_header: AtomicU64,
@@ -80,7 +81,7 @@ impl<'a> OperationSlot<'a> {
             kind: operation.kind,
             before: operation.before,
             label: CallLabel::UNSAID,
-            is_recorded: false,
+            recording: None,
             own_header: AtomicU64::new(0),
             header_is_stored: AtomicBool::new(false),
             by_address: operation.by_address,
@@ -177,7 +178,7 @@ impl<'a> OperationSlot<'a> {
             self.group.area.set_arrived(self.at, arrival.word());
         }
         self.group.area.publish(self.at, self.stamp(phase));
-        if self.is_recorded {
+        if self.recording.is_some() {
             self.record(format_args!("publish {phase}"));
         }
     }
@@ -253,7 +254,7 @@ impl<'a> OperationSlot<'a> {
             })
             .await?;
         }
-        if self.is_recorded {
+        if self.recording.is_some() {
             self.record(format_args!("wait {member} {phase}"));
         }
         self.accept_header(member)
@@ -360,7 +361,7 @@ impl<'a> OperationSlot<'a> {
             Poll::Ready(Ok(()))
         })
         .await?;
-        if self.is_recorded {
+        if self.recording.is_some() {
             self.record(format_args!("wait all {phase}"));
         }
         self.accept_headers()

@@ -1,30 +1,32 @@
 //! The adaptive policy: detects on line that a policy is bad, and changes it (what leon-2009 7.2
 //! leaves open).
 //!
-//! What can be seen is what becomes of injected lines: used by the program before they were evicted,
-//! or evicted before use. A used line has spared the program a read of memory, down to the latency
-//! of the cache where it was; an evicted one has driven out a line that the program may have to
-//! fetch again. So the worth of a policy, in memory reads per line that the adapter wrote, is
+//! What can be seen is what becomes of injected lines: used by the program before they were
+//! evicted, or evicted before use. A used line has spared the program a read of memory, down to
+//! the latency of the cache where it was; an evicted one has driven out a line that the program
+//! may have to fetch again. So the worth of a policy, in memory reads per line that the adapter
+//! wrote, is
 //!
 //! ```text
 //! coverage * (used * saved - evicted * WASTE) / (used + evicted)
 //! ```
 //!
-//! with `coverage` the part of the lines that it injects and `saved` the part of memory's latency that
-//! the caches spare. `base` is worth 0 by definition.
+//! with `coverage` the part of the lines that it injects and `saved` the part of memory's latency
+//! that the caches spare. `base` is worth 0 by definition.
 //!
 //! The policies of [`CANDIDATES`] are tried in epochs:
 //!
-//! 1. *Trial*: each for one epoch, from the one that is in force. One that does evident harm is left at
-//!    once ([`Epoch::is_harmful`]). Then the best is kept.
-//! 2. *Use*: the best stays in force. After a number of epochs that doubles each time, the other that
-//!    was not tried for longest has an epoch, and takes over if it is better.
+//! 1. *Trial*: each for one epoch, from the one that is in force. One that does evident harm is
+//!    left at once ([`Epoch::is_harmful`]). Then the best is kept.
+//! 2. *Use*: the best stays in force. From time to time the other that was not tried for longest
+//!    has an epoch, and takes over if it is better. How long after the last such probe depends on
+//!    what that has cost: all together cost [`PROBE_BUDGET`].
 //! 3. A policy in use whose worth falls far below what it was ([`DROP`]) no longer fits what the
 //!    program does: back to 1.
 //!
-//! An epoch ends when enough of its lines have an outcome; lines that have none for very long count as
-//! nothing. Outcomes of lines that earlier policies injected come during the next epochs; so the
-//! first part of an epoch counts no outcomes ([`WARM_UP`]).
+//! An epoch ends when enough of its lines have an outcome; lines that have none for very long
+//! count as nothing. After a change of policy, outcomes of lines that the former has injected
+//! still come; so none count before there were as many as then had none ([`Epoch::is_warm`]).
 //!
 //! Deterministic: a function of the counts. Called by the adapter after each write.
 
@@ -47,20 +49,25 @@ pub const CANDIDATES: [FixedPolicy; 8] = [
 
 /// Lines of an epoch: enough for a worth that is right to a few hundredths.
 const EPOCH: u64 = 512;
-/// Part of an epoch before outcomes count: one fourth.
-const WARM_UP: u64 = EPOCH / 4;
-/// Epochs after which lines without outcome are given up.
+/// Lines after a change when outcomes count in any case: some lines of the former policy never
+/// have one.
+const LONGEST_WARM_UP: u64 = 4 * EPOCH;
+/// Longest epoch; lines without outcome are given up then.
 const LONGEST: u64 = 16 * EPOCH;
 /// Lines evicted before use that show harm, if they are more than three times those used.
-const HARM: u64 = 64;
+const HARM: u64 = 32;
 /// Memory reads that a line costs which is evicted before use: the one that it drove out.
 const WASTE: f64 = 1.0;
 /// Fall of the worth of the policy in use that starts a new trial.
 const DROP: f64 = 0.2;
 /// A policy must be better by this to take over.
 const MARGIN: f64 = 0.02;
-/// Epochs in use before another policy is tried again, at first and at most.
-const PATIENCE: (u32, u32) = (8, 128);
+/// Memory reads for a line in use that may be lost by probes of other policies.
+const PROBE_BUDGET: f64 = 0.015;
+/// Epochs after a trial before the first probe.
+const FIRST_USE: u32 = 8;
+/// Most epochs between two probes.
+const LONGEST_USE: u32 = 64;
 
 const fn with(header: HeaderRule, payload: PayloadRule) -> FixedPolicy {
     FixedPolicy { header, payload }
@@ -113,21 +120,39 @@ enum Phase {
     /// Every candidate that was not tried yet has an epoch.
     Trial,
     /// The best is in force, for so many epochs more; then another is tried.
-    Use { left: u32, patience: u32 },
+    Use { left: u32 },
     /// Another is tried for one epoch; `best` is the one in use.
-    Probe { best: usize, patience: u32 },
+    Probe { best: usize },
 }
 
-/// What has happened since the candidate is in force.
+/// What has happened since the epoch began.
 #[derive(Debug, Clone, Copy, Default)]
 struct Epoch {
     written: WrittenLines,
-    /// Counts at the end of the warm-up, once it is over.
+    /// Counts at its beginning, if a policy came into force then.
+    at_change: InjectionCounts,
+    /// Counts from when on outcomes count.
     since: Option<InjectionCounts>,
     outcomes: InjectionCounts,
 }
 
 impl Epoch {
+    /// The first of a policy.
+    fn first(counts: InjectionCounts) -> Epoch {
+        Epoch {
+            at_change: counts,
+            ..Epoch::default()
+        }
+    }
+
+    /// Another of the same policy.
+    fn next(counts: InjectionCounts) -> Epoch {
+        Epoch {
+            since: Some(counts),
+            ..Epoch::default()
+        }
+    }
+
     fn lines(&self) -> u64 {
         self.written.l2 + self.written.l3 + self.written.memory
     }
@@ -146,9 +171,17 @@ impl Epoch {
         self.written.memory += written.memory;
         match &self.since {
             Some(since) => self.outcomes = counts.since(since),
-            None if self.lines() >= WARM_UP => self.since = Some(counts),
+            None if self.is_warm(&counts) => self.since = Some(counts),
             None => {}
         }
+    }
+
+    /// The lines of the former policy have their outcomes.
+    fn is_warm(&self, counts: &InjectionCounts) -> bool {
+        let without_outcome = self.at_change.pending();
+        let InjectionCounts { used, evicted, .. } = counts.since(&self.at_change);
+        let is_settled = used + evicted >= without_outcome;
+        is_settled || self.lines() >= LONGEST_WARM_UP
     }
 
     /// The policy injects lines, and they go unused.
@@ -158,8 +191,9 @@ impl Epoch {
     }
 
     fn is_over(&self) -> bool {
-        let enough = self.resolved() >= self.injected() / 2;
-        self.lines() >= EPOCH && (enough || self.lines() >= LONGEST)
+        let enough = self.since.is_some() && self.resolved() >= self.injected() / 2;
+        let is_idle = self.injected() == 0;
+        self.lines() >= EPOCH && (enough || is_idle || self.lines() >= LONGEST)
     }
 
     fn worth(&self, saved: &SavedLatency) -> f64 {
@@ -200,7 +234,7 @@ impl Adaptive {
     }
 
     /// How many times the policy has changed.
-    pub fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
@@ -208,10 +242,16 @@ impl Adaptive {
     pub(super) fn observe(&mut self, written: WrittenLines, counts: InjectionCounts) {
         self.epoch.observe(written, counts);
         if self.epoch.is_over() || self.epoch.is_harmful() {
+            let before = self.in_force;
             self.end_epoch();
+            self.epoch = match self.in_force == before {
+                true => Epoch::next(counts),
+                false => Epoch::first(counts),
+            };
         }
     }
 
+    /// Notes the worth of the policy in force, and decides which is next.
     fn end_epoch(&mut self) {
         let worth = self.epoch.worth(&self.saved);
         let before = self.tried[self.in_force].map(|trial| trial.worth);
@@ -220,7 +260,6 @@ impl Adaptive {
             worth,
             epoch: self.epochs,
         });
-        self.epoch = Epoch::default();
         match self.phase {
             Phase::Trial => self.try_next(),
             Phase::Use { .. } if before.is_some_and(|before| worth < before - DROP) => {
@@ -228,25 +267,21 @@ impl Adaptive {
                 self.phase = Phase::Trial;
                 self.try_next();
             }
-            Phase::Use { left: 0, patience } => {
+            Phase::Use { left: 0 } => {
                 let best = self.in_force;
-                self.phase = Phase::Probe { best, patience };
+                self.phase = Phase::Probe { best };
                 self.put_in_force(self.longest_untried());
             }
-            Phase::Use { left, patience } => {
-                let left = left - 1;
-                self.phase = Phase::Use { left, patience };
-            }
-            Phase::Probe { best, patience } => {
+            Phase::Use { left } => self.phase = Phase::Use { left: left - 1 },
+            Phase::Probe { best } => {
                 let in_use = self.tried[best].map_or(0.0, |trial| trial.worth);
-                let is_better = worth > in_use + MARGIN;
-                self.put_in_force(if is_better { self.in_force } else { best });
-                let patience = match is_better {
-                    true => PATIENCE.0,
-                    false => (2 * patience).min(PATIENCE.1),
-                };
-                let left = patience;
-                self.phase = Phase::Use { left, patience };
+                if worth <= in_use + MARGIN {
+                    self.put_in_force(best);
+                }
+                let lost = (in_use - worth).max(0.0) * self.epoch.lines() as f64;
+                let left = (lost / PROBE_BUDGET / EPOCH as f64).ceil() as u32;
+                let left = left.min(LONGEST_USE);
+                self.phase = Phase::Use { left };
             }
         }
     }
@@ -264,9 +299,7 @@ impl Adaptive {
         let worth = |candidate: &usize| self.tried[*candidate].map_or(0.0, |t| t.worth);
         let best = order.max_by(|a, b| worth(a).total_cmp(&worth(b)).then(b.cmp(a)));
         self.put_in_force(best.unwrap_or(self.in_force));
-        let (patience, _) = PATIENCE;
-        let left = patience;
-        self.phase = Phase::Use { left, patience };
+        self.phase = Phase::Use { left: FIRST_USE };
     }
 
     /// The candidate other than the one in use whose last trial was first.
@@ -283,3 +316,6 @@ impl Adaptive {
         self.in_force = candidate;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,10 +18,10 @@
 //! Two can be joined: `header+on-wait`. `adaptive` chooses among them by what becomes of the
 //! injected lines ([`adaptive`]).
 //!
-//! The event of an operation is the thesis's header: one line, read at once by the library's polls.
-//! The L2 is right for lines that are used at once, the L3 for payload of which that is not known.
-//! No message takes more than half of a cache: one that is too large for the L2 goes to the L3, and
-//! one that is too large for that to memory. Without an L3, payload for it goes to the L2.
+//! The event of an operation is the thesis's header: one line, read at once by the library's
+//! polls. The L2 is right for lines that are used at once, the L3 for payload of which that is not
+//! known. No message takes more than half of a cache: one that is too large for the L2 goes to the
+//! L3, and one that is too large for that to memory. Without an L3, payload for it goes to the L2.
 //!
 //! All but `adaptive` are pure functions. Called by the adapter for each event and payload.
 
@@ -30,7 +30,9 @@ mod fixed;
 mod names;
 
 pub use adaptive::Adaptive;
-pub use fixed::{CacheSizes, FixedPolicy, HeaderRule, Incoming, MatchKind, PayloadRule, Run, WrittenLines};
+pub use fixed::{
+    CacheSizes, FixedPolicy, HeaderRule, Incoming, MatchKind, PayloadRule, Run, WrittenLines,
+};
 pub use names::PolicyError;
 
 use super::host::InjectionCounts;
@@ -42,14 +44,14 @@ pub enum Policy {
     /// Always the same.
     Fixed(FixedPolicy),
     /// Changes with what becomes of the injected lines.
-    Adaptive(Adaptive),
+    Adaptive(Box<Adaptive>),
 }
 
 impl Policy {
     /// The policy with this name on this machine.
     pub fn named(name: &str, machine: &Machine) -> Result<Policy, PolicyError> {
         match name {
-            "adaptive" => Ok(Policy::Adaptive(Adaptive::new(machine))),
+            "adaptive" => Ok(Policy::Adaptive(Box::new(Adaptive::new(machine)))),
             _ => names::parse(name, machine.processor.cores).map(Policy::Fixed),
         }
     }
@@ -67,6 +69,14 @@ impl Policy {
         match self {
             Policy::Fixed(fixed) => *fixed,
             Policy::Adaptive(adaptive) => adaptive.current(),
+        }
+    }
+
+    /// How many times another fixed policy has come into force.
+    pub fn changes(&self) -> u64 {
+        match self {
+            Policy::Fixed(_) => 0,
+            Policy::Adaptive(adaptive) => adaptive.changes(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Where lines are after accesses of the core, level by level.
 
 use super::{LINE, memory};
+use crate::machine::WriteMode;
 use crate::memory::{InjectTarget, MemoryMode, NodeMemory};
+use crate::time::SimTime;
 
 const L2: InjectTarget = InjectTarget::L2 { core: 0 };
 
@@ -118,6 +120,10 @@ fn an_l1_that_writes_through_keeps_no_dirty_line_and_does_not_allocate() {
     let mut memory = memory(&["caches.l1d.write=through"]);
     // A store that misses goes to the L2 and stays out of the L1.
     assert_eq!(memory.store(0, 4096, 8).cycles(), 200);
+    // More stores merge with it until the core does something else outside of the L1.
+    assert!(memory.store(0, 4104, 8).is_nothing());
+    assert_eq!(memory.counts().stores.merged, 1);
+    memory.load(0, 8192, 8);
     assert_eq!(memory.store(0, 4096, 8).cycles(), 10);
     assert_eq!(memory.load(0, 4096, 8).cycles(), 10);
     assert!(memory.store(0, 4096, 8).is_nothing());
@@ -179,9 +185,25 @@ fn loose_mode_costs_the_same_everywhere_and_fast_forward_nothing() {
     memory.set_mode(MemoryMode::FastForward);
     assert!(memory.store(0, 4096, 8).is_nothing());
     assert_eq!(memory.counts().stores.unmodelled, 1);
-    // The caches are empty after it.
-    memory.set_mode(MemoryMode::Accurate);
-    assert_eq!(memory.load(1000, 4096, 8).cycles(), 200);
+}
+
+#[test]
+fn outside_accurate_mode_the_l1s_are_empty_and_the_adapter_still_invalidates() {
+    for inclusion in ["inclusive", "exclusive", "victim", "none"] {
+        let mut memory = memory(&[&format!("caches.l2.inclusion={inclusion}")]);
+        memory.store(0, 4096, 8);
+        memory.load(0, 8192, 8);
+        memory.set_mode(MemoryMode::FastForward);
+        assert!(
+            memory.holds(4096, L2) && memory.holds(8192, L2),
+            "{inclusion}"
+        );
+        let target = InjectTarget::L3;
+        memory.adapter_write(SimTime(0), 8192, LINE, target, WriteMode::Clean);
+        memory.set_mode(MemoryMode::Accurate);
+        assert_eq!(memory.load(1000, 4096, 8).cycles(), 10);
+        assert_eq!(memory.load(2000, 8192, 8).cycles(), 200);
+    }
 }
 
 #[test]

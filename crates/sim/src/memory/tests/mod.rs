@@ -1,8 +1,10 @@
 //! Tests of a node's memory: behaviour level by level, timing against closed forms, and random
-//! accesses against a naive model.
+//! accesses against a naive model, real programs against cachegrind.
 
+mod cachegrind;
 mod injection;
 mod levels;
+mod naive;
 mod reference;
 mod timing;
 

@@ -26,6 +26,7 @@ use std::sync::{Mutex, OnceLock};
 use mica_node::tunables::RECORD_TRANSFERS;
 
 use super::OperationSlot;
+use super::account::{self, Access, Sums};
 use crate::sync::lock;
 
 static PREFIX: OnceLock<Option<&'static str>> = OnceLock::new();
@@ -33,9 +34,18 @@ static PREFIX: OnceLock<Option<&'static str>> = OnceLock::new();
 /// This rank's file; `None` if it cannot be created.
 static FILE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
 
-/// Whether operations are recorded.
+/// How an operation is recorded.
+#[derive(Debug)]
+pub enum Recording {
+    /// Each step is a line.
+    Steps,
+    /// Bytes are added up ([`account`]).
+    Sums(Sums),
+}
+
+/// Whether operations are recorded, as steps or in the account.
 pub fn is_on() -> bool {
-    prefix().is_some()
+    prefix().is_some() || account::is_on()
 }
 
 fn prefix() -> Option<&'static str> {
@@ -48,9 +58,13 @@ fn prefix() -> Option<&'static str> {
 impl OperationSlot<'_> {
     /// The same operation, recorded if operations are.
     pub fn recorded(self) -> Self {
-        let is_recorded = is_on();
+        let recording = match (prefix(), account::is_on()) {
+            (Some(_), _) => Some(Recording::Steps),
+            (None, true) => Some(Recording::Sums(Sums::new(self.size()))),
+            (None, false) => None,
+        };
         OperationSlot {
-            is_recorded,
+            recording: recording.map(Box::new),
             ..self
         }
     }
@@ -58,37 +72,51 @@ impl OperationSlot<'_> {
     /// This rank has read `bytes` bytes from the memory of `member`.
     #[inline]
     pub fn loaded(&self, member: usize, bytes: usize) {
-        if self.is_recorded && bytes > 0 {
-            self.record(format_args!("load {member} {bytes}"));
+        if self.recording.is_some() && bytes > 0 {
+            self.record_copy(member, Access::Load, bytes);
         }
     }
 
     /// This rank has written `bytes` bytes to the memory of `member`.
     #[inline]
     pub fn stored(&self, member: usize, bytes: usize) {
-        if self.is_recorded && bytes > 0 {
-            self.record(format_args!("store {member} {bytes}"));
+        if self.recording.is_some() && bytes > 0 {
+            self.record_copy(member, Access::Store, bytes);
+        }
+    }
+
+    #[cold]
+    fn record_copy(&self, member: usize, access: Access, bytes: usize) {
+        match (self.recording.as_deref(), access) {
+            (Some(Recording::Sums(sums)), _) => sums.add(member, access, bytes),
+            (_, Access::Load) => self.record(format_args!("load {member} {bytes}")),
+            (_, Access::Store) => self.record(format_args!("store {member} {bytes}")),
         }
     }
 
     /// The operation begins, with this many bytes of this rank.
     pub fn record_begin(&self, bytes: usize) {
-        if self.is_recorded {
+        if self.recording.is_some() {
             self.record(format_args!("begin {} {} {bytes}", self.label, self.me()));
         }
     }
 
     /// The operation ends, by this path.
     pub fn record_end(&self, path: &str) {
-        if self.is_recorded {
-            self.record(format_args!("end {path}"));
+        match self.recording.as_deref() {
+            Some(Recording::Sums(sums)) => account::append(self, self.label, sums),
+            Some(Recording::Steps) => self.record(format_args!("end {path}")),
+            None => {}
         }
     }
 
-    /// Appends a line to this rank's file. The program goes on without a record where it cannot be
+    /// Appends a line to this rank's file, unless only sums are kept. The program goes on without a record where it cannot be
     /// written; who reads the files detects that they are not complete.
     #[cold]
     pub(super) fn record(&self, line: fmt::Arguments<'_>) {
+        if let Some(Recording::Sums(_)) = self.recording.as_deref() {
+            return;
+        }
         let file = FILE.get_or_init(|| {
             let path = format!("{}.{}", prefix()?, self.rank(self.me()));
             File::create(path).ok().map(Mutex::new)

@@ -1,0 +1,224 @@
+//! Studies on a modelled machine: how the share of the slowest calls depends on the background, and
+//! whether the predictor pays there ([`ModelStudy`]).
+//!
+//! Sensitivity: the same calls under I/O of other intensities, one factor at a time around the
+//! default: the part of a link that a burst takes, and the time between bursts. The default was
+//! chosen to show the paper's 93 %, so that number by itself shows nothing; the table says how far
+//! the choice carries it.
+//!
+//! Predictor: for each schedule a tree is learnt in a world of its own (load of every link before
+//! each call, and the call's class), then used in worlds that it has not seen, with other seeds.
+
+use super::world::ModelWorld;
+use crate::analysis::Columns;
+use crate::analysis::cluster::{TimeClass, clusters};
+use crate::analysis::distribution::distribution;
+use crate::background::{Background, IoIntensity};
+use crate::data::DataError;
+use crate::machine::Machine;
+use crate::model::observe_model;
+use crate::predictor::payoff::{choosing, in_worlds, postponing};
+use crate::predictor::{Patience, SchedulePredictor, Trial, World};
+use crate::schedule::Schedule;
+use crate::study::{ChoosingStudy, ModelStudy, SensitivityRow};
+
+/// Seconds between two readings while a call is postponed. The shortest I/O burst is 8 ms.
+const WAIT_STEP: f64 = 1e-3;
+
+/// Readings after which a postponed call is made: about the longest I/O burst.
+const WAITS_MAX: usize = 600;
+
+/// Calls that a tree is learnt from: enough that some hundred are slow.
+const LEARNT: usize = 1500;
+
+/// Seeds of worlds that trees are learnt in are this far from those that they are used in.
+const LEARNING_SEED: u64 = 1 << 32;
+
+/// The intensities of the sensitivity table: share of a link, seconds between bursts.
+pub const INTENSITIES: [IoIntensity; 9] = {
+    let IoIntensity { share, quiet } = IoIntensity::DEFAULT;
+    [
+        IoIntensity { share: 0.5, quiet },
+        IoIntensity { share: 0.9, quiet },
+        IoIntensity { share: 0.99, quiet },
+        IoIntensity {
+            share: 0.999,
+            quiet,
+        },
+        IoIntensity { share, quiet },
+        IoIntensity {
+            share,
+            quiet: quiet / 4.0,
+        },
+        IoIntensity {
+            share,
+            quiet: quiet * 4.0,
+        },
+        IoIntensity {
+            share,
+            quiet: quiet * 16.0,
+        },
+        IoIntensity {
+            share,
+            quiet: quiet * 64.0,
+        },
+    ]
+};
+
+/// What is studied.
+#[derive(Debug, Clone, Copy)]
+pub struct StudyPlan<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Schedules of the same collective, length and number of ranks; the first is postponed.
+    pub schedules: &'a [(&'a str, &'a Schedule)],
+    /// The background of the uses of the predictor.
+    pub background: &'a Background,
+    /// Worlds, their calls, and their first seed.
+    pub trial: Trial,
+}
+
+/// Runs all studies; `done` is called after each of [`steps`] parts.
+///
+/// # Errors
+/// If the numbers of the machine lead to times that are not finite.
+pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, DataError> {
+    let mut sensitivity = Vec::new();
+    for intensity in INTENSITIES {
+        sensitivity.push(sensitivity_row(plan, intensity)?);
+        done();
+    }
+    let schedules: Vec<&Schedule> = plan
+        .schedules
+        .iter()
+        .map(|(_, schedule)| *schedule)
+        .collect();
+    let new_world = |seed| ModelWorld::new(plan.machine, &schedules, plan.background, seed);
+    let learnt: Vec<(SchedulePredictor, f64)> = (0..schedules.len())
+        .map(|schedule| {
+            learn(
+                new_world(plan.trial.first_seed + LEARNING_SEED),
+                schedule,
+                plan,
+            )
+        })
+        .collect();
+    done();
+    let patience = Patience {
+        step: WAIT_STEP,
+        looks: WAITS_MAX,
+    };
+    let postponing = postponing(new_world, &learnt[0].0.tree, patience, plan.trial);
+    done();
+    let fixed = (0..learnt.len()).min_by(|a, b| learnt[*a].1.total_cmp(&learnt[*b].1));
+    let predictors: Vec<SchedulePredictor> = learnt.into_iter().map(|(one, _)| one).collect();
+    let runs = choosing(new_world, &predictors, fixed.unwrap_or(0), plan.trial);
+    done();
+    Ok(ModelStudy {
+        sensitivity,
+        calls: plan.trial.calls,
+        worlds: plan.trial.worlds as usize,
+        postponing,
+        choosing: ChoosingStudy {
+            schedules: plan
+                .schedules
+                .iter()
+                .map(|(name, _)| (*name).to_owned())
+                .collect(),
+            alone: runs.alone,
+            against_best: runs.against_best,
+            against_fixed: runs.against_fixed,
+        },
+    })
+}
+
+/// Number of parts of a study, for a progress bar.
+pub fn steps() -> u64 {
+    INTENSITIES.len() as u64 + 3
+}
+
+fn sensitivity_row(plan: &StudyPlan, intensity: IoIntensity) -> Result<SensitivityRow, DataError> {
+    let background = Background::io_of(plan.machine, intensity);
+    let schedule = plan.schedules[0].1;
+    let runs = in_worlds(plan.trial, |seed| {
+        let calls = plan.trial.calls;
+        let observed = observe_model(plan.machine, schedule, &background, calls, seed)?;
+        let all = distribution(&observed.calls.time);
+        Ok(all.map_or((0.0, 0.0), |all| {
+            (all.slowest_share, all.max / all.median.max(1e-12))
+        }))
+    });
+    let runs: Vec<(f64, f64)> = runs.into_iter().collect::<Result<_, DataError>>()?;
+    let shares = || runs.iter().map(|run| run.0);
+    let worlds = runs.len().max(1) as f64;
+    Ok(SensitivityRow {
+        share: intensity.share,
+        quiet: intensity.quiet,
+        is_default: intensity == IoIntensity::DEFAULT,
+        slowest_share: shares().sum::<f64>() / worlds,
+        least: shares().fold(f64::INFINITY, f64::min),
+        highest: shares().fold(0.0, f64::max),
+        longest: runs.iter().map(|run| run.1).sum::<f64>() / worlds,
+    })
+}
+
+/// The predictor of a schedule, and the mean seconds of the calls learnt from.
+fn learn(mut world: ModelWorld, schedule: usize, plan: &StudyPlan) -> (SchedulePredictor, f64) {
+    let links = plan.machine.links().len();
+    let mut features: Vec<Vec<f64>> = vec![Vec::new(); links];
+    let mut seconds = Vec::new();
+    for _ in 0..LEARNT.min(10 * plan.trial.calls) {
+        for (link, column) in features.iter_mut().enumerate() {
+            column.push(world.load(link));
+        }
+        seconds.push(world.call(schedule));
+    }
+    let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
+    let (found, member) = clusters(&Columns {
+        seconds: &seconds,
+        loads: &columns,
+    });
+    let classes: Vec<TimeClass> = member.iter().map(|at| found[*at].duration).collect();
+    let mean = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
+    (SchedulePredictor::learn(&columns, &classes, &seconds), mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn studies_are_equal_for_equal_seeds_and_complete() {
+        let machine = Machine::shipped("upi-2").expect("shipped");
+        let schedule = Schedule::shipped("barrier").expect("shipped");
+        let background = Background::io(&machine);
+        let plan = StudyPlan {
+            machine: &machine,
+            schedules: &[("one", &schedule), ("two", &schedule)],
+            background: &background,
+            trial: Trial {
+                calls: 20,
+                first_seed: 3,
+                worlds: 2,
+            },
+        };
+        let parts = std::sync::atomic::AtomicU64::new(0);
+        let count = || {
+            parts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        let first = study(&plan, &count).expect("finite");
+        assert_eq!(parts.into_inner(), steps());
+        assert_eq!(first, study(&plan, &|| ()).expect("finite"));
+        assert_eq!(
+            first
+                .sensitivity
+                .iter()
+                .filter(|row| row.is_default)
+                .count(),
+            1
+        );
+        // Two names of one schedule: neither can be better.
+        assert_eq!(first.choosing.alone[0], first.choosing.alone[1]);
+        assert!(first.choosing.against_best.saved.abs() < 1e-12);
+    }
+}

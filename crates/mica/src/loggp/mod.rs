@@ -1,0 +1,193 @@
+//! `mica loggp [OPTIONS] [-- LAUNCHER]`: the LogGP parameters L, o_s, o_r, g and G of a channel.
+//!
+//! It compiles `bench/src/loggp.c` (whose head says how each time is measured), runs it between
+//! the first and the last rank of a job, and fits the parameters (`mica_sim::loggp`). The launcher
+//! decides what is measured: shared memory, the network between two hosts, another MPI library
+//! (`--prefix`); or it is a simulated machine's network (`--machine`).
+//!
+//! The result is a table and, in the output directory, `loggp.json` (which `mica sim replay`
+//! reads), `loggp.html` and the raw times.
+
+mod page;
+mod text;
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use mica_sim::loggp::{FitOptions, LogGpFit, Measurement, fit};
+
+use crate::compiled::{CompiledProgram, MpiPrefix, command_of, output_of};
+
+/// The options of `mica loggp`.
+#[derive(Args)]
+pub struct LogGpOptions {
+    /// What carries the messages between ranks of this node. Other places: by the launcher.
+    #[arg(long, value_enum, conflicts_with = "machine")]
+    channel: Option<Channel>,
+    /// Measure the simulated network of this machine: a name of a shipped one, or a TOML file.
+    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["prefix", "launcher"])]
+    machine: Option<String>,
+    /// Another value for a key of the machine, such as network.latency_ns=500.
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "machine")]
+    set: Vec<String>,
+    /// Measure the MPI library installed in this directory.
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+    /// Rounds; intervals are over rounds. The default is 15, and 2 on a simulated machine, where
+    /// nothing disturbs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rounds: Option<u32>,
+    /// Repetitions of each measurement in a round, fewer for long messages (100; simulated: 3).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeat: Option<u32>,
+    /// The longest message, such as 64K or 1M (256K; simulated: 64K).
+    #[arg(long, value_name = "SIZE")]
+    largest: Option<String>,
+    /// Fit the raw times of this file; run nothing.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["channel", "machine", "prefix", "launcher"])]
+    raw: Option<PathBuf>,
+    /// Print also the differences from this loggp.json.
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Write loggp.json, loggp.html and the raw times into this directory.
+    #[arg(short, long, value_name = "DIR", default_value = "mica-loggp")]
+    output: PathBuf,
+    /// Print JSON and write nothing.
+    #[arg(long, conflicts_with_all = ["output", "compare"])]
+    json: bool,
+    /// Resamples of each interval.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    resamples: usize,
+    /// The seed of resampling: equal seeds give equal intervals.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The launcher with its options; the default is the library's mpiexec -n 2.
+    #[arg(last = true, value_name = "LAUNCHER")]
+    launcher: Vec<String>,
+}
+
+/// What carries the messages between ranks of one node.
+#[derive(Clone, Copy, ValueEnum)]
+enum Channel {
+    /// Shared memory and direct copies, as a job takes them.
+    Shm,
+    /// The network, over its loopback.
+    Network,
+}
+
+/// Measures, writes the files, and returns what to print.
+pub fn loggp(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
+    let baseline = options.compare.as_deref().map(read_fit).transpose()?;
+    let raw = match &options.raw {
+        Some(file) => {
+            fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?
+        }
+        None => measure(options)?,
+    };
+    let measurement = Measurement::parse(&raw)?;
+    let options_of_fit = FitOptions {
+        resamples: options.resamples,
+        seed: options.seed,
+    };
+    let fitted = fit(&measurement, &options_of_fit);
+    let json = serde_json::to_string_pretty(&fitted)? + "\n";
+    if options.json {
+        return Ok(json);
+    }
+    let made = fs::create_dir_all(&options.output);
+    made.map_err(|error| format!("{}: {error}", options.output.display()))?;
+    for (name, content) in [
+        ("loggp.json", &json),
+        ("loggp.html", &page::page(&fitted)),
+        ("raw.txt", &raw),
+    ] {
+        let path = options.output.join(name);
+        fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let mut text = text::render(&fitted);
+    if let Some(baseline) = baseline {
+        text += &text::differences(&fitted, &baseline);
+    }
+    Ok(format!("{text}Written to {}\n", options.output.display()))
+}
+
+/// Reads a `loggp.json`.
+pub fn read_fit(file: &Path) -> Result<LogGpFit, String> {
+    let name = |error: &dyn Error| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| name(&error))?;
+    let fitted: LogGpFit = serde_json::from_str(&text).map_err(|error| name(&error))?;
+    match fitted.parameters.flaw() {
+        Some(flaw) => Err(format!("{}: {flaw}", file.display())),
+        None => Ok(fitted),
+    }
+}
+
+/// The program's output.
+fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
+    let spinner = ProgressBar::new_spinner();
+    spinner.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner.set_message("compiling bench/src/loggp.c");
+    let library = MpiPrefix::of(options.prefix.as_deref())?;
+    let program = CompiledProgram::new("loggp", &library)?;
+    let mut words = launcher(options, &library)?;
+    words.push(program.file.display().to_string());
+    let (rounds, repeat, largest) = match options.machine {
+        Some(_) => (2, 3, "64K"),
+        None => (15, 100, "256K"),
+    };
+    let given = |value: &Option<u32>, otherwise: u32| value.unwrap_or(otherwise).to_string();
+    for (name, value) in [
+        ("--rounds", given(&options.rounds, rounds)),
+        ("--repeat", given(&options.repeat, repeat)),
+        (
+            "--largest",
+            options
+                .largest
+                .clone()
+                .unwrap_or_else(|| largest.to_owned()),
+        ),
+    ] {
+        words.extend([name.to_owned(), value]);
+    }
+    let mut job = command_of(&words);
+    match options.channel {
+        Some(Channel::Network) => drop(job.env("MICA_NET", "loopback")),
+        Some(Channel::Shm) => drop(job.env("MICA_NET", "auto")),
+        None => {}
+    }
+    spinner.set_message(words.join(" "));
+    let output = output_of(job)?;
+    spinner.finish_and_clear();
+    Ok(output)
+}
+
+/// The words before the program.
+fn launcher(options: &LogGpOptions, library: &MpiPrefix) -> Result<Vec<String>, Box<dyn Error>> {
+    if let Some(machine) = &options.machine {
+        return simulator(machine, &options.set);
+    }
+    let mpiexec = library.command("mpiexec").display().to_string();
+    let mut words = options.launcher.clone();
+    match words.first_mut() {
+        // The one of the library that is measured, whatever PATH has.
+        Some(first) if first == "mpiexec" => *first = mpiexec,
+        Some(_) => {}
+        None => words = vec![mpiexec, "-n".into(), "2".into()],
+    }
+    Ok(words)
+}
+
+/// `mica sim run` of two nodes of a machine, before the program.
+fn simulator(machine: &str, set: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
+    let this = std::env::current_exe()?.display().to_string();
+    let mut words = vec![this];
+    words.extend(["sim", "run", "-n", "2", "--quiet", "--machine", machine].map(str::to_owned));
+    words.extend(set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
+    words.push("--".to_owned());
+    Ok(words)
+}

@@ -1,0 +1,145 @@
+//! The adaptive policy beside every fixed one (leon-2009, 7.2, leaves open whether a bad policy can
+//! be detected and changed while a program runs).
+
+use super::report::{Chart, Finding, Plot, Report, Verdict, YAxis, gain, round};
+use super::store::Results;
+use super::table::{Experiment, Extent, Prefetcher, Run};
+use super::{fft, jacobi, thesis};
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "adaptive",
+    title: "A policy that changes itself",
+    question: "Does a policy that watches what becomes of injected lines come close to the best \
+        fixed one, whatever the program?",
+    source: "leon-2009, 7.2",
+    runs,
+    report,
+};
+
+/// All fixed policies that need no help of the program.
+const FIXED: [&str; 9] = [
+    "base",
+    "header",
+    "preposted",
+    "unexpected",
+    "payload",
+    "message",
+    "on-wait",
+    "in-cache",
+    "size-dependent",
+];
+const ADAPTIVE: &str = "adaptive";
+
+/// Programs of unlike needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Workload {
+    /// All payload is read at once.
+    Traversal,
+    /// Payload comes long before it is used.
+    Jacobi,
+    /// Long messages, read once.
+    Fourier,
+}
+
+const QUICK: [Workload; 2] = [Workload::Traversal, Workload::Jacobi];
+
+impl Workload {
+    fn name(self) -> &'static str {
+        match self {
+            Workload::Traversal => "traversal of messages of 64 KiB",
+            Workload::Jacobi => "Jacobi, rows of 64 Ki points",
+            Workload::Fourier => "Fourier transform, 4 nodes",
+        }
+    }
+
+    /// Without a prefetcher in the traversal, whose payload it would bring.
+    fn run(self, policy: &str) -> Run {
+        match self {
+            Workload::Traversal => Run::of("traverse", 2)
+                .arguments("65536 --messages 48")
+                .prefetcher(Prefetcher::Off)
+                .policy(policy),
+            Workload::Jacobi => jacobi::run(policy, 64),
+            Workload::Fourier => fft::run(4, policy),
+        }
+    }
+}
+
+fn workloads(extent: Extent) -> Vec<Workload> {
+    extent.choose(&QUICK, &[Workload::Fourier])
+}
+
+fn policies() -> impl Iterator<Item = &'static str> {
+    FIXED.into_iter().chain([ADAPTIVE])
+}
+
+fn runs(extent: Extent) -> Vec<Run> {
+    let of_workload = |workload: Workload| policies().map(move |policy| workload.run(policy));
+    workloads(extent)
+        .into_iter()
+        .flat_map(of_workload)
+        .collect()
+}
+
+/// Percents of time less than base's.
+fn gain_of(results: &Results, workload: Workload, policy: &str) -> f64 {
+    let time = |policy| results.of(&workload.run(policy)).region_ns;
+    gain(time("base"), time(policy))
+}
+
+fn report(extent: Extent, results: &Results) -> Report {
+    let beside = |workload: Workload| {
+        let gain = |policy| gain_of(results, workload, policy);
+        let ordered = |a: &(f64, &str), b: &(f64, &str)| a.0.total_cmp(&b.0);
+        let fixed = || FIXED.into_iter().map(|policy| (gain(policy), policy));
+        let best = fixed().max_by(ordered).expect("there are policies");
+        let worst = fixed().min_by(ordered).expect("there are policies");
+        (workload, gain(ADAPTIVE), best, worst)
+    };
+    let all: Vec<_> = workloads(extent).into_iter().map(beside).collect();
+    let text = |(workload, adaptive, best, worst): &(Workload, f64, (f64, &str), (f64, &str))| {
+        format!(
+            "{}: {} % of time less by adaptive, {} % by the best ({}), {} % by the worst ({})",
+            workload.name(),
+            round(*adaptive),
+            round(best.0),
+            best.1,
+            round(worst.0),
+            worst.1
+        )
+    };
+    let texts: Vec<String> = all.iter().map(text).collect();
+    let is_close = all
+        .iter()
+        .all(|(_, adaptive, best, _)| best.0 - adaptive < 2.0);
+    Report {
+        findings: vec![Finding::shape(
+            &thesis::ADAPTIVE,
+            Verdict::of(is_close),
+            texts.join("; "),
+        )],
+        notes: vec!["Close is less than two points from the best fixed policy.".into()],
+        charts: workloads(extent)
+            .into_iter()
+            .map(|workload| chart(results, workload))
+            .collect(),
+    }
+}
+
+fn chart(results: &Results, workload: Workload) -> Chart {
+    let bar = |policy: &str| {
+        let time = results.of(&workload.run(policy)).region_ns / 1e3;
+        (policy.to_owned(), vec![time])
+    };
+    Chart {
+        title: format!("Policies: {}", workload.name()),
+        caption: "Time in the region, of the slowest node".into(),
+        x_name: "policy",
+        y_name: "time",
+        plot: Plot::Bars {
+            parts: vec!["time".into()],
+            bars: policies().map(bar).collect(),
+            y: YAxis::Microseconds,
+        },
+    }
+}

@@ -1,0 +1,131 @@
+//! The Jacobi method with overlap (leon-2009, 2.4): what blind injection costs, and which policies
+//! avoid it.
+
+use super::report::{Chart, Finding, Plot, Report, Verdict, YAxis, gain, percents, round};
+use super::store::Results;
+use super::table::{Experiment, Extent, Run};
+use super::thesis;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "jacobi",
+    title: "Pollution: the Jacobi method with overlap",
+    question: "Ghost rows come while the program computes on other data. Does putting them into \
+        the cache at once evict what it needs, and which policy avoids that?",
+    source: "leon-2009, 2.4, Figure 2.6",
+    runs,
+    report,
+};
+
+const NODES: u32 = 4;
+const ROWS: u32 = 8;
+const ITERATIONS: u32 = 2;
+
+/// Blind injection: into the L2 of the core that runs the program, as soon as a message comes.
+const BLIND: &str = "processor-direction";
+/// Base, blind injection (2.4.2) and the policies of 2.5 that decide by when and how much.
+const POLICIES: [&str; 7] = [
+    "base",
+    BLIND,
+    "payload",
+    "on-wait",
+    "in-cache",
+    "size-dependent",
+    "adaptive",
+];
+
+/// Points of a row. The sweep needs three rows of the old grid and one of the new one in the L2
+/// (1.9 MB): with 32 Ki points they are half of it, with 48 Ki four fifths, with 64 Ki they do not
+/// fit.
+fn widths(extent: Extent) -> Vec<u32> {
+    let mut widths = extent.choose(&[32, 64], &[16, 48, 128]);
+    widths.sort_unstable();
+    widths
+}
+
+pub fn run(policy: &str, width: u32) -> Run {
+    let arguments = format!("{width}K --rows {ROWS} --iterations {ITERATIONS}");
+    Run::of("jacobi", NODES)
+        .arguments(&arguments)
+        .policy(policy)
+}
+
+fn runs(extent: Extent) -> Vec<Run> {
+    let of_width = |width| POLICIES.map(|policy| run(policy, width));
+    widths(extent).into_iter().flat_map(of_width).collect()
+}
+
+/// Percents that a policy gains at each width.
+fn gains(extent: Extent, results: &Results, policy: &str) -> Vec<f64> {
+    let time = |policy, width| results.of(&run(policy, width)).region_ns;
+    let widths = widths(extent).into_iter();
+    widths
+        .map(|width| gain(time("base", width), time(policy, width)))
+        .collect()
+}
+
+fn report(extent: Extent, results: &Results) -> Report {
+    let gains = |policy| gains(extent, results, policy);
+    let blind = gains(BLIND);
+    let rows: Vec<String> = widths(extent).iter().map(|w| format!("{w} Ki")).collect();
+    let said = |values: &[f64]| {
+        format!(
+            "{} of time less, rows of {}",
+            percents(values),
+            rows.join(", ")
+        )
+    };
+    let is_slower = blind.iter().any(|gain| *gain < 0.0);
+    let no_worse = |values: &[f64]| Verdict::of(values.iter().all(|gain| *gain > -0.1));
+    let (on_wait, sized) = (gains("on-wait"), gains("size-dependent"));
+    let findings = vec![
+        Finding::shape(
+            &thesis::BLIND_POLLUTES,
+            Verdict::of(is_slower),
+            said(&blind),
+        ),
+        Finding::shape(
+            &thesis::WAIT_POLICY_HELPS,
+            no_worse(&on_wait),
+            said(&on_wait),
+        ),
+        Finding::shape(&thesis::L3_HELPS, no_worse(&sized), said(&sized)),
+    ];
+    let evicted = |width: &u32| {
+        let outcome = results.of(&run(BLIND, *width));
+        let all = outcome.count("injected_l2").max(1.0);
+        let share = outcome.count("injected_demoted") + outcome.count("injected_evicted");
+        format!("{} %", round(share / all * 100.0))
+    };
+    let shares: Vec<String> = widths(extent).iter().map(evicted).collect();
+    Report {
+        findings,
+        notes: vec![format!(
+            "Of the lines that blind injection put into the L2, {} had left it before the program \
+             used them (rows of {})",
+            shares.join(", "),
+            rows.join(", ")
+        )],
+        charts: widths(extent)
+            .into_iter()
+            .map(|width| chart(results, width))
+            .collect(),
+    }
+}
+
+fn chart(results: &Results, width: u32) -> Chart {
+    let bar = |policy: &str| {
+        let time = results.of(&run(policy, width)).region_ns / 1e3;
+        (policy.to_owned(), vec![time / f64::from(ITERATIONS)])
+    };
+    Chart {
+        title: format!("An iteration, rows of {width} Ki points"),
+        caption: format!("{ROWS} rows on each of {NODES} nodes; the slowest node"),
+        x_name: "policy",
+        y_name: "time",
+        plot: Plot::Bars {
+            parts: vec!["time".into()],
+            bars: POLICIES.map(bar).into(),
+            y: YAxis::Microseconds,
+        },
+    }
+}

@@ -1,0 +1,95 @@
+//! `--check`: predicted and measured times of one program side by side.
+//!
+//! The program runs under `mica profile` at each number of ranks, with room for its whole time line.
+//! The first run is the one that all are predicted from; that it is predicted too shows what the
+//! model makes of calls that were measured, without any extrapolation.
+//!
+//! All ranks run on this node. Where there are more of them than cores they share these: what ranks
+//! compute lasts longer by the number of ranks of a core, relative to the first run.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mica_sim::replay::Recorded;
+use serde::Serialize;
+
+use super::{Predictor, ReplayOptions, source, text};
+use crate::compiled::output_of;
+use crate::profile::with_ranks;
+
+/// Calls of a rank that its time line keeps.
+const SPANS: &str = "2000000";
+
+/// Predicted and measured.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Seconds of the slowest rank.
+    pub measured: f64,
+    /// The same, predicted.
+    pub predicted: f64,
+    /// What is computed, the mean of the ranks, in seconds: measured.
+    pub computing_measured: f64,
+    /// The same, predicted.
+    pub computing_predicted: f64,
+}
+
+/// The folder of the profiles, removed with the value.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs, predicts and returns what to print.
+pub fn check(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
+    let (mut cluster, notes) = options.cluster.cluster()?;
+    // All ranks are on this node.
+    cluster.ranks_per_node = u32::MAX;
+    cluster.network = cluster.node;
+    let folder = std::env::temp_dir().join(format!("mica-replay-{}", std::process::id()));
+    fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let folder = Folder(folder);
+    let mut runs = Vec::new();
+    for &ranks in &options.check {
+        runs.push(record(
+            &with_ranks(&options.command, ranks as usize)?,
+            &folder.0,
+        )?);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let sharing = |ranks: u32| f64::from(ranks.div_ceil(cores));
+    let first = &runs[0];
+    let mut rows = Vec::new();
+    for (run, &ranks) in runs.iter().zip(&options.check) {
+        let factor = sharing(ranks) / sharing(options.check[0]);
+        let predicted = Predictor::new(options, first, factor)?.predict(ranks, &cluster)?;
+        rows.push(Compared {
+            ranks,
+            measured: run.measured_ns * 1e-9,
+            predicted: predicted.seconds,
+            computing_measured: run.computing_ns * 1e-9,
+            computing_predicted: predicted.computing_seconds,
+        });
+    }
+    Ok(match options.json {
+        true => serde_json::to_string_pretty(&rows)? + "\n",
+        false => text::compared(&rows, &notes, cores),
+    })
+}
+
+/// Runs the command under the profiler.
+fn record(command: &[String], folder: &Path) -> Result<Recorded, Box<dyn Error>> {
+    let mut profiler = Command::new(std::env::current_exe()?);
+    profiler.env("MICA_PROFILE_SPANS", SPANS);
+    profiler.args(["profile", "-o"]).arg(folder);
+    profiler.arg("--").args(command);
+    output_of(profiler)?;
+    let recorded = Recorded::of(&source::read_profile(folder)?);
+    recorded.map_err(|error| format!("{}: {error}", command.join(" ")).into())
+}

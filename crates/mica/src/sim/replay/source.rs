@@ -1,0 +1,102 @@
+//! Where a replay gets its profile and its cluster from.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use mica_profile::Profile;
+use mica_sim::loggp::Parameters;
+use mica_sim::machine::Machine;
+use mica_sim::replay::Cluster;
+
+use crate::loggp::read_fit;
+
+/// The network, and the ranks of a node.
+#[derive(Args)]
+pub struct ClusterOptions {
+    /// LogGP parameters between nodes: the loggp.json of `mica loggp`. With --machine only the
+    /// overheads, which a machine's file does not have, are taken from it.
+    #[arg(long, value_name = "FILE")]
+    loggp: Option<PathBuf>,
+    /// The network of this machine: a name of a shipped one, or a TOML file.
+    #[arg(long, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// Another value for a key of the machine, such as network.latency_ns=500.
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "machine")]
+    set: Vec<String>,
+    /// Consecutive ranks that share a node.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    ranks_per_node: u32,
+    /// LogGP parameters within a node, from `mica loggp`; the default is those between nodes.
+    #[arg(long, value_name = "FILE")]
+    node_loggp: Option<PathBuf>,
+}
+
+impl ClusterOptions {
+    /// The cluster, and what to say of it.
+    pub fn cluster(&self) -> Result<(Cluster, Vec<String>), Box<dyn Error>> {
+        let mut notes = Vec::new();
+        let measured = self.loggp.as_deref().map(read_fit).transpose()?;
+        let measured = measured.map(|fit| fit.parameters);
+        let mut cluster = match (&self.machine, measured) {
+            (Some(name), overheads) => {
+                let machine = Machine::with(name, &self.set)?;
+                if overheads.is_none() {
+                    notes.push(
+                        "Without --loggp the library's own instructions take no time: overheads \
+                         are those of the machine's file."
+                            .to_owned(),
+                    );
+                }
+                Cluster::of_machine(&machine, &of_the_processor(overheads))
+            }
+            (None, Some(parameters)) => Cluster::of(parameters),
+            (None, None) => {
+                return Err(
+                    "which network? --loggp FILE (written by mica loggp) or --machine \
+                            MACHINE"
+                        .into(),
+                );
+            }
+        };
+        cluster.ranks_per_node = self.ranks_per_node;
+        cluster.node = match &self.node_loggp {
+            Some(file) => read_fit(file)?.parameters,
+            None => cluster.network,
+        };
+        Ok((cluster, notes))
+    }
+}
+
+/// The overheads alone.
+fn of_the_processor(measured: Option<Parameters>) -> Parameters {
+    let measured = measured.unwrap_or_default();
+    Parameters {
+        send_overhead: measured.send_overhead,
+        receive_overhead: measured.receive_overhead,
+        ..Parameters::default()
+    }
+}
+
+/// Reads a profile.json, or that of a directory.
+pub fn read_profile(path: &Path) -> Result<Profile, Box<dyn Error>> {
+    let file = match path.is_dir() {
+        true => path.join("profile.json"),
+        false => path.to_owned(),
+    };
+    let name = |error: &dyn Error| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(&file).map_err(|error| name(&error))?;
+    let profile: Profile = serde_json::from_str(&text).map_err(|error| name(&error))?;
+    match profile.format == mica_profile::model::FORMAT {
+        true => Ok(profile),
+        false => Err(format!(
+            "{}: its format is {}, and this reads {}",
+            file.display(),
+            profile.format,
+            mica_profile::model::FORMAT
+        )
+        .into()),
+    }
+}

@@ -1,0 +1,660 @@
+//! Carries out the operations of all ranks in the LogGP model.
+//!
+//! Each rank has a clock and two ports. A send advances the clock by `o_s`; the message leaves when
+//! the sending port is free, which is then busy for `g + (k - 1) G`. At the receiver its `k` bytes
+//! pass the receiving port, which is then busy for `g`, and `L` later it is there; the rank waits
+//! until then and spends `o_r`. This is the model of `crate::network` without contention inside the
+//! network.
+//!
+//! There is no queue of events: a rank runs until it waits for a message that has not been sent, and
+//! goes on when it is. Times do not depend on the order in which ranks run, since everything shared
+//! has one writer: messages that a rank waits for at the same time pass its port in order of their
+//! arrival, and those of different waits in the order of these waits (an approximation: a message
+//! that nobody waits for yet does not keep the port busy).
+//!
+//! Collectives are carried out message by message ([`Plan`]). Those whose number of messages
+//! grows with the square of the ranks are not, in groups of more than [`EXPANDED_MAX`]: their ranks
+//! leave together, the last to enter and the time of one rank's rounds later, which is exact if all
+//! enter at the same time and else an upper bound.
+
+use std::collections::{HashMap, VecDeque};
+
+use mica_policy::collective::Collective;
+
+use super::algorithm::{Plan, Round};
+use super::cluster::Cluster;
+use crate::loggp::Parameters;
+use crate::time::SimTime;
+
+/// Ranks up to which every message of a collective is carried out.
+pub const EXPANDED_MAX: u32 = 64;
+
+/// What a rank does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// It computes.
+    Compute(SimTime),
+    /// It starts a message.
+    Send {
+        /// Destination.
+        to: u32,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// It posts a receive.
+    Receive {
+        /// Source.
+        from: u32,
+    },
+    /// It waits for all receives that it has posted.
+    Wait,
+    /// It takes part in a collective.
+    Collective(CollectiveOperation),
+}
+
+/// A collective and its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectiveOperation {
+    /// The operation.
+    pub collective: Collective,
+    /// Root, by its number in the group.
+    pub root: u32,
+    /// Bytes, as [`Plan::bytes`].
+    pub bytes: u64,
+    /// The ranks.
+    pub group: Group,
+}
+
+/// Ranks of a communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// `first`, `first + stride` and so on.
+    Strided {
+        /// The first.
+        first: u32,
+        /// Distance.
+        stride: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Number of a list of the workload.
+    Listed(u32),
+}
+
+/// What all ranks do, in steps. The steps of a rank are asked for one after the other.
+pub trait Workload {
+    /// Number of ranks.
+    fn ranks(&self) -> u32;
+    /// Number of steps of each rank.
+    fn steps(&self) -> u32;
+    /// Appends what `rank` does in `step`.
+    fn operations(&self, rank: u32, step: u32, out: &mut Vec<Operation>);
+    /// The ranks of a [`Group::Listed`].
+    fn listed(&self, group: u32) -> &[u32] {
+        let _ = group;
+        &[]
+    }
+}
+
+/// The outcome of a replay.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Prediction {
+    /// Number of ranks.
+    pub ranks: u32,
+    /// When the last rank ends.
+    pub time: SimTime,
+    /// The rank that ends last, the first of those.
+    pub last_rank: u32,
+    /// Mean over ranks of the time that they compute.
+    pub computing: SimTime,
+    /// Messages that were carried out one by one.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Collectives that were carried out as a whole.
+    pub whole_collectives: u64,
+}
+
+/// A replay cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// Ranks wait for messages that are never sent.
+    #[error(
+        "{stuck} of {ranks} ranks wait for ever; rank {rank} waits in step {step} for a message of \
+         rank {from}"
+    )]
+    Stuck {
+        /// How many.
+        stuck: u32,
+        /// Of how many.
+        ranks: u32,
+        /// The first of them.
+        rank: u32,
+        /// Its step.
+        step: u32,
+        /// Whom it waits for.
+        from: u32,
+    },
+    /// Ranks wait in a collective that others do not call.
+    #[error("rank {rank} waits in step {step} in a collective that not all of its ranks call")]
+    Missing {
+        /// The first of them.
+        rank: u32,
+        /// Its step.
+        step: u32,
+    },
+    /// A rank that there is not.
+    #[error("rank {rank} names rank {peer} in step {step}, and there are {ranks} ranks")]
+    NoSuchRank {
+        /// Which rank does.
+        rank: u32,
+        /// Whom it names.
+        peer: u32,
+        /// Its step.
+        step: u32,
+        /// How many there are.
+        ranks: u32,
+    },
+}
+
+/// Carries out the workload. `progress` gets the number of steps that ranks have begun since it
+/// was called before.
+///
+/// # Errors
+/// If ranks wait for what never happens.
+pub fn replay(
+    workload: &dyn Workload,
+    cluster: &Cluster,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Prediction, ReplayError> {
+    let mut engine = Engine::new(workload, cluster);
+    engine.run(progress)?;
+    Ok(engine.prediction())
+}
+
+/// Kinds of messages, which do not match one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Context {
+    PointToPoint,
+    Collective,
+}
+
+/// A message on its way: its head is at the receiver's port at `head` if that is free.
+#[derive(Debug, Clone, Copy)]
+struct Mail {
+    from: u32,
+    context: Context,
+    head: u64,
+    bytes: u64,
+}
+
+/// LogGP of one level in picoseconds.
+#[derive(Debug, Clone, Copy)]
+struct LevelTimes {
+    latency: u64,
+    send_overhead: u64,
+    receive_overhead: u64,
+    gap: u64,
+    per_byte: f64,
+}
+
+impl LevelTimes {
+    fn new(parameters: &Parameters) -> LevelTimes {
+        let ps = |ns: f64| SimTime::from_ns(ns).0;
+        LevelTimes {
+            latency: ps(parameters.latency),
+            send_overhead: ps(parameters.send_overhead),
+            receive_overhead: ps(parameters.receive_overhead),
+            gap: ps(parameters.gap),
+            per_byte: parameters.gap_per_byte * 1e3,
+        }
+    }
+
+    /// Of a message after its first byte.
+    fn transfer(&self, bytes: u64) -> u64 {
+        (self.per_byte * bytes.saturating_sub(1) as f64).round() as u64
+    }
+}
+
+#[derive(Default)]
+struct Rank {
+    clock: u64,
+    sending_free: u64,
+    receiving_free: u64,
+    computing: u64,
+    step: u32,
+    /// The operation of `operations` that is next, or under way.
+    at: usize,
+    /// The round of the collective under way, and whether its messages are sent.
+    round: u32,
+    is_sent: bool,
+    is_blocked: bool,
+    has_ended: bool,
+    operations: Vec<Operation>,
+    posted: Vec<u32>,
+    /// What a blocked rank waits for.
+    expected: Vec<(u32, Context)>,
+    arrived: Vec<Mail>,
+    mailbox: Vec<Mail>,
+}
+
+/// Whether a rank can go on.
+enum Outcome {
+    GoesOn,
+    Blocks,
+}
+
+/// A collective that is carried out as a whole.
+#[derive(Default)]
+struct Entered {
+    ranks: Vec<u32>,
+    latest: u64,
+}
+
+struct Engine<'a> {
+    workload: &'a dyn Workload,
+    cluster: &'a Cluster,
+    node: LevelTimes,
+    network: LevelTimes,
+    combine_byte: f64,
+    ranks: Vec<Rank>,
+    ready: VecDeque<u32>,
+    entered: HashMap<Group, Entered>,
+    /// Time of one rank's rounds, of plans that were carried out as a whole.
+    durations: HashMap<Plan, u64>,
+    round: Round,
+    prediction: Prediction,
+    begun: u64,
+}
+
+/// Steps between two calls of `progress`.
+const REPORT_EVERY: u64 = 1 << 16;
+
+impl<'a> Engine<'a> {
+    fn new(workload: &'a dyn Workload, cluster: &'a Cluster) -> Engine<'a> {
+        let ranks = workload.ranks();
+        Engine {
+            workload,
+            cluster,
+            node: LevelTimes::new(&cluster.node),
+            network: LevelTimes::new(&cluster.network),
+            combine_byte: cluster.combine_byte_ns * 1e3,
+            ranks: (0..ranks).map(|_| Rank::default()).collect(),
+            ready: (0..ranks).collect(),
+            entered: HashMap::new(),
+            durations: HashMap::new(),
+            round: Round::default(),
+            prediction: Prediction {
+                ranks,
+                ..Prediction::default()
+            },
+            begun: 0,
+        }
+    }
+
+    fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), ReplayError> {
+        for rank in 0..self.workload.ranks() {
+            if self.workload.steps() > 0 {
+                self.begin(rank, 0)?;
+            }
+        }
+        while let Some(rank) = self.ready.pop_front() {
+            self.advance(rank)?;
+            if self.begun >= REPORT_EVERY {
+                progress(std::mem::take(&mut self.begun));
+            }
+        }
+        progress(std::mem::take(&mut self.begun));
+        self.check_end()
+    }
+
+    /// The operations of a rank's step replace those of the one before.
+    fn begin(&mut self, rank: u32, step: u32) -> Result<(), ReplayError> {
+        self.begun += 1;
+        let state = &mut self.ranks[rank as usize];
+        (state.step, state.at) = (step, 0);
+        state.operations.clear();
+        self.workload.operations(rank, step, &mut state.operations);
+        let ranks = self.workload.ranks();
+        let peers = state
+            .operations
+            .iter()
+            .filter_map(|operation| match operation {
+                Operation::Send { to: peer, .. } | Operation::Receive { from: peer } => Some(*peer),
+                _ => None,
+            });
+        match peers.into_iter().find(|peer| *peer >= ranks) {
+            Some(peer) => Err(ReplayError::NoSuchRank {
+                rank,
+                peer,
+                step,
+                ranks,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a rank until it blocks or ends.
+    fn advance(&mut self, rank: u32) -> Result<(), ReplayError> {
+        loop {
+            let state = &mut self.ranks[rank as usize];
+            let Some(&operation) = state.operations.get(state.at) else {
+                let next = state.step + 1;
+                if next >= self.workload.steps() {
+                    state.has_ended = true;
+                    return Ok(());
+                }
+                self.begin(rank, next)?;
+                continue;
+            };
+            let outcome = match operation {
+                Operation::Compute(time) => {
+                    state.clock += time.0;
+                    state.computing += time.0;
+                    Outcome::GoesOn
+                }
+                Operation::Send { to, bytes } => {
+                    self.send(rank, to, bytes, Context::PointToPoint);
+                    Outcome::GoesOn
+                }
+                Operation::Receive { from } => {
+                    state.posted.push(from);
+                    Outcome::GoesOn
+                }
+                Operation::Wait => {
+                    let posted = state.posted.drain(..);
+                    let posted = posted.map(|from| (from, Context::PointToPoint));
+                    state.expected.extend(posted);
+                    self.wait(rank)
+                }
+                Operation::Collective(call) => self.collective(rank, &call),
+            };
+            match outcome {
+                Outcome::GoesOn => self.ranks[rank as usize].at += 1,
+                Outcome::Blocks => return Ok(()),
+            }
+        }
+    }
+
+    /// The level between two ranks, and what the links between them add.
+    fn between(&self, from: u32, to: u32) -> (&LevelTimes, u64) {
+        let (from, to) = (self.cluster.node_of(from), self.cluster.node_of(to));
+        match &self.cluster.hops {
+            _ if from == to && self.cluster.ranks_per_node > 1 => (&self.node, 0),
+            Some(hops) => {
+                let ns = hops.link_ns * f64::from(hops.links(from, to));
+                (&self.network, SimTime::from_ns(ns).0)
+            }
+            None => (&self.network, 0),
+        }
+    }
+
+    fn send(&mut self, rank: u32, to: u32, bytes: u64, context: Context) {
+        let (level, links) = self.between(rank, to);
+        let (level, links) = (*level, links);
+        let state = &mut self.ranks[rank as usize];
+        state.clock += level.send_overhead;
+        let start = state.clock.max(state.sending_free);
+        state.sending_free = start + level.transfer(bytes) + level.gap;
+        self.prediction.messages += 1;
+        self.prediction.bytes += bytes;
+        self.deliver(
+            to,
+            Mail {
+                from: rank,
+                context,
+                head: start + links,
+                bytes,
+            },
+        );
+    }
+
+    /// Hands a message to a rank: into what it waits for, or its mailbox.
+    fn deliver(&mut self, to: u32, mail: Mail) {
+        let state = &mut self.ranks[to as usize];
+        let key = (mail.from, mail.context);
+        let wanted = match state.is_blocked {
+            true => state.expected.iter().position(|expected| *expected == key),
+            false => None,
+        };
+        let Some(place) = wanted else {
+            state.mailbox.push(mail);
+            return;
+        };
+        state.expected.swap_remove(place);
+        state.arrived.push(mail);
+        if state.expected.is_empty() {
+            state.is_blocked = false;
+            self.ready.push_back(to);
+        }
+    }
+
+    /// Takes what is expected from the mailbox; blocks if something is missing, else receives it.
+    fn wait(&mut self, rank: u32) -> Outcome {
+        let state = &mut self.ranks[rank as usize];
+        let Rank {
+            mailbox,
+            arrived,
+            expected,
+            ..
+        } = state;
+        expected.retain(|&(from, context)| {
+            // Messages of a pair are in order.
+            let found = mailbox
+                .iter()
+                .position(|m| (m.from, m.context) == (from, context));
+            match found {
+                Some(place) => {
+                    arrived.push(mailbox.remove(place));
+                    false
+                }
+                None => true,
+            }
+        });
+        if !expected.is_empty() {
+            state.is_blocked = true;
+            return Outcome::Blocks;
+        }
+        let mut arrived = std::mem::take(&mut state.arrived);
+        arrived.sort_unstable_by_key(|mail| (mail.head, mail.from));
+        for mail in arrived.drain(..) {
+            self.receive(rank, &mail);
+        }
+        self.ranks[rank as usize].arrived = arrived;
+        Outcome::GoesOn
+    }
+
+    fn receive(&mut self, rank: u32, mail: &Mail) {
+        let level = *self.between(mail.from, rank).0;
+        let state = &mut self.ranks[rank as usize];
+        let done = mail.head.max(state.receiving_free) + level.transfer(mail.bytes);
+        state.receiving_free = done + level.gap;
+        state.clock = state.clock.max(done + level.latency) + level.receive_overhead;
+    }
+
+    /// Ranks of a group, and the number of one among them.
+    fn place(&self, group: Group, rank: u32) -> (u32, u32) {
+        match group {
+            Group::Strided {
+                first,
+                stride,
+                count,
+            } => (count, (rank - first) / stride.max(1)),
+            Group::Listed(list) => {
+                let ranks = self.workload.listed(list);
+                let place = ranks.iter().position(|member| *member == rank);
+                (ranks.len() as u32, place.unwrap_or(0) as u32)
+            }
+        }
+    }
+
+    fn member(&self, group: Group, number: u32) -> u32 {
+        match group {
+            Group::Strided { first, stride, .. } => first + number * stride,
+            Group::Listed(list) => self.workload.listed(list)[number as usize],
+        }
+    }
+
+    /// Goes on with a collective.
+    fn collective(&mut self, rank: u32, call: &CollectiveOperation) -> Outcome {
+        let (count, me) = self.place(call.group, rank);
+        let plan = Plan::new(call.collective, count, call.root, call.bytes);
+        if count > EXPANDED_MAX && plan.is_symmetric_and_long() && plan.rounds() > 0 {
+            return self.as_a_whole(rank, call.group, &plan);
+        }
+        let mut round = std::mem::take(&mut self.round);
+        let mut outcome = Outcome::GoesOn;
+        while self.ranks[rank as usize].round < plan.rounds() {
+            let number = self.ranks[rank as usize].round;
+            plan.round(me, number, &mut round);
+            if !self.ranks[rank as usize].is_sent {
+                for &(to, bytes) in &round.sends {
+                    let to = self.member(call.group, to);
+                    self.send(rank, to, bytes, Context::Collective);
+                }
+                for &from in &round.receives {
+                    let from = self.member(call.group, from);
+                    let expected = &mut self.ranks[rank as usize].expected;
+                    expected.push((from, Context::Collective));
+                }
+                self.ranks[rank as usize].is_sent = true;
+            }
+            if let Outcome::Blocks = self.wait(rank) {
+                outcome = Outcome::Blocks;
+                break;
+            }
+            let state = &mut self.ranks[rank as usize];
+            state.clock += (self.combine_byte * round.combine as f64).round() as u64;
+            (state.round, state.is_sent) = (number + 1, false);
+        }
+        self.round = round;
+        if let Outcome::GoesOn = outcome {
+            self.ranks[rank as usize].round = 0;
+        }
+        outcome
+    }
+
+    /// The last rank to enter releases all.
+    fn as_a_whole(&mut self, rank: u32, group: Group, plan: &Plan) -> Outcome {
+        let clock = self.ranks[rank as usize].clock;
+        let entered = self.entered.entry(group).or_default();
+        entered.ranks.push(rank);
+        entered.latest = entered.latest.max(clock);
+        if entered.ranks.len() < plan.ranks as usize {
+            return Outcome::Blocks;
+        }
+        let Entered { ranks, latest } = self.entered.remove(&group).expect("just entered");
+        let known = self.durations.get(plan).copied();
+        let duration = known.unwrap_or_else(|| self.symmetric_duration(group, plan));
+        self.durations.insert(*plan, duration);
+        self.prediction.whole_collectives += 1;
+        for member in ranks {
+            let state = &mut self.ranks[member as usize];
+            state.clock = latest + duration;
+            state.sending_free = state.sending_free.max(state.clock);
+            state.receiving_free = state.receiving_free.max(state.clock);
+            if member != rank {
+                state.at += 1;
+                self.ready.push_back(member);
+            }
+        }
+        Outcome::GoesOn
+    }
+
+    /// The time of the rounds of one rank, whose messages arrive as its own do at others. The part
+    /// of a broadcast that is a tree is the longest path down.
+    fn symmetric_duration(&self, group: Group, plan: &Plan) -> u64 {
+        let (level, links) = self.mean_level(group, plan.ranks);
+        let (mut clock, mut sending, mut receiving) = (0u64, 0u64, 0u64);
+        let mut round = Round::default();
+        let mut heads = Vec::new();
+        for number in 0..plan.rounds() {
+            // The last rank of a group has no children in a tree.
+            plan.round(plan.ranks - 1, number, &mut round);
+            if round.sends.is_empty() && !round.receives.is_empty() {
+                clock += self.tree_path(plan, &level, links);
+                continue;
+            }
+            heads.clear();
+            for &(_, bytes) in &round.sends {
+                clock += level.send_overhead;
+                let start = clock.max(sending);
+                sending = start + level.transfer(bytes) + level.gap;
+                heads.push((start + links, bytes));
+            }
+            for &(head, bytes) in heads.iter().take(round.receives.len()) {
+                let done = head.max(receiving) + level.transfer(bytes);
+                receiving = done + level.gap;
+                clock = clock.max(done + level.latency) + level.receive_overhead;
+            }
+            clock += (self.combine_byte * round.combine as f64).round() as u64;
+        }
+        clock
+    }
+
+    /// Down the tree: half of the data, a quarter, and so on.
+    fn tree_path(&self, plan: &Plan, level: &LevelTimes, links: u64) -> u64 {
+        let depth = super::algorithm::ceil_log2(plan.ranks);
+        let hop = |k: u32| {
+            let overheads = level.send_overhead + level.receive_overhead;
+            overheads + links + level.latency + level.transfer(plan.bytes >> k)
+        };
+        (1..=depth).map(hop).sum()
+    }
+
+    /// The level that most pairs of a group are at, and the mean of what links add from its first
+    /// rank.
+    fn mean_level(&self, group: Group, count: u32) -> (LevelTimes, u64) {
+        let first = self.member(group, 0);
+        let others = (1..count).map(|number| self.between(first, self.member(group, number)));
+        let links: u64 = others.map(|(_, links)| links).sum();
+        let last = self.member(group, count - 1);
+        (
+            *self.between(first, last).0,
+            links / u64::from(count - 1).max(1),
+        )
+    }
+
+    fn check_end(&self) -> Result<(), ReplayError> {
+        let stuck = |rank: &&u32| !self.ranks[**rank as usize].has_ended;
+        let all: Vec<u32> = (0..self.workload.ranks()).collect();
+        let Some(&rank) = all.iter().find(stuck).filter(|_| self.workload.steps() > 0) else {
+            return Ok(());
+        };
+        let state = &self.ranks[rank as usize];
+        Err(match state.expected.first() {
+            Some(&(from, _)) => ReplayError::Stuck {
+                stuck: all.iter().filter(stuck).count() as u32,
+                ranks: self.workload.ranks(),
+                rank,
+                step: state.step,
+                from,
+            },
+            None => ReplayError::Missing {
+                rank,
+                step: state.step,
+            },
+        })
+    }
+
+    fn prediction(&self) -> Prediction {
+        let ends = self.ranks.iter().map(|rank| rank.clock).enumerate();
+        let (last, time) = ends
+            .max_by_key(|(at, time)| (*time, usize::MAX - at))
+            .unwrap_or((0, 0));
+        let computing: u128 = self
+            .ranks
+            .iter()
+            .map(|rank| u128::from(rank.computing))
+            .sum();
+        Prediction {
+            time: SimTime(time),
+            last_rank: last as u32,
+            computing: SimTime((computing / self.ranks.len().max(1) as u128) as u64),
+            ..self.prediction
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,430 @@
+//! The calls of a profile's time line as operations of each rank.
+//!
+//! Between two calls a rank computes. A call's own time is not taken over: the model gives it
+//! another. What the time line does not say is assumed (docs/sim-replay.md):
+//!
+//! - A completing call (`MPI_Wait` and its family) waits for all receives that are posted; a test
+//!   that is followed by other calls, too, and what is computed between tests that follow each other
+//!   is polling.
+//! - Messages of a pair of ranks match in order, whatever their tags and communicators.
+//! - A receive without a named source takes what named ones leave, in order of the sends; those for
+//!   which nothing is left had `MPI_PROC_NULL` for a source.
+//! - Non-blocking collectives take place where they are started.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use mica_policy::collective::Collective;
+use mica_profile::{Profile, TimelineInterval};
+
+/// What a rank did, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedRank {
+    /// The calls.
+    pub calls: Vec<RecordedCall>,
+    /// Nanoseconds that it computed after the last one.
+    pub rest_ns: f64,
+}
+
+/// A call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedCall {
+    /// Nanoseconds that the rank computed before.
+    pub before_ns: f64,
+    /// What it did.
+    pub kind: CallKind,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallKind {
+    /// Starts a message.
+    Send {
+        /// Destination.
+        to: u32,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Posts a receive.
+    Receive {
+        /// Source.
+        from: u32,
+    },
+    /// Waits for all receives that are posted.
+    Wait,
+    /// Takes part in a collective.
+    Collective {
+        /// The operation.
+        collective: Collective,
+        /// Root, as a rank of the job.
+        root: u32,
+        /// As [`super::algorithm::Plan::bytes`] counts.
+        bytes: u64,
+        /// Ranks of the communicator.
+        size: u32,
+    },
+}
+
+/// A recorded run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Each rank.
+    pub ranks: Vec<RecordedRank>,
+    /// The longest time between initialization and finalization of a rank, in nanoseconds.
+    pub measured_ns: f64,
+    /// Mean over ranks of the time that they computed.
+    pub computing_ns: f64,
+}
+
+/// The profile cannot be replayed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordedError {
+    /// No rank, or no time line.
+    #[error("the profile has no time line: record it without --no-timeline")]
+    Empty,
+    /// The time line is not whole.
+    #[error(
+        "the time line is not whole: {dropped} calls were not kept; record again with \
+         MICA_PROFILE_SPANS={needed}"
+    )]
+    CutOff {
+        /// How many.
+        dropped: u64,
+        /// What the variable must be.
+        needed: u64,
+    },
+    /// A rank left no record.
+    #[error("rank {rank} left no record: a replay needs all ranks")]
+    MissingRank {
+        /// Which.
+        rank: u32,
+    },
+    /// Several threads call MPI.
+    #[error("rank {rank} calls MPI from several threads: a replay knows one a rank")]
+    Threads {
+        /// Which.
+        rank: u32,
+    },
+    /// A call whose communication the replay does not know.
+    #[error("rank {rank} calls {call}, which a replay does not know how to repeat")]
+    UnknownCall {
+        /// Which.
+        rank: u32,
+        /// Its name.
+        call: String,
+    },
+}
+
+impl Recorded {
+    /// The calls of a profile.
+    ///
+    /// # Errors
+    /// If it is not whole, or has calls that cannot be repeated.
+    pub fn of(profile: &Profile) -> Result<Recorded, RecordedError> {
+        check(profile)?;
+        let sizes = communicator_sizes(profile);
+        let mut ranks = Vec::new();
+        let mut intervals = profile.timeline.intervals.as_slice();
+        for rank in &profile.ranks {
+            let own = intervals.partition_point(|interval| interval.rank <= rank.rank);
+            let (mine, rest) = intervals.split_at(own);
+            intervals = rest;
+            let mut reader = RankReader::new(profile, &sizes, rank.rank);
+            for interval in mine {
+                reader.read(interval)?;
+            }
+            ranks.push(reader.finish());
+        }
+        let ranks = name_sources(ranks);
+        let measured = profile.ranks.iter().map(|rank| rank.app_ns).max();
+        let computing = |rank: &RecordedRank| {
+            rank.rest_ns + rank.calls.iter().map(|call| call.before_ns).sum::<f64>()
+        };
+        Ok(Recorded {
+            measured_ns: measured.unwrap_or(0) as f64,
+            computing_ns: ranks.iter().map(computing).sum::<f64>() / ranks.len() as f64,
+            ranks,
+        })
+    }
+}
+
+fn check(profile: &Profile) -> Result<(), RecordedError> {
+    if let Some(&rank) = profile.job.missing_ranks.first() {
+        return Err(RecordedError::MissingRank { rank });
+    }
+    let intervals = &profile.timeline.intervals;
+    let dropped = profile.timeline.dropped;
+    if dropped > 0 {
+        let calls = profile.calls.iter();
+        let mut by_rank: BTreeMap<u32, u64> = BTreeMap::new();
+        calls.for_each(|call| *by_rank.entry(call.rank).or_default() += call.count);
+        let needed = by_rank.into_values().max().unwrap_or(dropped);
+        return Err(RecordedError::CutOff { dropped, needed });
+    }
+    if profile.ranks.is_empty() || intervals.is_empty() {
+        return Err(RecordedError::Empty);
+    }
+    match intervals.iter().find(|interval| interval.thread > 0) {
+        Some(interval) => Err(RecordedError::Threads {
+            rank: interval.rank,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The size of the communicator of the calls of a rank, name and site.
+type Sizes<'a> = BTreeMap<(u32, &'a str, u32), u32>;
+
+fn communicator_sizes(profile: &Profile) -> Sizes<'_> {
+    let calls = profile.calls.iter();
+    calls
+        .map(|call| ((call.rank, call.call.as_str(), call.site), call.comm_size))
+        .collect()
+}
+
+/// A call whose source may not be known yet.
+enum Unresolved {
+    Known(CallKind),
+    ReceiveOfAny,
+}
+
+struct RankReader<'a> {
+    sizes: &'a Sizes<'a>,
+    rank: u32,
+    ranks: u32,
+    /// The end of the call before, and where the first began.
+    clock: u64,
+    start: Option<u64>,
+    last_was_test: bool,
+    /// Nanoseconds computed since the last call that communicates.
+    carried_ns: f64,
+    calls: Vec<(f64, Unresolved, u64)>,
+    app_ns: u64,
+}
+
+impl<'a> RankReader<'a> {
+    fn new(profile: &Profile, sizes: &'a Sizes<'a>, rank: u32) -> RankReader<'a> {
+        RankReader {
+            sizes,
+            rank,
+            ranks: profile.ranks.len() as u32,
+            clock: 0,
+            start: None,
+            last_was_test: false,
+            carried_ns: 0.0,
+            calls: Vec::new(),
+            app_ns: profile.ranks[rank as usize].app_ns,
+        }
+    }
+
+    fn read(&mut self, interval: &TimelineInterval) -> Result<(), RecordedError> {
+        let name = interval.call.strip_suffix("_c").unwrap_or(&interval.call);
+        let name = name.strip_prefix("MPI_").unwrap_or(name);
+        let is_test = name.starts_with("Test");
+        // The time before the first call is not on the line.
+        if self.start.is_some() && !(is_test && self.last_was_test) {
+            self.carried_ns += interval.start_ns.saturating_sub(self.clock) as f64;
+        }
+        // The measured time is that between MPI_Init and MPI_Finalize.
+        let is_init = name.starts_with("Init");
+        self.start.get_or_insert(if is_init {
+            interval.end_ns
+        } else {
+            interval.start_ns
+        });
+        self.clock = if name == "Finalize" {
+            interval.start_ns
+        } else {
+            interval.end_ns
+        };
+        self.last_was_test = is_test;
+        for kind in self.kinds(name, interval)? {
+            let before = std::mem::take(&mut self.carried_ns);
+            self.calls.push((before, kind, interval.start_ns));
+        }
+        Ok(())
+    }
+
+    fn kinds(
+        &self,
+        name: &str,
+        interval: &TimelineInterval,
+    ) -> Result<Vec<Unresolved>, RecordedError> {
+        let known = Unresolved::Known;
+        let send = interval.peer.map(|to| {
+            let bytes = interval.bytes;
+            known(CallKind::Send { to, bytes })
+        });
+        let receive = || match interval.peer {
+            Some(from) => known(CallKind::Receive { from }),
+            None => Unresolved::ReceiveOfAny,
+        };
+        Ok(match name {
+            "Send" | "Bsend" | "Ssend" | "Rsend" | "Isend" | "Ibsend" | "Issend" | "Irsend" => {
+                send.into_iter().collect()
+            }
+            "Recv" | "Mrecv" => vec![receive(), known(CallKind::Wait)],
+            "Irecv" | "Imrecv" => vec![receive()],
+            "Sendrecv" | "Sendrecv_replace" => {
+                let receive = [Unresolved::ReceiveOfAny, known(CallKind::Wait)];
+                send.into_iter().chain(receive).collect()
+            }
+            _ if name.starts_with("Wait") || name.starts_with("Test") => {
+                vec![known(CallKind::Wait)]
+            }
+            _ => match self.collective(name, interval) {
+                Some(kind) => vec![known(kind)],
+                None if is_local(name) => Vec::new(),
+                None => {
+                    return Err(RecordedError::UnknownCall {
+                        rank: self.rank,
+                        call: interval.call.clone(),
+                    });
+                }
+            },
+        })
+    }
+
+    fn collective(&self, name: &str, interval: &TimelineInterval) -> Option<CallKind> {
+        let key = (self.rank, interval.call.as_str(), interval.site);
+        let size = self.sizes.get(&key).copied().filter(|size| *size > 0);
+        let size = size.unwrap_or(self.ranks);
+        let own = u64::from(size.max(1));
+        let base = name
+            .strip_prefix('I')
+            .map_or_else(|| name.to_owned(), capitalized);
+        let (collective, bytes) = match base.as_str() {
+            "Barrier" => (Collective::Barrier, 0),
+            "Bcast" => (Collective::Bcast, interval.bytes),
+            "Gather" | "Gatherv" => (Collective::Gather, interval.bytes),
+            "Scatter" => (Collective::Scatter, interval.bytes),
+            "Scatterv" => (Collective::Scatter, interval.bytes / own),
+            "Allgather" | "Allgatherv" => (Collective::Allgather, interval.bytes),
+            "Alltoall" => (Collective::Alltoall, interval.bytes),
+            // The sum of the blocks: their mean.
+            "Alltoallv" | "Alltoallw" => (Collective::Alltoall, interval.bytes / own),
+            "Reduce" => (Collective::Reduce, interval.bytes),
+            "Allreduce" => (Collective::Allreduce, interval.bytes),
+            "Reduce_scatter_block" => (Collective::ReduceScatter, interval.bytes),
+            "Reduce_scatter" => (Collective::ReduceScatter, interval.bytes / own),
+            "Scan" | "Exscan" => (Collective::Scan, interval.bytes),
+            _ => return None,
+        };
+        Some(CallKind::Collective {
+            collective,
+            root: interval.peer.unwrap_or(0),
+            bytes,
+            size,
+        })
+    }
+
+    fn finish(self) -> UnresolvedRank {
+        let start = self.start.unwrap_or(self.clock);
+        let rest = (start + self.app_ns).saturating_sub(self.clock.max(start));
+        UnresolvedRank {
+            calls: self.calls,
+            // What was computed before the first call and after the last one together.
+            rest_ns: self.carried_ns + rest as f64,
+        }
+    }
+}
+
+/// `barrier` (of `Ibarrier`) as `Barrier`.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+/// Calls that move no data of the program, and for whose messages the time of a run's start counts:
+/// their time is not repeated.
+fn is_local(name: &str) -> bool {
+    const PREFIXES: [&str; 16] = [
+        "Comm_",
+        "Cart_",
+        "Graph_",
+        "Dist_graph_",
+        "Dims_",
+        "Topo_",
+        "Group_",
+        "Type_",
+        "Op_",
+        "Info_",
+        "Request_",
+        "Buffer_",
+        "Probe",
+        "Iprobe",
+        "Mprobe",
+        "Improbe",
+    ];
+    const NAMES: [&str; 8] = [
+        "Init",
+        "Init_thread",
+        "Finalize",
+        "Cancel",
+        "Pcontrol",
+        "Pack",
+        "Unpack",
+        "Intercomm_create",
+    ];
+    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+struct UnresolvedRank {
+    calls: Vec<(f64, Unresolved, u64)>,
+    rest_ns: f64,
+}
+
+/// Gives receives without a named source the messages that named ones leave.
+fn name_sources(ranks: Vec<UnresolvedRank>) -> Vec<RecordedRank> {
+    // Of each receiver: messages of each sender that named receives take.
+    let mut taken: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); ranks.len()];
+    for (rank, calls) in ranks.iter().enumerate() {
+        for (_, kind, _) in &calls.calls {
+            if let Unresolved::Known(CallKind::Receive { from }) = kind {
+                *taken[rank].entry(*from).or_default() += 1;
+            }
+        }
+    }
+    let mut left: Vec<Vec<(u64, u32)>> = vec![Vec::new(); ranks.len()];
+    for (rank, calls) in ranks.iter().enumerate() {
+        for (_, kind, start) in &calls.calls {
+            let Unresolved::Known(CallKind::Send { to, .. }) = kind else {
+                continue;
+            };
+            let Some(named) = taken.get_mut(*to as usize) else {
+                continue;
+            };
+            match named.get_mut(&(rank as u32)).filter(|count| **count > 0) {
+                Some(count) => *count -= 1,
+                None => left[*to as usize].push((*start, rank as u32)),
+            }
+        }
+    }
+    let resolve = |(calls, mut left): (UnresolvedRank, Vec<(u64, u32)>)| {
+        left.sort_unstable();
+        let mut left: VecDeque<u32> = left.into_iter().map(|(_, from)| from).collect();
+        let mut resolved = RecordedRank {
+            calls: Vec::new(),
+            rest_ns: calls.rest_ns,
+        };
+        let mut carried = 0.0;
+        for (before_ns, kind, _) in calls.calls {
+            carried += before_ns;
+            let kind = match kind {
+                Unresolved::Known(kind) => Some(kind),
+                Unresolved::ReceiveOfAny => {
+                    let from = left.pop_front();
+                    from.map(|from| CallKind::Receive { from })
+                }
+            };
+            if let Some(kind) = kind {
+                let before_ns = std::mem::take(&mut carried);
+                resolved.calls.push(RecordedCall { before_ns, kind });
+            }
+        }
+        resolved.rest_ns += carried;
+        resolved
+    };
+    ranks.into_iter().zip(left).map(resolve).collect()
+}

@@ -1,0 +1,262 @@
+//! `mica links`: what it observes of a real job on this machine, and that the file of a modelled
+//! one places ranks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mica_tests::{Install, one_at_a_time, target};
+use serde_json::Value;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = target().join("links-test").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Runs `mica links`, and returns what it says.
+fn links(install: &Install, folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(install.bin("mica"))
+        .arg("links")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("mica runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let errors = text(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    text(&output.stdout)
+}
+
+/// The first line of an observation.
+fn header(file: &Path) -> Value {
+    let bytes = fs::read(file).expect("an observation");
+    let line = bytes.split(|byte| *byte == b'\n').next().expect("a line");
+    serde_json::from_slice(line).expect("a header")
+}
+
+fn has_numa_maps() -> bool {
+    Path::new("/proc/self/numa_maps").exists()
+}
+
+#[test]
+fn run_observes_times_the_account_and_memory() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let folder = folder("run");
+    let mpiexec = install.bin("mpiexec").display().to_string();
+    let calls = [
+        "run",
+        "--collective",
+        "allreduce",
+        "--bytes",
+        "16384",
+        "--calls",
+        "60",
+    ];
+    let job = ["--", mpiexec.as_str(), "-n", "4"];
+    let said = links(&install, &folder, &[&calls[..], &job].concat());
+    assert!(
+        said.contains("60 calls of allreduce on 4 ranks in links.mica"),
+        "{said}"
+    );
+    assert!(
+        said.contains("A call moves "),
+        "the library's account: {said}"
+    );
+    let header = header(&folder.join("links.mica"));
+    let names: Vec<&str> = header["columns"]
+        .as_array()
+        .expect("columns")
+        .iter()
+        .map(|column| column["name"].as_str().expect("a name"))
+        .collect();
+    assert!(
+        names.contains(&"rank_time:3") && names.contains(&"moved_bytes"),
+        "{names:?}"
+    );
+    // Every rank needs every operand: at least three of four parts come from others.
+    let pairs = header["workloads"][0]["pairs"].as_array().expect("pairs");
+    let bytes = |pair: &Value| pair[2].as_u64().expect("bytes");
+    let moved: u64 = pairs.iter().map(bytes).sum();
+    assert!(moved >= 4 * 16384 * 3 / 4, "{pairs:?}");
+    let ranks = header["provenance"]["rank_chips"]
+        .as_array()
+        .expect("chips");
+    assert_eq!(ranks.len(), 4);
+    if has_numa_maps() {
+        let maps = header["provenance"]["numa"]["rank_bytes"].as_array();
+        assert_eq!(maps.expect("numa_maps").len(), 4);
+    }
+    let text = links(
+        &install,
+        &folder,
+        &["analyze", "links.mica", "--resamples", "50"],
+    );
+    assert!(text.contains("allreduce of 16384 B on 4 ranks") && text.contains("A call moves "));
+    if header["links"].as_array().expect("links").is_empty() {
+        assert!(said.contains("one memory domain") && text.contains("no links between chips"));
+    }
+    links(
+        &install,
+        &folder,
+        &["report", "links.mica", "--resamples", "50"],
+    );
+    let page = fs::read_to_string(folder.join("links.html")).expect("a page");
+    assert!(page.contains("Beside the paper") && page.ends_with("</html>\n"));
+}
+
+#[test]
+fn run_reads_named_counters_around_each_call_or_says_why_not() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let folder = folder("counters");
+    // CPU time of the reading thread; the kernel's policy may refuse it.
+    let output = Command::new(install.bin("mica"))
+        .args(["links", "run", "--collective", "barrier", "--calls", "50"])
+        .args(["--counter", "software/config=1/", "--background", "memory"])
+        .current_dir(&folder)
+        .output()
+        .expect("mica runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        assert!(errors.contains("software/config=1/"), "{errors}");
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("Background traffic: memory streams copied"),
+        "{said}"
+    );
+    let analyzed = links(
+        &install,
+        &folder,
+        &["analyze", "links.mica", "--json", "--resamples", "20"],
+    );
+    let json: Value = serde_json::from_str(&analyzed).expect("JSON");
+    let names = json[0]["links"].as_array().expect("links");
+    let at = names
+        .iter()
+        .position(|name| name == "software/config=1/")
+        .expect("the counter");
+    let loads = json[0]["fast_loads"].as_array().expect("loads");
+    let load = loads
+        .iter()
+        .find(|load| load["link"] == at)
+        .expect("its load");
+    // A barrier takes some of the thread's time.
+    assert!(load["max"].as_f64().expect("a number") > 0.0, "{load}");
+}
+
+/// A schedule of 32 ranks in which rank r reads 64 KiB of rank r + 16's memory.
+fn distant_pairs() -> String {
+    let mut text = "collective bcast\nbytes 65536\npath direct\ncommand by hand\n".to_owned();
+    for rank in 0..32 {
+        text += &format!("rank {rank}\n");
+        if rank < 16 {
+            text += &format!("load {} 65536\n", rank + 16);
+        }
+    }
+    text
+}
+
+#[test]
+fn observations_place_ranks_and_the_model_confirms_it() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let folder = folder("place");
+    fs::write(folder.join("pairs.txt"), distant_pairs()).expect("written");
+    let model = [
+        "model",
+        "x4600",
+        "pairs.txt",
+        "--background",
+        "none",
+        "--calls",
+        "60",
+    ];
+    links(&install, &folder, &model);
+    let text = links(
+        &install,
+        &folder,
+        &["analyze", "links.mica", "--resamples", "20"],
+    );
+    let advice = text
+        .lines()
+        .find(|line| line.contains("--map-by profile:links.mica"));
+    let advice = advice.unwrap_or_else(|| panic!("no advice: {text}"));
+    assert!(
+        advice.contains("moves 0 B between chips instead of 1 MiB"),
+        "{advice}"
+    );
+    // mpiexec does as advised, on a machine of that shape.
+    let file = folder.join("links.mica");
+    let map = format!("profile:{}", file.display());
+    let job = install.mpiexec([
+        "-n",
+        "32",
+        "-v",
+        "--bind-to",
+        "core",
+        "--map-by",
+        map.as_str(),
+    ]);
+    let out = job
+        .env("MICA_TOPOLOGY_SYNTHETIC", "pack:8 l3:1 core:4 pu:1")
+        .args(["true"])
+        .run();
+    let package = |rank: u32| {
+        let begin = format!("mpiexec: rank {rank}: ");
+        let line = out.stderr.lines().find(|line| line.starts_with(&begin));
+        let line = line.unwrap_or_else(|| panic!("{}", out.report()));
+        let (_, rest) = line.split_once("package ").expect(line);
+        rest.split([',', ' ']).next().expect("a number").to_owned()
+    };
+    for rank in 0..16 {
+        assert_eq!(package(rank), package(rank + 16), "{}", out.report());
+    }
+    // And the model with ranks placed that way has nothing on its links.
+    let said = links(&install, &folder, &[&model[..], &["--map"]].concat());
+    assert!(
+        said.contains("moves 0 B between chips, by default 1 MiB"),
+        "{said}"
+    );
+    let json = links(
+        &install,
+        &folder,
+        &["analyze", "links.mica", "--json", "--resamples", "20"],
+    );
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    for load in json[0]["fast_loads"].as_array().expect("loads") {
+        assert_eq!(load["max"].as_f64(), Some(0.0), "{load}");
+    }
+}
+
+#[test]
+fn cost_measures_a_prediction_and_the_observer() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let folder = folder("cost");
+    let arguments = [
+        "cost",
+        "--json",
+        "--observer",
+        "2",
+        "--calls",
+        "300",
+        "--bytes",
+        "64",
+    ];
+    let said = links(&install, &folder, &arguments);
+    let json: Value = serde_json::from_str(&said).expect("JSON");
+    assert!(
+        json["decision_ns"].as_f64().expect("a number") > 0.0,
+        "{said}"
+    );
+    let observer = &json["observer"];
+    assert_eq!(observer["pairs"], 2);
+    for side in ["without_us", "with_us"] {
+        assert!(observer[side].as_f64().expect("a number") > 0.0, "{said}");
+    }
+}
