@@ -3,6 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::choose::{CLASSES, class_of, judged};
+use super::formulas::load;
 use super::*;
 use crate::costs::{LEVELS, MessagePath, PathCost, PathCosts};
 
