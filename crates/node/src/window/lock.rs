@@ -48,8 +48,7 @@
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
 //! read who that is: [`holders`](WindowLock::holders), [`waiters`](WindowLock::waiters).
 
-use super::lock_barging::{LOOK_EVERY, QueueEntry};
-use super::lock_ticket::LockTicket;
+use super::lock_ticket::{LOOK_EVERY, LockTicket, QueueEntry};
 use super::lock_words::{
     IDLE, LockMode, ONE_SHARED, OPEN, OriginLine, TargetLine, exclusive, exclusive_rank,
     is_held_exclusive, shared_holders, tail, with_tail,

@@ -23,7 +23,7 @@
 //! written before each opening and read after `owners` was acquired (SYNC window-open).
 //!
 //! **Waiting.** The first looks at `owners` only now and then, since each look takes the line from
-//! the core that works with it; with time more often, and from [`MOST_BLIND_POLLS`] polls on always,
+//! the core that works with it; with time more often, and from [`MOST_BLIND_POLLS`](super::MOST_BLIND_POLLS) polls on always,
 //! before it may park. An opening wakes it if it has parked: it makes the lock open before it asks
 //! whether the first is parked, and a rank that parks announces that before its last poll, so one of
 //! the two sees the other (SYNC window-lock-wake, as with all wake-ups of `park`).
@@ -43,23 +43,6 @@ const MOST_OPENINGS: u32 = if cfg!(loom) { 1 } else { 256 };
 /// Nanoseconds after the first opening from which on the lock is handed over: some times a
 /// hand-over between ranks that share a core.
 const MOST_NS: u64 = 20_000;
-
-/// Polls of an origin that waits from one look at `owners` to the next; one fewer each time.
-pub(super) const LOOK_EVERY: u32 = if cfg!(loom) { 1 } else { 15 };
-
-/// Polls from which on each is a look. A rank must not park before.
-pub const MOST_BLIND_POLLS: u32 = LOOK_EVERY * (LOOK_EVERY + 1) / 2;
-
-/// How an exclusive origin has entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueueEntry {
-    /// It has the lock, and is the head of the queue.
-    Holds,
-    /// It has the lock, and is not in the queue.
-    HasBarged,
-    /// It is in the queue.
-    Waits,
-}
 
 impl WindowLock<'_> {
     /// Takes the open lock before those that are in the queue, if `owners` is still `before`.

@@ -21,6 +21,23 @@ const INTERVAL_SHIFT: u32 = 34;
 const LEFT_SHIFT: u32 = 48;
 const POLLS_MASK: u64 = (1 << (LEFT_SHIFT - INTERVAL_SHIFT)) - 1;
 
+/// Polls of an origin that waits from one look at `owners` to the next; one fewer each time.
+pub(super) const LOOK_EVERY: u32 = if cfg!(loom) { 1 } else { 15 };
+
+/// Polls from which on each is a look. A rank must not park before.
+pub const MOST_BLIND_POLLS: u32 = LOOK_EVERY * (LOOK_EVERY + 1) / 2;
+
+/// How an exclusive origin has entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueueEntry {
+    /// It has the lock, and is the head of the queue.
+    Holds,
+    /// It has the lock, and is not in the queue.
+    HasBarged,
+    /// It is in the queue.
+    Waits,
+}
+
 impl LockTicket {
     #[inline(always)]
     pub(super) fn new(origin: u32, mode: LockMode, is_held: bool) -> LockTicket {

@@ -53,7 +53,6 @@ pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
 pub use control::WindowControl;
 pub use exposure::{EpochCountLine, EpochCounts, ExposureBoard};
 pub use lock::{LockDesign, WindowLock};
-pub use lock_barging::MOST_BLIND_POLLS;
-pub use lock_ticket::LockTicket;
+pub use lock_ticket::{LockTicket, MOST_BLIND_POLLS};
 pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::WindowMemory;
