@@ -538,7 +538,8 @@ impl Counters {
         let locks = FIRST_SINGLE + Counter::WindowLocks as usize;
         let waits = FIRST_SINGLE + Counter::WindowLockWaits as usize;
         self.add_two(locks, waits, window.locks, window.lock_waits);
-        self.values[FIRST_SINGLE + Counter::WindowLockBarges as usize] += window.lock_barges;
+        let barges = &mut self.values[FIRST_SINGLE + Counter::WindowLockBarges as usize];
+        *barges = barges.wrapping_add(window.lock_barges);
     }
 
     /// One-sided operations of one kind, and their bytes.
