@@ -35,7 +35,7 @@ BEFORE = {
 FLOWS = {
     "bcast": "Broadcast", "scatter": "Scatter", "scatterv": "Scatter", "gather": "Gather", "gatherv": "Gather",
     "allgather": "ToAll", "allgatherv": "ToAll", "alltoall": "ToAll", "alltoallv": "ToAll", "alltoallw": "ToAll",
-    "reduce": "Reduce", "scan": "Chain", "exscan": "Chain",
+    "allreduce": "ToAll", "reduce": "Reduce", "scan": "Chain", "exscan": "Chain",
 }
 COLLECTIVE = re.compile(
     r"mpi_i?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce_scatter(?:_block)?|reduce|allreduce"
@@ -115,6 +115,8 @@ def _traffic(function: Function) -> str:
             return f"Traffic::Target {{ win, peer: target_rank, count: {_wide(count)}, datatype }}".replace(
                 "datatype }", f"datatype: {datatype} }}" if datatype != "datatype" else "datatype }")
         return "Traffic::Nothing"
+    if base.startswith("mpi_file_") and "buf" in names and "count" in names:
+        return f"Traffic::File {{ count: {_wide('count')}, datatype }}"
     if "dest" in names:
         count, datatype = ("sendcount", "sendtype") if "sendcount" in names else ("count", "datatype")
         count = f"{_wide('partitions')} * {_wide('count')}" if "partitions" in names else _wide(count)
@@ -151,8 +153,6 @@ def _data(names, kind: str) -> str:
         return f"Data::block({_wide('recvcount')}, datatype)"
     if "sendtype" not in names and "sendtypes" not in names:
         return f"Data::block({_wide('count')}, datatype)"
-    if kind in ("neighbor_alltoallv", "neighbor_alltoallw"):
-        return "Data::None"
     send = _part(names, "send")
     # Where the data is in place, what would be sent is described by the arguments of the receive.
     if kind in ("gather", "allgather", "alltoall", "alltoallv", "alltoallw"):

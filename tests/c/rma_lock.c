@@ -1,6 +1,7 @@
 /* Passive target synchronization among all ranks (MPI 5.0, 12.5.3): counters that every rank
- * increments by every means, of which nothing may be lost; readers and a writer; MPI_Win_lock_all
- * beside MPI_Win_lock; locks of several windows and targets that do not disturb each other.
+ * increments by every means, of which nothing may be lost, complex ones as well; readers and a
+ * writer; MPI_Win_lock_all beside MPI_Win_lock; locks of several windows and targets that do not
+ * disturb each other.
  *
  * argv: increments of each counter by all ranks together, seed. */
 #include "rma.h"
@@ -95,6 +96,47 @@ static void counters(RmaKind kind, int total)
     }
     rma_close(&w);
     free(tickets);
+}
+
+enum { COMPLEX = 20 };
+
+/* Elements of 16 bytes that every rank adds to, one at a time and many at a time. */
+static void wide_elements(RmaKind kind, int times)
+{
+    RmaWindow w;
+    double ones[2 * COMPLEX], got[2], last = -1, *sums;
+    int to = test_size - 1;
+    for (int i = 0; i < 2 * COMPLEX; i++)
+        ones[i] = i % 2 ? 2 : 1;
+    rma_open(&w, kind, sizeof ones, 2 * sizeof(double), MPI_INFO_NULL);
+    sums = (double *)(void *)w.base;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, test_rank, 0, w.win);
+    for (int i = 0; i < 2 * COMPLEX; i++)
+        sums[i] = 0;
+    MPI_Win_unlock(test_rank, w.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, w.win);
+    for (int n = 0; n < times; n++) {
+        if (n % 10 == 0)
+            MPI_Accumulate(ones, COMPLEX, MPI_C_DOUBLE_COMPLEX, to, 0, COMPLEX,
+                           MPI_C_DOUBLE_COMPLEX, MPI_SUM, w.win);
+        MPI_Fetch_and_op(ones, got, MPI_C_DOUBLE_COMPLEX, to, 0, MPI_SUM, w.win);
+        MPI_Win_flush(to, w.win);
+        CHECK(got[1] == 2 * got[0] && got[0] > last, "complex sum %g + %g i after %g", got[0],
+              got[1], last);
+        last = got[0];
+    }
+    MPI_Win_unlock_all(w.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, test_rank, 0, w.win);
+    for (int i = 0; test_rank == to && i < COMPLEX; i++) {
+        int adds = test_size * ((times + 9) / 10 + (i == 0 ? times : 0));
+        CHECK(sums[2 * i] == adds && sums[2 * i + 1] == 2.0 * adds,
+              "complex element %d (%s): %g + %g i, expected %d", i, rma_kinds[kind], sums[2 * i],
+              sums[2 * i + 1], adds);
+    }
+    MPI_Win_unlock(test_rank, w.win);
+    rma_close(&w);
 }
 
 enum { ARRAY = 40 };
@@ -218,6 +260,7 @@ int main(int argc, char **argv)
     for (int kind = 0; kind < RMA_DYNAMIC; kind++)
         if (kind != RMA_SHARED || rma_one_node()) {
             counters((RmaKind)kind, total);
+            wide_elements((RmaKind)kind, total / test_size / 4);
             readers_and_writers((RmaKind)kind, total / test_size / 2, &random);
         }
     same_memory(total / 20);

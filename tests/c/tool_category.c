@@ -20,6 +20,9 @@ static void visit(int category, int depth)
     CHECK(depth < 4, "%s is %d levels deep", name, depth);
     static int (*const get[])(int, int, int *) = {MPI_T_category_get_cvars, MPI_T_category_get_pvars,
                                                   MPI_T_category_get_events};
+    CHECK_INT(MPI_T_category_get_cvars(category, 0, NULL), MPI_SUCCESS, "no room");
+    CHECK_INT(MPI_T_category_get_pvars(category, 0, NULL), MPI_SUCCESS, "no room");
+    CHECK_INT(MPI_T_category_get_events(category, 0, NULL), MPI_SUCCESS, "no room");
     for (int kind = 0; kind < 3; kind++) {
         memset(indices, -1, sizeof indices);
         CHECK_INT(get[kind](category, MOST, indices), MPI_SUCCESS, name);
@@ -28,7 +31,6 @@ static void visit(int category, int depth)
             met[kind][indices[i]]++;
         }
         CHECK_INT(indices[n[kind]], -1, "beyond the last");
-        CHECK_INT(get[kind](category, 0, NULL), MPI_SUCCESS, "no room");
         if (n[kind] > 0) {
             int two[2] = {-1, -7};
             CHECK_INT(get[kind](category, 1, two), MPI_SUCCESS, "room for one");
@@ -48,6 +50,8 @@ int main(int argc, char **argv)
     int num = -1, all[3] = {-1, -1, -1}, index = -1, stamp = -1, later = -2;
     MPI_T_init_thread(MPI_THREAD_SINGLE, NULL);
     test_init(&argc, &argv);
+    CHECK_INT(MPI_Pcontrol(1), MPI_SUCCESS, "Pcontrol");
+    CHECK_INT(MPI_Pcontrol(7, "more", 1.5), MPI_SUCCESS, "Pcontrol");
     CHECK_INT(MPI_T_category_changed(&stamp), MPI_SUCCESS, "category_changed");
     CHECK_INT(MPI_T_category_get_num(&num), MPI_SUCCESS, "category_get_num");
     CHECK_INT(MPI_T_category_get_index("mica", &index), MPI_SUCCESS, "the root");

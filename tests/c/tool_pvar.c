@@ -52,6 +52,9 @@ static void send_to_next(int bytes, int times)
 static void check_infos(void)
 {
     int num = -1;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Win win;
+    MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
     CHECK_INT(MPI_T_pvar_get_num(&num), MPI_SUCCESS, "pvar_get_num");
     for (int i = 0; i < num; i++) {
         char name[64], desc[512];
@@ -69,7 +72,10 @@ static void check_infos(void)
         CHECK((class == MPI_T_PVAR_CLASS_STATE) == (e != MPI_T_ENUM_NULL), "enum of %s", name);
         CHECK(readonly == continuous && atomic != readonly, "flags of %s", name);
         MPI_T_pvar_handle handle;
-        CHECK_INT(MPI_T_pvar_handle_alloc(session, i, NULL, &handle, NULL), MPI_SUCCESS, name);
+        void *object = bind == MPI_T_BIND_MPI_COMM  ? (void *)&comm
+                       : bind == MPI_T_BIND_MPI_WIN ? (void *)&win
+                                                    : NULL;
+        CHECK_INT(MPI_T_pvar_handle_alloc(session, i, object, &handle, NULL), MPI_SUCCESS, name);
         CHECK_INT(MPI_T_pvar_start(session, handle),
                   continuous ? MPI_T_ERR_PVAR_NO_STARTSTOP : MPI_SUCCESS, name);
         CHECK_INT(MPI_T_pvar_stop(session, handle),
@@ -85,6 +91,7 @@ static void check_infos(void)
         CHECK_INT(MPI_T_pvar_handle_free(session, &handle), MPI_SUCCESS, name);
         CHECK(handle == MPI_T_PVAR_HANDLE_NULL, "handle of %s", name);
     }
+    MPI_Win_free(&win);
     CHECK_INT(MPI_T_pvar_get_info(num, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
                                   NULL, NULL),
               MPI_T_ERR_INVALID_INDEX, "pvar_get_info");

@@ -4,7 +4,7 @@
 //! Python with `pympistandard` is `MICA_PYTHON`, or `target/venv/bin/python`; the library is
 //! `MICA_LIB`, or `target/release/libmpi_abi.so`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -292,4 +292,84 @@ fn the_library_is_named_as_the_abi_asks() {
         .find(|line| line.contains("(SONAME)"))
         .expect("the library has a SONAME");
     assert!(soname.ends_with("[libmpi_abi.so.1]"), "{soname}");
+}
+
+/// The wrappers of the profiler's library: a function's name, and what it says that the call moves.
+fn wrappers() -> BTreeMap<String, String> {
+    let directory = root().join("crates/profile-preload/src/generated");
+    let mut found = BTreeMap::new();
+    for file in std::fs::read_dir(directory).expect("generated").flatten() {
+        let text = std::fs::read_to_string(file.path()).expect("text");
+        for wrapper in text.split("wrap! {").skip(1) {
+            let name = wrapper.split_whitespace().nth(1).expect("a name");
+            let (_, traffic) = wrapper.split_once("=> Traffic::").expect("traffic");
+            found.insert(name.to_owned(), traffic.to_owned());
+        }
+    }
+    found
+}
+
+/// Each function, and its parameters as the header declares them.
+fn prototypes() -> Vec<(String, String)> {
+    let header = std::fs::read_to_string(root().join("include/mpi.h")).expect("the header");
+    let parameters = |name: &str| {
+        let start = format!(" {name}(");
+        let (_, rest) = header
+            .split_once(&start)
+            .unwrap_or_else(|| panic!("no {name}"));
+        rest.split(';').next().unwrap_or_default().to_owned()
+    };
+    let functions = functions().into_iter();
+    functions
+        .map(|name| (name.clone(), parameters(&name)))
+        .collect()
+}
+
+/// Every function with a buffer of a datatype is one whose bytes `mica profile` counts, or receives
+/// what its sender has counted, or moves nothing between processes.
+#[test]
+fn the_profiler_counts_every_call_that_moves_data() {
+    const RECEIVES: [&str; 6] = [
+        "Recv",
+        "Irecv",
+        "Recv_init",
+        "Precv_init",
+        "Mrecv",
+        "Imrecv",
+    ];
+    const LOCAL: [&str; 5] = [
+        "Pack",
+        "Unpack",
+        "Pack_external",
+        "Unpack_external",
+        "Reduce_local",
+    ];
+    const COUNTED: [&str; 5] = ["To(", "Prepare(", "Target ", "Collective(", "File "];
+    let wrappers = wrappers();
+    let (mut counted, mut others) = (0, 0);
+    for (name, parameters) in prototypes() {
+        if !parameters.contains("void *") || !parameters.contains("MPI_Datatype ") {
+            continue;
+        }
+        if parameters.contains("attribute_val") {
+            continue;
+        }
+        let short = name.trim_start_matches("MPI_").trim_end_matches("_c");
+        if RECEIVES.contains(&short) || LOCAL.contains(&short) {
+            others += 1;
+            continue;
+        }
+        let traffic = wrappers
+            .get(&name)
+            .unwrap_or_else(|| panic!("{name} has no wrapper"));
+        let is_counted = COUNTED.iter().any(|kind| traffic.starts_with(kind));
+        assert!(is_counted, "{name} counts nothing: {traffic}");
+        assert!(!traffic.contains("Data::None"), "{name} counts no bytes");
+        counted += 1;
+    }
+    assert_eq!(others, 2 * (RECEIVES.len() + LOCAL.len()));
+    assert!(counted > 200, "{counted} calls are counted");
+    for name in ["MPI_Start", "MPI_Startall"] {
+        assert!(wrappers[name].starts_with("Start("), "{name}");
+    }
 }

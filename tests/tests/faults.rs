@@ -213,7 +213,7 @@ fn kill_9_of_a_rank_that_holds_a_lock() {
     let before = Traces::now();
     let settings = [
         (8, 5, &[("MICA_WINDOW_LOCK", "mcs")] as &[_]),
-        (3, 0, &[("MICA_WINDOW_LOCK", "mcs")]),
+        (3, 0, &[("MICA_WINDOW_LOCK", "barging")]),
         (8, 2, &[("MICA_WINDOW_LOCK", "test_and_set")]),
         (4, 3, &[("MICA_WINDOW_LOCK", "thread")]),
         (4, 2, &[("MICA_WINDOW_LOCK", "event")]),

@@ -159,3 +159,14 @@ fn ranks_that_have_ended_are_listed() {
     ];
     expect(3, "ended", &[], &lines);
 }
+
+#[test]
+fn who_waits_for_a_lock_names_its_holder() {
+    let line = [
+        "the lock of rank 0, which is held by rank 2 (exclusive), in window \"table\", for # s; \
+         0 unexpected messages queued",
+    ];
+    for design in ["barging", "test_and_set", "thread", "event"] {
+        expect(3, "locks", &[("MICA_WINDOW_LOCK", design)], &line);
+    }
+}

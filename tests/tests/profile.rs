@@ -3,6 +3,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use mica_tests::{Install, Job, Outcome, TWO_NODES, one_at_a_time, target, workspace};
@@ -135,15 +136,62 @@ fn known_pattern_is_counted_exactly() {
     assert_eq!(sum(&profile, "MPI_Barrier", None, "count"), 0);
 
     // The ring, the message of `reversed` to the world's last rank, the persistent messages; the
-    // blocks of both all-to-alls and of the scatter.
+    // blocks of both all-to-alls and of the scatter, and four sums of 8 bytes.
     let ring = 50 * 24_576 + 3 * 100;
-    assert_eq!(pair(&profile, 0, 1), [53, ring, 3, 12]);
-    assert_eq!(pair(&profile, 0, 2), [1, 8, 3, 12]);
-    assert_eq!(pair(&profile, 2, 0), [53, ring, 2, 8]);
+    assert_eq!(pair(&profile, 0, 1), [53, ring, 7, 44]);
+    assert_eq!(pair(&profile, 0, 2), [1, 8, 7, 44]);
+    assert_eq!(pair(&profile, 2, 0), [53, ring, 6, 40]);
     let report = fs::read_to_string(directory.join("report.txt")).expect("a report");
     let place = format!("profile_pattern.c:{}", marked(source, "late"));
     assert!(report.contains(&place), "{report}");
     assert!(outcome.stdout.contains(&report), "{}", outcome.report());
+}
+
+/// The blocks of `tools/profile_moves` from one rank to another, and their bytes.
+fn moved(from: u64, to: u64) -> [u64; 2] {
+    let mut sum = [0, 0];
+    let mut add = |condition: bool, blocks: u64, bytes: u64| {
+        if condition {
+            sum[0] += blocks;
+            sum[1] += blocks * bytes;
+        }
+    };
+    let (is_next, number) = (to == (from + 1) % RANKS, to + 1);
+    add(to + 1 == from, 1, 4); // the line
+    add(to == from + 1, 1, 8);
+    add(is_next, 1, 12); // the ring
+    add(is_next, 1, 8);
+    add(is_next, 2, 20);
+    add(true, 2, 8); // persistent
+    add(true, 3, 4 * number);
+    add(to == 0, 1, 4); // reductions
+    add(true, 1, 4 * number);
+    add(true, 1, 8);
+    add(to > from, 2, 4);
+    sum
+}
+
+#[test]
+fn blocks_of_all_collectives_are_in_the_matrix() {
+    let _turn = one_at_a_time();
+    let directory = directory("moves");
+    let program = text(Install::find().program("tools/profile_moves"));
+    let outcome = profiled(&directory, &["-n", "3", &program])
+        .run()
+        .expect_success();
+    let profile = profile(&directory, &outcome);
+    for (from, to) in (0..RANKS).flat_map(|from| (0..RANKS).map(move |to| (from, to))) {
+        let [blocks, bytes] = if from == to { [0, 0] } else { moved(from, to) };
+        let found = pair(&profile, from, to);
+        assert_eq!(found, [0, 0, blocks, bytes], "from {from} to {to}");
+    }
+    // Blocks to MPI_PROC_NULL are none: 4 bytes to each rank but the last, 8 to each but the first.
+    let bytes = |call: &str| sum(&profile, call, None, "bytes");
+    assert_eq!(bytes("MPI_Neighbor_alltoallv"), 12 * (RANKS - 1));
+    assert_eq!(bytes("MPI_Neighbor_alltoallw"), 12 * RANKS);
+    assert_eq!(bytes("MPI_Neighbor_alltoallv_init"), 0);
+    assert_eq!(bytes("MPI_Start"), RANKS * (2 * 20 + 4 * (1 + 2 + 3)));
+    assert_eq!(bytes("MPI_Startall"), RANKS * 2 * (8 + 4 * (1 + 2 + 3)));
 }
 
 #[test]
@@ -399,4 +447,65 @@ fn command_without_mpi_is_reported_as_such() {
     let job = Job::new(Install::find().bin("mica")).args(["profile", "--text", "--"]);
     let outcome = job.args(["sh", "-c", "exit 4"]).run().expect_code(4);
     outcome.says("no rank left a record");
+}
+
+/// A `perf` that runs the command and reports as many cache misses as `count` says of `N` ranks.
+fn perf_that_counts(directory: &Path, count: &str) {
+    let script = format!(
+        "#!/bin/sh\nwhile [ \"$1\" != -- ]; do\n    [ \"$1\" = -o ] && file=$2\n    shift\ndone\nshift\n\
+         N=$(echo \"$*\" | sed -n 's/.* -n \\([0-9]*\\) .*/\\1/p')\nN=${{N:-1}}\n\
+         echo \"$(({count})),,cache-misses:u,1,100.00,,\" >\"$file\"\nexec \"$@\"\n"
+    );
+    let perf = directory.join("perf");
+    fs::write(&perf, script).expect("own directory");
+    fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).expect("own file");
+}
+
+#[test]
+fn scaling_names_contention_by_what_is_counted() {
+    let _turn = one_at_a_time();
+    let directory = directory("scaling");
+    let install = Install::find();
+    let program = text(install.program("tools/profile_work"));
+    let path = env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", directory.display());
+    for (count, reason) in [
+        (
+            "1000 * N * N + 1000",
+            "2.5 times the cache misses: ranks contend for caches and memory",
+        ),
+        (
+            "1000 + N",
+            "1.0 times the cache misses: caches are not the reason",
+        ),
+    ] {
+        perf_that_counts(&directory, count);
+        let outcome = Job::new(install.bin("mica"))
+            .args(["profile", "--scaling", "1,2", "--json", "--"])
+            .args([install.bin("mpiexec")])
+            .args(["-n", "1", &program])
+            .env("PATH", &path)
+            .run()
+            .expect_success();
+        let scaling: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        assert!(scaling["runs"][1]["cache_misses"].is_u64(), "{scaling:#}");
+        // On one node and on two: each rank does the same, so two compute twice as long.
+        let findings = list(&scaling, "findings");
+        assert_eq!(findings.len(), 2, "{scaling:#}");
+        for finding in findings {
+            let said = finding.as_str().expect("text");
+            assert!(
+                said.contains(reason) && said.starts_with("2 ranks"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn json_is_all_that_standard_output_has() {
+    let _turn = one_at_a_time();
+    let outcome = profiled_pattern(&["--json"]);
+    let profile: Value = serde_json::from_str(&outcome.stdout).expect("JSON and nothing else");
+    assert_eq!(list(&profile, "ranks").len(), 3);
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use mica_tests::netns::Namespaces;
 use mica_tests::{
@@ -282,6 +283,38 @@ fn the_filter_refuses_cma() {
     );
     let refused = Job::new(&nocma).args([&probe]).run().expect_code(1);
     assert_eq!(refused.stdout, "Operation not permitted\n");
+}
+
+/// Each function of chapter 15 (those of MPI_T, and MPI_Pcontrol) is called by a program of the family `tool`, which checks what it
+/// returns.
+#[test]
+fn each_function_of_the_tools_interface_is_called_and_checked() {
+    let install = Install::find();
+    let functions = workspace().join("bindings/data/mpi5-abi-functions.txt");
+    let functions = fs::read_to_string(functions).expect("the ABI's functions");
+    let names: BTreeSet<&str> = functions
+        .split_whitespace()
+        .filter(|name| name.starts_with("MPI_T_") || *name == "MPI_Pcontrol")
+        .collect();
+    assert_eq!(names.len(), 52);
+    let (mut symbols, mut source) = (String::new(), String::new());
+    for entry in list().iter().filter(|entry| family(entry) == "tool") {
+        let listing = Command::new("nm")
+            .args(["-D", "--undefined-only"])
+            .arg(install.program(&entry.program))
+            .output()
+            .expect("nm");
+        symbols += &String::from_utf8_lossy(&listing.stdout);
+        let path = workspace().join("tests/c").join(&entry.program);
+        let text = fs::read_to_string(path.with_extension("c")).expect("a source");
+        source.extend(text.split_whitespace());
+    }
+    let called: BTreeSet<&str> = symbols.split_whitespace().collect();
+    let not_called: Vec<_> = names.difference(&called).collect();
+    assert!(not_called.is_empty(), "not called: {not_called:?}");
+    let is_checked = |name: &&&str| source.contains(&format!("CHECK_INT({name}("));
+    let not_checked: Vec<_> = names.iter().filter(|name| !is_checked(name)).collect();
+    assert!(not_checked.is_empty(), "not checked: {not_checked:?}");
 }
 
 /// The pass on two nodes would prove nothing if all ranks shared memory, or none.

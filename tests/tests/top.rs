@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use mica_tests::Launcher;
 use mica_tests::{Install, Job, Running, TWO_NODES, one_at_a_time};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -403,4 +404,101 @@ fn parts_of_a_job_on_one_machine_are_shown_together() {
     );
     assert_eq!(state["job"]["nodes"], 2);
     end(job);
+}
+
+/// `mica top --once --json PID`, again and again until `is_there` is true of it.
+fn state_until(install: &Install, pid: i32, is_there: impl Fn(&Value) -> bool) -> Value {
+    let until = Instant::now() + LIMIT;
+    loop {
+        let output = mica(install, &["--once", "--json", &pid.to_string()]);
+        let state = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+        if is_there(&state) {
+            return state;
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(Instant::now() < until, "{state:#}\n{said}");
+    }
+}
+
+#[test]
+fn ranks_that_poll_are_told_from_those_that_compute() {
+    let install = Install::find();
+    if !install.is_mica() {
+        println!("skipped: mica top is Mica's");
+        return;
+    }
+    let _turn = one_at_a_time();
+    let program = install.program("tools/top_poll");
+    let mut job = install
+        .mpiexec(["-n", "3", &program.to_string_lossy()])
+        .start();
+    job.wait_for("ready");
+    let state = state_until(&install, job.pid(), |state| {
+        let call = |rank: usize| &state["ranks"][rank]["wait"]["call"];
+        call(0) == "MPI_Test" && call(1) == "MPI_Iprobe" && state["ranks"][2]["state"] == "computes"
+    });
+    let ranks = &state["ranks"];
+    for (rank, peer, tag) in [(0, Value::from(1), 7), (1, Value::from("any"), 5)] {
+        assert_eq!(ranks[rank]["state"], "polls", "{state:#}");
+        let wait = &ranks[rank]["wait"];
+        assert_eq!(
+            (&wait["peer"], &wait["tag"]),
+            (&peer, &tag.into()),
+            "{wait}"
+        );
+    }
+    assert_eq!(ranks[2]["wait"], Value::Null);
+    end(job);
+}
+
+/// The tests before are those of a job that mpiexec hands out; this one's launcher knows nothing of
+/// Mica, and the last has none.
+#[test]
+fn jobs_of_other_launchers_are_watched_by_their_user_alone() {
+    let install = Install::find();
+    if !install.is_mica() {
+        println!("skipped: mica top is Mica's");
+        return;
+    }
+    let _turn = one_at_a_time();
+    let (launcher, options) = Launcher::Mpich.find();
+    let program = install.program("tools/top");
+    let mut job = Job::new(launcher)
+        .args(options)
+        .args(["-n", "3"])
+        .args([&program])
+        .start();
+    job.wait_for("ready");
+    let state = state_until(&install, job.pid(), |state| {
+        state["ranks"][1]["wait"]["call"] == "MPI_Recv"
+            && state["ranks"][2]["wait"]["call"] == "MPI_Barrier"
+    });
+    assert_eq!(state["ranks"][1]["channels"]["shm"]["messages"], 1000);
+    assert_eq!(state["ranks"][0]["state"], "computes");
+    assert_eq!(state["job"]["size"], 3);
+    let rank = state["ranks"][2]["pid"].as_i64().expect("a process");
+    let by_rank = state_until(&install, rank as i32, |state| state.is_object());
+    assert_eq!(by_rank["job"]["pid"], state["job"]["pid"]);
+    let copy = for_all(install.bin("mica"));
+    let number = rank.to_string();
+    if let Some(output) = as_stranger(&copy, &["top", &number, "--once"]) {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("has no ranks in Mica"), "{said}");
+        let listed = as_stranger(&copy, &["top", "--list"]).expect("as before");
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        assert!(!listed.contains("tools/top"), "{listed}");
+    }
+    fs::remove_dir_all(copy.parent().expect("a folder")).expect("removed");
+    end(job);
+
+    let mut alone = Job::new(install.program("tools/top_poll")).start();
+    alone.wait_for("ready");
+    let state = state_until(&install, alone.pid(), |state| {
+        state["ranks"][0]["state"].is_string()
+    });
+    assert_eq!(
+        (&state["job"]["size"], &state["job"]["pid"]),
+        (&1.into(), &alone.pid().into())
+    );
+    end(alone);
 }

@@ -1,8 +1,8 @@
 //! Joining a job, in one of four ways.
 //!
-//! - **Simulated**: this process is alone on its node, and its network adapter, which a model plays,
-//!   says who it is (`mica_node::adapter`, docs/design/sim.md). Nothing is exchanged, no launcher is
-//!   contacted, and the job ends when its processes end.
+//! - **Simulated**: this process is alone on its node, and its network adapter, which a model
+//!   plays, says who it is (`mica_node::adapter`, docs/design/sim.md). Nothing is exchanged, no
+//!   launcher is contacted, and the job ends when its processes end.
 //! - **Inherited**: Mica's mpiexec has created the node's segment, and this process inherits it or
 //!   gets it on request ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for
 //!   it), mpiexec's process manager (PMI-1) says which rank is on which node.

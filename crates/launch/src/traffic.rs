@@ -156,10 +156,13 @@ fn one_sided(sum: &Counters) -> String {
         )
         .expect("a string takes all");
     }
-    let waits = sum.get(Counter::WindowLockWaits);
+    let (waits, barges) = (
+        sum.get(Counter::WindowLockWaits),
+        sum.get(Counter::WindowLockBarges),
+    );
     writeln!(
         text,
-        "mpiexec:   locks   {locks:>12}, {waits} waits for one"
+        "mpiexec:   locks   {locks:>12}, {waits} waits for one, {barges} taken before others"
     )
     .expect("as above");
     text

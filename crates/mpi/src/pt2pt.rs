@@ -132,9 +132,9 @@ struct Target {
     context: u64,
 }
 
-/// Where a message to rank `dest` of the communicator `comm` goes; `None` for `MPI_PROC_NULL`.
+/// Where the message `view` to rank `dest` of the communicator `comm` goes; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
-fn target(comm: u32, dest: i32, tag: i32) -> Result<Option<Target>> {
+fn target(comm: u32, view: &View, dest: i32, tag: i32) -> Result<Option<Target>> {
     if let Some(route) = Route::of(comm)
         && let Some(peer) = route.peer(dest)
         && tag >= 0
@@ -142,15 +142,18 @@ fn target(comm: u32, dest: i32, tag: i32) -> Result<Option<Target>> {
         let context = route.context();
         return Ok(Some(Target { peer, context }));
     }
-    unrouted_target(comm, dest, tag)
+    unrouted_target(comm, view, dest, tag)
 }
 
 #[cold]
 #[inline(never)]
-fn unrouted_target(comm: u32, dest: i32, tag: i32) -> Result<Option<Target>> {
+fn unrouted_target(comm: u32, view: &View, dest: i32, tag: i32) -> Result<Option<Target>> {
     comm::with(comm, |comm| {
         let peer = destination(comm, dest, tag)?;
         let context = comm.context();
+        if peer.is_some() {
+            comm.count_sent(view.len());
+        }
         Ok(peer.map(|peer| Target { peer, context }))
     })?
 }
@@ -162,7 +165,7 @@ fn unrouted_target(comm: u32, dest: i32, tag: i32) -> Result<Option<Target>> {
 /// `MPI_ERR_COMM`, `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 #[inline(always)]
 pub fn send(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<()> {
-    let Some(to) = target(comm, dest, tag)? else {
+    let Some(to) = target(comm, view, dest, tag)? else {
         return Ok(());
     };
     Ok(process::engine()?.send(to.peer, to.context, tag, view, mode.completion())?)
@@ -174,7 +177,7 @@ pub fn send(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<(
 /// As [`send`].
 #[inline(always)]
 pub fn isend(comm: u32, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<u32> {
-    let Some(to) = target(comm, dest, tag)? else {
+    let Some(to) = target(comm, view, dest, tag)? else {
         return Ok(SENT_HANDLE);
     };
     match process::engine()?
@@ -373,6 +376,9 @@ pub(crate) fn start_send(
     let Some(peer) = destination(comm, dest, tag)? else {
         return Ok(None);
     };
+    if plane == Plane::User {
+        comm.count_sent(view.len());
+    }
     let context = context(comm, plane);
     Ok(
         process::engine()?

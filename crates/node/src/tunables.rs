@@ -151,10 +151,11 @@ tunables! {
          accumulates within a node, too, by messages that the target carries out when it makes \
          progress (accumulate_messages); or all by such messages (messages); the same for all \
          ranks.", Alike;
-    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "mcs",
-        TunableKind::Choice(&["mcs", "test_and_set", "thread", "event"]),
+    WINDOW_LOCK: "window_lock", "MICA_WINDOW_LOCK", "barging",
+        TunableKind::Choice(&["barging", "mcs", "test_and_set", "thread", "event"]),
         "How origins take the lock of a window's target: by a queue in which the holder wakes the \
-         next (mcs), by attempts with pauses that double (test_and_set), or by a message to a \
+         next (mcs), by such a queue where others may take the lock before those that wait, 256 \
+         times or for 20 us at most (barging), by attempts with pauses that double (test_and_set), or by a message to a \
          thread of the target that polls for requests (thread) or sleeps until one comes (event); \
          the same for all ranks.", Alike;
     PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off",

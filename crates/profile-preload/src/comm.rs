@@ -12,6 +12,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 
+use crate::resolve::pmpi;
+use crate::topology;
 use crate::types::{COMM_NULL, COMM_WORLD, MPI_Comm, MPI_Group, MPI_Win, SUCCESS, WIN_NULL};
 
 /// A rank that is not in `MPI_COMM_WORLD` (of a job that was spawned).
@@ -31,6 +33,8 @@ pub struct CommInfo {
     pub inter: bool,
     /// Blocking collectives so far.
     pub sequence: AtomicU64,
+    /// World ranks of the neighbors that it sends to, [`FOREIGN`] where there is none.
+    neighbors: OnceLock<Vec<u32>>,
 }
 
 /// The world, set when MPI starts.
@@ -46,18 +50,6 @@ static WORLD: OnceLock<World> = OnceLock::new();
 static KNOWN: OnceLock<RwLock<HashMap<usize, &'static CommInfo>>> = OnceLock::new();
 static CREATED: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-
-/// Calls a function of the library, by its `P` name.
-macro_rules! pmpi {
-    ($name:literal($($value:expr => $type:ty),*)) => {{
-        static ADDRESS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-        let address = *ADDRESS.get_or_init(|| $crate::resolve::by_name($name).expose_provenance());
-        let function: unsafe extern "C" fn($($type),*) -> c_int =
-            std::mem::transmute(std::ptr::with_exposed_provenance::<()>(address));
-        function($($value),*)
-    }};
-}
-pub(crate) use pmpi;
 
 /// The world, after MPI started.
 pub fn world() -> Option<&'static World> {
@@ -224,7 +216,19 @@ impl CommInfo {
             rank,
             inter,
             sequence: AtomicU64::new(0),
+            neighbors: OnceLock::new(),
         }
+    }
+
+    /// World ranks of those that neighborhood collectives on it send to, in their order; [`FOREIGN`]
+    /// for `MPI_PROC_NULL`. `comm` is its handle, with which a call has succeeded.
+    pub fn neighbors(&self, comm: MPI_Comm) -> &[u32] {
+        self.neighbors.get_or_init(|| {
+            // SAFETY: the communicator is valid, since a call with it succeeded.
+            let found = unsafe { topology::destinations(comm) };
+            let world = |rank| self.world_rank(rank).unwrap_or(FOREIGN);
+            found.into_iter().map(world).collect()
+        })
     }
 
     /// World rank of a rank of it, if it is one (`MPI_PROC_NULL` and `MPI_ANY_SOURCE` are not).

@@ -28,6 +28,7 @@ mod session;
 mod sites;
 mod table;
 mod thread;
+mod topology;
 mod traffic;
 mod trampoline;
 mod types;

@@ -1,12 +1,13 @@
 //! Persistent and partitioned requests: what each of them sends, counted when it starts.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use crate::traffic::Receiver;
 use crate::types::MPI_Request;
 
 /// What one start of a request sends.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct Prepared {
     /// Number of the call that prepared it.
     pub id: u16,
@@ -14,6 +15,8 @@ pub struct Prepared {
     pub peer: Option<u32>,
     /// Bytes.
     pub bytes: u64,
+    /// The blocks of a collective, and to whom.
+    pub blocks: Arc<[(Receiver, u64)]>,
 }
 
 static PREPARED: Mutex<Option<HashMap<MPI_Request, Prepared>>> = Mutex::new(None);
@@ -27,7 +30,7 @@ pub fn remember(request: MPI_Request, prepared: Prepared) {
 /// What a request sends that starts now, if it sends.
 pub fn get(request: MPI_Request) -> Option<Prepared> {
     let table = PREPARED.lock().expect("no panic while locked");
-    table.as_ref()?.get(&request).copied()
+    table.as_ref()?.get(&request).cloned()
 }
 
 /// The request at this address is about to be freed.

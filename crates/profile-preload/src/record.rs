@@ -1,14 +1,15 @@
 //! Recording one call: from its entry to what it moved.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock;
-use crate::comm::{self, CommInfo};
+use crate::comm::{self, CommInfo, FOREIGN};
 use crate::persistent::{self, Prepared};
 use crate::sites;
 use crate::thread::{Amount, Arrival, COLLECTIVE, Span, Tables, Thread, Waiting, current};
-use crate::traffic::{Collective, Data, Flow, Message, Start, Traffic};
+use crate::traffic::{Collective, Data, Flow, Message, Receiver, Start, Traffic};
 use crate::trampoline;
 use crate::types::{ROOT, SUCCESS};
 
@@ -175,6 +176,10 @@ impl Call {
                 }
                 Traffic::Start(requests, count) => start_all(tables, requests, count),
                 Traffic::Collective(ref collective) => self.collective(tables, collective),
+                Traffic::File { count, datatype } => Moved {
+                    bytes: bytes(tables, count, datatype),
+                    ..Moved::default()
+                },
             }
         }
     }
@@ -196,8 +201,13 @@ impl Call {
 
     fn prepare(&self, request: usize, moved: Moved) -> Moved {
         if moved.peer.is_some() {
-            let (id, peer, bytes) = (self.id, moved.peer, moved.bytes);
-            persistent::remember(request, Prepared { id, peer, bytes });
+            let prepared = Prepared {
+                id: self.id,
+                peer: moved.peer,
+                bytes: moved.bytes,
+                blocks: Arc::default(),
+            };
+            persistent::remember(request, prepared);
         }
         Moved { bytes: 0, ..moved }
     }
@@ -213,33 +223,53 @@ impl Call {
         // SAFETY: as the caller promises; what is not significant at this rank is not read.
         unsafe {
             if call.flow != Flow::Scatter || is_root {
-                let blocks = match call.flow {
-                    Flow::Mixed => comm.local_size,
-                    _ => comm.peers.len(),
-                };
-                moved.bytes = call.data.bytes(tables, comm, blocks);
+                moved.bytes = call.bytes(tables, comm);
                 moved.sends = u64::from(!matches!(call.data, Data::None));
             }
             match call.start {
                 Start::Persistent(request) => {
-                    let (id, bytes) = (self.id, moved.bytes);
-                    let peer = None;
-                    persistent::remember(*request, Prepared { id, peer, bytes });
-                    return Moved {
-                        bytes: 0,
-                        sends: 0,
-                        ..moved
-                    };
+                    self.prepare_collective(tables, comm, call, (is_root, *request), &mut moved);
                 }
                 Start::Blocking => moved.arrival = arrival(comm, call.flow),
                 Start::Started => {}
             }
             if moved.sends > 0 {
                 count_message(tables, self.id, COLLECTIVE, moved.bytes);
-                flow(tables, comm, call, is_root, moved.bytes);
+                flow(tables, comm, call, is_root, count_blocks);
             }
         }
         moved
+    }
+
+    /// Remembers what a start of a persistent collective moves; nothing has moved yet.
+    ///
+    /// # Safety
+    /// The arrays of the collective are those of a call that succeeded.
+    unsafe fn prepare_collective(
+        &self,
+        tables: &mut Tables,
+        comm: &'static CommInfo,
+        call: &Collective,
+        (is_root, request): (bool, usize),
+        moved: &mut Moved,
+    ) {
+        let mut blocks = Vec::new();
+        if moved.sends > 0 {
+            // SAFETY: as the caller promises.
+            unsafe {
+                flow(tables, comm, call, is_root, |_, to, bytes| {
+                    blocks.push((to, bytes));
+                });
+            }
+            let prepared = Prepared {
+                id: self.id,
+                peer: None,
+                bytes: moved.bytes,
+                blocks: blocks.into(),
+            };
+            persistent::remember(request, prepared);
+        }
+        (moved.bytes, moved.sends) = (0, 0);
     }
 }
 
@@ -256,7 +286,19 @@ fn arrival(comm: &'static CommInfo, flow: Flow) -> Option<(&'static CommInfo, u6
     (!comm.inter).then_some((comm, sequence, kind))
 }
 
-/// Counts the blocks of a collective that go from this rank to others.
+/// Counts the blocks of a collective for a receiver.
+fn count_blocks(tables: &mut Tables, to: Receiver, bytes: u64) {
+    match to {
+        Receiver::Rank(peer) => tables.blocks.entry((peer.into(), 0)).add(bytes),
+        Receiver::All(comm) => {
+            let key = (std::ptr::from_ref(comm).expose_provenance() as u64, 0);
+            tables.blocks_to_all.entry(key).add(bytes);
+        }
+    }
+}
+
+/// Calls `sink` with the blocks of a collective that go from this rank to others: whatever of this
+/// rank's data reaches another rank, itself or combined with others'.
 ///
 /// # Safety
 /// The arrays of the collective are those of a call that succeeded.
@@ -265,28 +307,53 @@ unsafe fn flow(
     comm: &'static CommInfo,
     call: &Collective,
     is_root: bool,
-    bytes: u64,
+    mut sink: impl FnMut(&mut Tables, Receiver, u64),
 ) {
-    let to_all = |tables: &mut Tables| {
-        let key = (std::ptr::from_ref(comm).expose_provenance() as u64, 0);
-        tables.blocks_to_all.entry(key).add(bytes);
-    };
+    let all = Receiver::All(comm);
+    // SAFETY: as the caller promises; there is a count for each receiver.
+    let block = |tables: &mut Tables, index| unsafe { call.data.block_bytes(tables, index) };
     match (call.flow, call.data) {
-        (Flow::Broadcast, _) if is_root => to_all(tables),
-        (Flow::Gather, _) => {
+        (_, Data::None) => {}
+        (Flow::Broadcast, _) => {
+            if is_root {
+                let bytes = block(tables, 0);
+                sink(tables, all, bytes);
+            }
+        }
+        (Flow::Gather | Flow::Reduce, data) => {
             if let Some(root) = comm.world_rank(call.root) {
-                tables.blocks.entry((root.into(), 0)).add(bytes);
+                // SAFETY: as the caller promises.
+                let bytes = unsafe { data.bytes(tables, comm, 1) };
+                sink(tables, Receiver::Rank(root), bytes);
             }
         }
-        (Flow::Scatter | Flow::ToAll, Data::Block(..) | Data::Own(..)) => to_all(tables),
-        (Flow::Scatter | Flow::ToAll, data) => {
+        (Flow::Scatter | Flow::ToAll | Flow::Mixed, Data::Block(..) | Data::Own(..)) => {
+            // SAFETY: as the caller promises.
+            let bytes = unsafe { call.data.bytes(tables, comm, 1) };
+            sink(tables, all, bytes);
+        }
+        // The blocks are those of the own group, each combined from the other group's data.
+        (Flow::Mixed, _) if comm.inter => {}
+        (Flow::Scatter | Flow::ToAll | Flow::Mixed, _) => {
             for (index, peer) in comm.peers.iter().enumerate() {
-                // SAFETY: as the caller promises; there is a count for each peer.
-                let bytes = unsafe { data.block_bytes(tables, index) };
-                tables.blocks.entry((u64::from(*peer), 0)).add(bytes);
+                let bytes = block(tables, index);
+                sink(tables, Receiver::Rank(*peer), bytes);
             }
         }
-        _ => {}
+        (Flow::Chain, _) => {
+            let bytes = block(tables, 0);
+            for peer in comm.peers.iter().skip(comm.rank.max(0) as usize + 1) {
+                sink(tables, Receiver::Rank(*peer), bytes);
+            }
+        }
+        (Flow::Neighbors, _) => {
+            for (index, peer) in comm.neighbors(call.comm).iter().enumerate() {
+                if *peer != FOREIGN {
+                    let bytes = block(tables, index);
+                    sink(tables, Receiver::Rank(*peer), bytes);
+                }
+            }
+        }
     }
 }
 
@@ -300,6 +367,9 @@ unsafe fn start_all(tables: &mut Tables, requests: *const usize, count: c_int) -
         if let Some(prepared) = persistent::get(request) {
             let peer = prepared.peer.map_or(COLLECTIVE, u64::from);
             count_message(tables, prepared.id, peer, prepared.bytes);
+            for &(to, bytes) in prepared.blocks.iter() {
+                count_blocks(tables, to, bytes);
+            }
             moved.sends += 1;
             moved.bytes += prepared.bytes;
             moved.peer = prepared.peer;
@@ -354,6 +424,27 @@ impl Message {
             moved.bytes = bytes(tables, self.count, self.datatype);
         }
         moved
+    }
+}
+
+impl Collective {
+    /// Bytes that this rank gives.
+    ///
+    /// # Safety
+    /// The arrays of the collective are those of a call that succeeded.
+    unsafe fn bytes(&self, tables: &mut Tables, comm: &'static CommInfo) -> u64 {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match (self.flow, self.data) {
+                (Flow::Neighbors, Data::Blocks(..) | Data::Each(..)) => {
+                    let mut sum = 0;
+                    flow(tables, comm, self, false, |_, _, bytes| sum += bytes);
+                    sum
+                }
+                (Flow::Mixed, data) => data.bytes(tables, comm, comm.local_size),
+                (_, data) => data.bytes(tables, comm, comm.peers.len()),
+            }
+        }
     }
 }
 

@@ -10,6 +10,18 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::generated::NAMES;
 
+/// Calls a function of the library, by its `P` name.
+macro_rules! pmpi {
+    ($name:literal($($value:expr => $type:ty),*)) => {{
+        static ADDRESS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+        let address = *ADDRESS.get_or_init(|| $crate::resolve::by_name($name).expose_provenance());
+        let function: unsafe extern "C" fn($($type),*) -> c_int =
+            std::mem::transmute(std::ptr::with_exposed_provenance::<()>(address));
+        function($($value),*)
+    }};
+}
+pub(crate) use pmpi;
+
 static FUNCTIONS: [AtomicPtr<c_void>; NAMES.len()] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; NAMES.len()];
 

@@ -4,8 +4,9 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use crate::clock::{self, Reading};
-use crate::comm::{self, pmpi};
+use crate::comm;
 use crate::record::set_recording;
+use crate::resolve::pmpi;
 use crate::run::{self, Start};
 use crate::types::{MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME};
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session, SUCCESS};

@@ -7,7 +7,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use crate::comm::{self, CommInfo, pmpi};
+use crate::comm::{self, CommInfo};
+use crate::resolve::pmpi;
 use crate::table::Table;
 use crate::types::{MPI_Datatype, SUCCESS};
 

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use crate::comm::CommInfo;
 use crate::types::{IN_PLACE, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Request, MPI_Win};
 
 /// The `root` of collectives that have none.
@@ -37,6 +38,13 @@ pub enum Traffic {
     },
     /// A collective.
     Collective(Collective),
+    /// It reads or writes a file.
+    File {
+        /// Number of elements.
+        count: i64,
+        /// Their type.
+        datatype: MPI_Datatype,
+    },
 }
 
 /// A message of point-to-point communication.
@@ -76,14 +84,23 @@ pub enum Flow {
     Gather,
     /// Everybody's, combined, to the root.
     Reduce,
-    /// Everybody's to all: the same to each, or a block to each.
+    /// Everybody's to all: the same to each, combined or not, or a block to each.
     ToAll,
-    /// Everybody's, combined, to all; or no data.
+    /// Everybody's, combined, a block to each; or no data.
     Mixed,
-    /// Combined along the ranks.
+    /// Combined along the ranks: to those that come later.
     Chain,
     /// To the neighbors of a topology.
     Neighbors,
+}
+
+/// Who gets blocks of a collective.
+#[derive(Clone, Copy)]
+pub enum Receiver {
+    /// This rank of the world.
+    Rank(u32),
+    /// All members of a communicator.
+    All(&'static CommInfo),
 }
 
 /// When a collective moves data.

@@ -218,8 +218,8 @@ pub struct Pair {
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Data of `from` that collectives brought to `to` (all-to-all, gather, scatter, broadcast,
-    /// allgather and their variants), whatever path the library chose: blocks.
+    /// Data of `from` that collectives brought to `to`, by themselves or combined with others'
+    /// (reductions), whatever path the library chose: blocks.
     pub collective_messages: u64,
     /// Their bytes.
     pub collective_bytes: u64,

@@ -16,10 +16,7 @@
 //! Called from `send.rs` and `receive.rs` where an engine has such an adapter, `progress.rs` and
 //! `wait.rs`. Jobs without one ask for it off their fast paths only.
 
-use std::collections::VecDeque;
-
-use slab::Slab;
-
+use crate::adapter_operations::{AdapterOperation, Injection, OperationKind};
 use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
@@ -32,91 +29,6 @@ use crate::state::{EngineState, UnexpectedMessage};
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::transport::{MatchCompletion, MatchKey, MatchOperation, MatchOutcome};
 use mica_node::counters::TrafficClass;
-
-/// Numbers of tokens, above their 32 bits of index.
-const NUMBERS: u64 = 1 << 30;
-
-/// What this rank has posted to its adapter.
-#[derive(Debug)]
-pub(crate) struct AdapterMatching {
-    /// The adapter reaches the ranks below this.
-    ranks: u32,
-    operations: Slab<AdapterOperation>,
-    /// Number of the next token.
-    number: u64,
-    /// Operations for which the adapter had no room yet, in order.
-    queued: VecDeque<usize>,
-    /// Contexts whose receives are hinted at, with their bit 0 set.
-    hinted: Vec<u64>,
-    /// The answer to the question that is waited for.
-    answer: Option<MatchCompletion>,
-    /// What was found during a call that cannot report it.
-    fault: Option<Fault>,
-}
-
-/// An operation that is posted or queued.
-#[derive(Debug)]
-struct AdapterOperation {
-    token: u64,
-    kind: OperationKind,
-}
-
-#[derive(Debug)]
-enum OperationKind {
-    Send {
-        id: u32,
-        completion: SendCompletion,
-        packed: Option<View>,
-    },
-    Receive {
-        id: RecvId,
-        /// The `Extract` whose message it receives.
-        extracted: Option<u64>,
-        packed: Option<View>,
-    },
-    /// A probe, extract or cancel.
-    Question,
-}
-
-impl AdapterMatching {
-    /// For a job of `ranks` ranks.
-    pub fn new(ranks: u32) -> AdapterMatching {
-        AdapterMatching {
-            ranks,
-            operations: Slab::new(),
-            number: 0,
-            queued: VecDeque::new(),
-            hinted: Vec::new(),
-            answer: None,
-            fault: None,
-        }
-    }
-
-    fn insert(&mut self, kind: OperationKind) -> usize {
-        self.number = (self.number + 1) % NUMBERS;
-        let entry = self.operations.vacant_entry();
-        let at = entry.key();
-        let token = self.number << 32 | at as u64;
-        entry.insert(AdapterOperation { token, kind });
-        at
-    }
-
-    /// Whether receives in `context` are hinted at.
-    fn is_hinted(&self, context: u64) -> bool {
-        !self.hinted.is_empty() && self.hinted.contains(&(context | 1))
-    }
-
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.operations.is_empty() && self.queued.is_empty() && self.fault.is_none()
-    }
-
-    /// The token of the operation at `at`.
-    #[cfg(test)]
-    pub fn token(&self, at: u32) -> u64 {
-        self.operations[at as usize].token
-    }
-}
 
 /// Memory in one piece for the bytes of `view`, if they do not lie in one.
 fn bounce(view: &View) -> Result<Option<View>, Fault> {
@@ -471,15 +383,6 @@ impl EngineState {
             }
         }
     }
-}
-
-/// Whether the program wants what it receives brought near the processor (leon-2009, 2.5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Injection {
-    /// It will use it at once.
-    Wanted,
-    /// It says nothing of it.
-    Unspecified,
 }
 
 /// What a probe or extract has found.

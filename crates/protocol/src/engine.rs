@@ -1,9 +1,9 @@
 //! The engine of a process: its state behind a lock, and the operations that threads call on it.
 //! `wait.rs` implements waiting.
 
-use crate::adapter_matching::Injection;
+use crate::adapter_operations::Injection;
 use crate::fault::Fault;
-use crate::matching::MatchPattern;
+use crate::matching::{MatchPattern, UnexpectedCounts};
 use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, StartedReceive};
 use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
@@ -17,11 +17,13 @@ use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
 use mica_channel::memory::View;
-use mica_node::counters::{Counter, CounterRef, Counters};
+use mica_node::counters::{Counter, CounterRef, Counters, LiveCounters, WindowCounterRef};
 use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Fencing, WakeSocket};
-use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind};
+use mica_node::segment::{
+    CommonAbilities, JobSegment, PollRecord, SegmentError, SegmentRef, WaitKind,
+};
 use mica_node::topology::CorePlace;
 use mica_policy::collective::CollectiveCosts;
 
@@ -52,6 +54,8 @@ pub struct Engine {
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
+    /// This rank's failed polls.
+    pub(crate) polls: SegmentRef<PollRecord>,
     /// State of hang reports.
     pub(crate) reporter: HangReporter,
     /// A copy engine is in use, which must know whether the program waits.
@@ -61,6 +65,8 @@ pub struct Engine {
     pub(crate) collectives: CollectiveMeans,
     /// The words in the job segment that this rank counts in.
     pub(crate) counters: CounterRef,
+    /// Unexpected messages by context.
+    pub(crate) unexpected: Arc<UnexpectedCounts>,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
     /// An adapter matches, on a simulated node: this rank waits by its register.
@@ -378,6 +384,18 @@ impl Engine {
     /// collectives on shared memory, and one-sided ones.
     pub fn live_counters(&self) -> CounterRef {
         self.counters.clone()
+    }
+
+    /// Messages of a context that have arrived and wait for their receives. Takes no lock that a
+    /// caller could hold.
+    pub fn unexpected_of(&self, context: u64) -> u32 {
+        self.unexpected.of(context)
+    }
+
+    /// The words in the job segment in which the window in `slot` counts; with `None`, a window
+    /// without a slot.
+    pub fn window_counters(&self, slot: Option<usize>) -> WindowCounterRef {
+        LiveCounters::window_of(&self.segment, self.rank, slot)
     }
 
     /// Publishes this rank's record of late arrivals at collectives in the job segment.

@@ -14,16 +14,18 @@ use crate::engine::Engine;
 use crate::pending::{Describe, FindCall, HangAnswer, IdleScene, Pending, WaitList, WaitSpell};
 use crate::state::EngineState;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mica_node::segment::{WaitKind, Waiting, monotonic_ns};
+use mica_node::segment::{POLLS, WaitKind, Waiting, monotonic_ns};
 
 /// Maximum number of operations that a report lists; the others are counted.
 const LISTED: usize = 16;
 
-/// Number of failed polls from which on a rank counts as polling; a power of two.
-const POLLS: u32 = 64;
+/// Failed polls between two records of what is polled for: 1 ms of a loop that does nothing else.
+const RECORD_EVERY: u32 = 1 << 14;
+
+/// Polling for this time is worth a look at the stack: 10 ms, as a wait.
+const NAME_AFTER_NS: u64 = 10_000_000;
 
 /// Polls that are examined more closely per question: enough for a loop over some requests, few
 /// enough to cost little if a rank keeps polling while the question is open.
@@ -41,11 +43,9 @@ impl Engine {
     /// To be called when a test or probe has failed. `waiting` lists what it asked for.
     #[inline]
     pub fn note_failed_poll(&self, waiting: impl Fn(&EngineState, &mut WaitList)) {
-        // Relaxed, here and below: with several threads the count is not exact, and need not be.
-        let polls = self.reporter.polls.load(Ordering::Relaxed).wrapping_add(1);
-        self.reporter.polls.store(polls, Ordering::Relaxed);
+        let polls = self.polls.count_failed();
         let question = self.segment.open_question();
-        if polls == POLLS || question.is_some() {
+        if polls.is_multiple_of(POLLS) || question.is_some() {
             self.note_polls(polls, question, &waiting);
         }
     }
@@ -53,7 +53,7 @@ impl Engine {
     /// To be called when a test or probe has succeeded.
     #[inline]
     pub fn note_successful_poll(&self) {
-        self.reporter.polls.store(0, Ordering::Relaxed);
+        self.polls.succeed();
     }
 
     #[cold]
@@ -63,16 +63,34 @@ impl Engine {
         question: Option<u32>,
         waiting: &dyn Fn(&EngineState, &mut WaitList),
     ) {
-        if polls == POLLS {
-            let now = monotonic_ns();
-            self.reporter.since_ns.store(now, Ordering::Relaxed);
+        if polls.is_multiple_of(POLLS) {
+            self.record_polls(polls, waiting);
         }
         if let Some(question) = question
             && polls >= POLLS
         {
-            let since = self.reporter.since_ns.load(Ordering::Relaxed);
-            self.answer(question, since, Some(polls), waiting);
+            self.answer(question, self.polls.since_ns(), Some(polls), waiting);
         }
+    }
+
+    /// Records what is polled for, for `mica top`: when the polls begin to count, and every
+    /// [`RECORD_EVERY`] polls after that, since a loop may ask for several things. The function is
+    /// found once, when the polls have lasted: to walk the stack takes as long as hundreds of them.
+    fn record_polls(&self, polls: u32, waiting: &dyn Fn(&EngineState, &mut WaitList)) {
+        if polls == POLLS {
+            self.polls.begin(monotonic_ns());
+        } else if polls.is_multiple_of(RECORD_EVERY) {
+            let lasted = monotonic_ns().saturating_sub(self.polls.since_ns());
+            if lasted >= NAME_AFTER_NS && !self.polls.call().is_known() {
+                let find_call = self.reporter.find_call.get();
+                if let Some(call) = find_call.and_then(|find_call| find_call()) {
+                    self.polls.call().set(&call);
+                }
+            }
+        } else {
+            return;
+        }
+        self.polls.record(&self.first_pending(waiting));
     }
 
     /// Answers the launcher's question, if one is open that this thread has not answered in this

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter_matching;
+mod adapter_operations;
 mod add_segment;
 mod added_segments;
 mod channels;
@@ -56,13 +57,13 @@ mod wait_account;
 mod wait_policy;
 mod windows;
 
-pub use adapter_matching::Injection;
+pub use adapter_operations::Injection;
 pub use add_segment::RemoveError;
 pub use engine::Engine;
 pub use events::{EngineEvent, EngineEventKind, EventSink, want_events};
 pub use fault::Fault;
-pub use matching::{MatchEnvelope, MatchPattern};
-pub use mica_node::counters::CounterRef;
+pub use matching::{MatchEnvelope, MatchPattern, UnexpectedCounts};
+pub use mica_node::counters::{CounterRef, WindowCounterRef};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
 pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};

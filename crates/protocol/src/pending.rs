@@ -1,7 +1,6 @@
 //! What a thread of this rank waits for: pending operations, listed for hang reports.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -145,10 +144,6 @@ pub(crate) struct HangReporter {
     pub describe: OnceLock<Describe>,
     pub find_call: OnceLock<FindCall>,
     pub answer: Mutex<HangAnswer>,
-    /// Failed polls since the last successful one.
-    pub polls: AtomicU32,
-    /// When the count reached the number from which on a rank counts as polling.
-    pub since_ns: AtomicU64,
 }
 
 /// The answer to one question.

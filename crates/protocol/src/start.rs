@@ -1,6 +1,6 @@
 //! Joining the job: which ranks are in it, and which channels reach them.
 
-use crate::adapter_matching::AdapterMatching;
+use crate::adapter_operations::AdapterMatching;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
 use crate::engine::{CollectiveMeans, Engine};
@@ -208,6 +208,11 @@ impl Engine {
         let costs = collective_costs.messages.clone();
         let here = segment.place(rank);
         let peers = (0..segment.job_size()).map(|peer| {
+            if waits_for_adapter {
+                // Also this rank: its messages to itself go there. Another kind would cost half a
+                // million instructions to derive, which are simulated.
+                return (Level::Network, None);
+            }
             let level = match channels.is_remote(peer) {
                 true => Level::Network,
                 false => level_between(&here, &segment.place(peer)),
@@ -243,6 +248,8 @@ impl Engine {
         let adapter = waits_for_adapter.then(|| AdapterMatching::new(segment.job_size()));
         state.adapter = adapter.map(Box::new);
         state.polling = polling;
+        let polls = segment.project(|segment| segment.block(rank).polls());
+        let unexpected = state.matching.unexpected.by_context();
         let offloads = offload.is_some();
         state.offload = offload;
         state.threads.long_messages = progress_thread.map(|_| 0);
@@ -261,6 +268,7 @@ impl Engine {
             receive_polls: AtomicU32::new(wait.direct_polls),
             wait,
             waiters: AtomicU32::new(0),
+            polls,
             reporter: HangReporter::default(),
             offloads,
             progress_thread: progress_thread.map(ProgressWakeup::new),
@@ -269,6 +277,7 @@ impl Engine {
                 access,
                 costs: collective_costs,
             },
+            unexpected,
             is_loopback: loopback,
             waits_for_adapter,
         })

@@ -1,6 +1,6 @@
 //! The whole state of a rank's engine, behind its lock.
 
-use crate::adapter_matching::AdapterMatching;
+use crate::adapter_operations::AdapterMatching;
 use crate::added_segments::AddedSegments;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;

@@ -464,6 +464,7 @@ impl Node {
         self.serve_due();
         let at = self.now();
         let rest = &mut self.rest;
+        rest.adapter.finish(&mut rest.departures);
         if rest.region_since != SimTime::NEVER {
             rest.region_time += at.since(rest.region_since);
         }

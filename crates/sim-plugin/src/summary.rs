@@ -14,6 +14,7 @@ pub fn by_name(memory: &Counts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
     ] {
         accesses(&mut add, kind, counts);
     }
+    add("stores_merged", memory.stores.merged);
     add("memory_reads", memory.memory_reads.total());
     add("memory_reads_demand", memory.memory_reads.demand);
     add("memory_reads_prefetch", memory.memory_reads.prefetch);
@@ -25,6 +26,7 @@ pub fn by_name(memory: &Counts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
     add("injected_l3", injected.l3);
     add("injected_other_core", injected.other_core);
     add("injected_used", injected.used);
+    add("injected_demoted", injected.demoted);
     add("injected_demoted", injected.demoted);
     add("injected_evicted", injected.evicted);
     add("injected_overwritten", injected.overwritten);
@@ -38,6 +40,7 @@ pub fn by_name(memory: &Counts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
     add("messages_unexpected", adapter.unexpected);
     add("messages_pulled", adapter.pulled);
     add("received_bytes", adapter.received_bytes);
+    add("policy_changes", adapter.policy_changes);
     add("strays", adapter.strays);
     all
 }

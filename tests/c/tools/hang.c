@@ -4,7 +4,8 @@
  *   messages     6 ranks: a Waitall of 20, an Iprobe loop, a Recv, a loop of Tests, one that computes, an Ssend
  *   collectives  4 ranks: a Wait for an Iallreduce, an Allreduce, a Waitany, one that computes
  *   ended        3 ranks: two end after MPI_Finalize, the other computes
- *   threads      2 ranks: two threads of rank 0 wait, each for another tag */
+ *   threads      2 ranks: two threads of rank 0 wait, each for another tag
+ *   locks        3 ranks: rank 2 has the lock of rank 0 and computes, rank 1 waits for it */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -82,6 +83,25 @@ static void collectives(void)
     }
 }
 
+static void locks(void)
+{
+    MPI_Win win;
+    int *base, one = 1;
+    MPI_Win_allocate(sizeof *base, sizeof *base, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_set_name(win, "table");
+    if (rank == 2) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Put(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+        MPI_Win_flush(0, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Put(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+    }
+    compute();
+}
+
 static void *wait_for(void *tag)
 {
     int in;
@@ -115,6 +135,8 @@ int main(int argc, char **argv)
         messages();
     else if (strcmp(scene, "collectives") == 0)
         collectives();
+    else if (strcmp(scene, "locks") == 0)
+        locks();
     else if (strcmp(scene, "threads") == 0)
         threads();
     else if (strcmp(scene, "ended") == 0) {

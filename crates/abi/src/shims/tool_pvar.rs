@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_mpi::constants as c;
-use mica_mpi::tool::{self, Tool, ValueType};
+use mica_mpi::tool::{self, ObjectKind, Tool, ToolError, ValueType};
 
 use crate::tool::{code, invalid, name as text, put, put_string, set};
 use crate::types::*;
@@ -49,7 +49,14 @@ pub unsafe fn mpi_t_pvar_get_info(
         put(datatype, MPI_Datatype::from_raw(info.value_type.datatype()));
         put(enumtype, MPI_T_enum::from_raw(info.enumeration));
         put_string(desc, desc_len, info.description);
-        put(bind, c::T_BIND_NO_OBJECT);
+        put(
+            bind,
+            match info.bound_to {
+                ObjectKind::None => c::T_BIND_NO_OBJECT,
+                ObjectKind::Comm => c::T_BIND_MPI_COMM,
+                ObjectKind::Win => c::T_BIND_MPI_WIN,
+            },
+        );
         put(readonly, c_int::from(info.continuous));
         put(continuous, c_int::from(info.continuous));
         put(atomic, c_int::from(!info.continuous));
@@ -100,14 +107,14 @@ pub unsafe fn mpi_t_pvar_session_free(pe_session: *mut MPI_T_pvar_session) -> To
     unsafe { set(pe_session, MPI_T_pvar_session(0)) }
 }
 
-/// MPI_T_pvar_handle_alloc. No variable is bound to an object.
+/// MPI_T_pvar_handle_alloc.
 ///
 /// # Safety
-/// `handle` and `count` are null or writable.
+/// `obj_handle` is null or points to a handle of the kind that the variable is bound to; `handle` and `count` are null or writable.
 pub unsafe fn mpi_t_pvar_handle_alloc(
     pe_session: MPI_T_pvar_session,
     pvar_index: c_int,
-    _obj_handle: *mut c_void,
+    obj_handle: *mut c_void,
     handle: *mut MPI_T_pvar_handle,
     count: *mut c_int,
 ) -> ToolCall {
@@ -115,7 +122,19 @@ pub unsafe fn mpi_t_pvar_handle_alloc(
     if handle.is_null() {
         return Err(invalid());
     }
-    let (new, elements) = code(Tool::pvar_handle(pe_session.raw(), pvar_index))?;
+    let object = |kind: ObjectKind| {
+        if obj_handle.is_null() {
+            return Err(ToolError::Invalid);
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            Ok(match kind {
+                ObjectKind::Win => obj_handle.cast::<MPI_Win>().read().raw(),
+                _ => obj_handle.cast::<MPI_Comm>().read().raw(),
+            })
+        }
+    };
+    let (new, elements) = code(Tool::pvar_handle(pe_session.raw(), pvar_index, object))?;
     // SAFETY: as the caller promises.
     unsafe {
         put(count, elements);

@@ -4,8 +4,8 @@
 //!
 //! Messages travel on one link for each pair, in order. [`FakeDelivery::AtOnce`] delivers them and
 //! their events at once: ranks may be threads, which wait for each other.
-//! [`FakeDelivery::Stepped`] keeps both back until the test [brings](FakeNetwork::bring) them, in an
-//! order that the test chooses: ranks are then stepped by one thread.
+//! [`FakeDelivery::Stepped`] keeps both back until the test [brings](FakeNetwork::bring) them, in
+//! an order that the test chooses: ranks are then stepped by one thread.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

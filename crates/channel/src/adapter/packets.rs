@@ -32,8 +32,8 @@ const HEADER: usize = 64;
 /// Largest payload.
 pub(super) const PAYLOAD_MAX: usize = PACKET_BYTES - HEADER;
 
-/// Packets that may be leaving at a time.
-pub(super) const SENDS: usize = 16;
+/// Packets that may be leaving at a time: few, since their buffers are cleared at the start.
+pub(super) const SENDS: usize = 4;
 
 /// The numbers of the packets between this rank and one other.
 #[derive(Debug, Clone, Copy, Default)]

@@ -113,6 +113,8 @@ pub(crate) enum ExpectedUse {
     Once,
     /// In many operations: moving its pages pays.
     Often,
+    /// In one operation, after which the memory is freed: its pages are not moved.
+    Never,
 }
 
 /// A buffer of this rank that peers may reach. As long as it lives, a transfer counts as in

@@ -135,6 +135,11 @@ impl PeerAccess {
         self.shared.mapped.is_ok() || self.shared.xpmem.is_ok()
     }
 
+    /// Whether peers can load and store any memory of this rank, wherever it lies.
+    pub fn maps_all_memory(&self) -> bool {
+        self.shared.xpmem.is_ok()
+    }
+
     /// What this rank can do, for the other ranks of its node; `costs` is the fingerprint of the
     /// cost model by which it chooses.
     pub fn abilities(&self, costs: u64) -> Abilities {
@@ -213,6 +218,12 @@ impl PeerAccess {
     /// migrated at once where they may be, however short it is.
     pub fn expose_for_long(&self, address: usize, len: usize) -> PublishedBuffer {
         self.expose_as(address, len, ExpectedUse::Often)
+    }
+
+    /// As [`expose`](Self::expose), for memory of the library that is freed right after: its pages
+    /// are not migrated, and the use is not counted.
+    pub fn expose_for_now(&self, address: usize, len: usize) -> PublishedBuffer {
+        self.expose_as(address, len, ExpectedUse::Never)
     }
 
     fn expose_as(&self, address: usize, len: usize, expected: ExpectedUse) -> PublishedBuffer {

@@ -18,10 +18,13 @@ mod bytes;
 mod heap;
 mod layout;
 mod region;
+mod vectors;
 mod view;
+mod wide_atomic;
 
 pub use atomic::AtomicWidth;
 pub use heap::give_back;
 pub use layout::{TypeLayout, TypeLayoutError};
 pub use region::{Block, OutOfMemory, Region, RegionRef, combine, copy_bytes, fill};
+pub use vectors::combine_elements;
 pub use view::{ByteRun, ByteRuns, Shape, View};

@@ -44,6 +44,11 @@ pub const SCENARIOS: &[Scenario] = &[
     }),
     ("reach_tells_errors", || run(2, Means::Cma, errors)),
     ("reach_of_nothing", nothing),
+    ("short_blocks_are_moved_with_their_page", short_blocks),
+    (
+        "short_blocks_stay_where_other_threads_run",
+        short_beside_threads,
+    ),
 ];
 
 /// Positions and lengths within a buffer: odd ones, all of it, and its ends.
@@ -626,4 +631,70 @@ fn nothing() {
     let (_, view) = own(0);
     empty.load(0, &view, 0, 0).expect("nothing");
     empty.store(0, &view, 0, 0).expect("nothing");
+}
+
+/// Blocks of malloc that are shorter than a page, side by side.
+fn side_by_side() -> Vec<Memory> {
+    let blocks: Vec<Memory> = (0..200).map(|_| Memory::malloc(40)).collect();
+    for (i, block) in blocks.iter().enumerate() {
+        block.fill(i as u8);
+    }
+    blocks
+}
+
+fn short_blocks() {
+    kit::need_mapped();
+    let segment = kit::job(1);
+    segment.claim(0).unwrap();
+    let reach = Direct::new(&segment, 0, &kit::mapped()).reach();
+    let blocks = side_by_side();
+    let (short, beside) = (blocks[100], blocks[101]);
+    // For one use it is too short.
+    assert!(!reach.expose(short.at, short.len).is_whole(short.len));
+    let published = reach.expose_for_long(short.at, short.len);
+    assert!(published.is_whole(short.len), "a window reaches it");
+    let reached = reach.open(0, published.words(), short.len).expect("open");
+    assert!(reached.is_window());
+    read(&reached, short.len, 100);
+    // It is the same memory, seen by both.
+    let (_, view) = own(1);
+    view.unpack(0, &[77]);
+    reached.store(3, &view, 0, 1).expect("writable");
+    assert_eq!(short.get(3), 77);
+    short.fill(9);
+    read(&reached, short.len, 9);
+    // Another one on the same page is there already, beside the first one.
+    let other = reach.expose_for_long(beside.at, beside.len);
+    assert!(other.is_whole(beside.len));
+    for (i, block) in blocks.iter().enumerate().filter(|&(i, _)| i != 100) {
+        block.check(i as u8);
+    }
+    drop((published, other));
+    blocks.into_iter().for_each(Memory::free);
+    // The heap goes on as before, in the child of a fork as well.
+    side_by_side().into_iter().for_each(Memory::free);
+    assert!(kit::succeeds_in_child(|| {
+        side_by_side().into_iter().for_each(Memory::free);
+    }));
+}
+
+fn short_beside_threads() {
+    kit::need_mapped();
+    let segment = kit::job(1);
+    segment.claim(0).unwrap();
+    let reach = Direct::new(&segment, 0, &kit::mapped()).reach();
+    let short = side_by_side()[100];
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let _ = stopped.recv();
+        });
+        let published = reach.expose_for_long(short.at, short.len);
+        assert!(
+            !published.is_whole(short.len),
+            "the other thread may write beside it"
+        );
+        drop(stop);
+    });
+    short.check(100);
 }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use mica_node::attach::{JobDescription, VERSION};
-use mica_node::segment::SegmentReader;
+use mica_node::segment::layout;
 
 use super::*;
 use crate::plan::command_line;
@@ -16,7 +16,7 @@ impl RankProcesses<'_> {
         };
         let describe = || JobDescription {
             version: VERSION.to_owned(),
-            layout: SegmentReader::layout(),
+            layout: layout(),
             name: self.job.name.clone(),
             host: self.job.host.clone(),
             command: self.command_lines(),

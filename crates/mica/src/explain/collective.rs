@@ -46,7 +46,8 @@ fn count(text: &str) -> Result<usize, String> {
 }
 
 fn reach(text: &str) -> Result<Reachability, String> {
-    Reachability::parse(text).ok_or_else(|| "expected unknown, windows, cma or none".to_owned())
+    Reachability::parse(text)
+        .ok_or_else(|| "expected unknown, windows, cma, packed or none".to_owned())
 }
 
 impl CollectiveRanks {
@@ -179,7 +180,8 @@ fn render(
     }
     if decision.algorithm.family() == AlgorithmFamily::Direct && reach == Reachability::Unknown {
         let _ = writeln!(text, "\nOnce the ranks have announced their buffers");
-        for reach in [Reachability::Windows, Reachability::Cma, Reachability::None] {
+        for reach in &Reachability::ALL[1..] {
+            let reach = *reach;
             let then = choices.once_reachable(collective, question.bytes, commutes, reach);
             let _ = writeln!(text, "  {:<18} {}", reach.name(), then.name());
         }
@@ -232,6 +234,7 @@ fn describe(question: &CollectiveCall) -> String {
         Reachability::Unknown => "unknown until announced; judged as windows",
         Reachability::Windows => "by load and store (windows)",
         Reachability::Cma => "by the kernel (cma)",
+        Reachability::Packed => "by the kernel (cma), packed before",
         Reachability::None => "not within reach",
     };
     let _ = writeln!(text, "Shared area {area}\nBuffers     {reach}");

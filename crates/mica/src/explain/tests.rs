@@ -34,7 +34,7 @@ fn questions() {
         ("--explain allreduce 64K --cores 0", "at least 1"),
         (
             "--explain allreduce 64K --reach far",
-            "unknown, windows, cma or none",
+            "unknown, windows, cma, packed or none",
         ),
         ("-n 8", "--explain"),
         ("--explain 1 --level moon", "shared-cache"),

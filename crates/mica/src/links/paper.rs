@@ -6,6 +6,7 @@
 use mica_links::Source;
 use mica_links::analysis::cluster::Cluster;
 use mica_links::explain::Explanation;
+use mica_links::predictor::Validation;
 use serde::Serialize;
 
 use crate::draw::text::{percent, time};
@@ -31,99 +32,143 @@ pub struct PaperRow {
     pub why: &'static str,
 }
 
+/// Figure, what it is, the paper's value, and why a modelled machine has another.
+type PaperValue = [&'static str; 4];
+
+/// What the paper says about times.
+const TIMES: [PaperValue; 4] = [
+    [
+        "2",
+        "median call",
+        "363 us",
+        "the model has no caches, operators or scheduler, and another library's schedule",
+    ],
+    [
+        "2",
+        "longest call",
+        "600 ms",
+        "the longest burst of the background was set to 600 ms; whether a call meets one is chance",
+    ],
+    [
+        "3",
+        "calls below 500 us",
+        "more than 95 %",
+        "the quiet time between bursts was set so that about 1 call in 20 meets one",
+    ],
+    [
+        "text",
+        "time taken by the slowest 5 %",
+        "93 %",
+        "the background was chosen to come near it: no evidence of the cause (see the sensitivity)",
+    ],
+];
+
+/// What it says about links.
+const LINKS: [PaperValue; 6] = [
+    [
+        "4",
+        "time against all links' load",
+        "no obvious correlation",
+        "a long call also counts the background's bytes while it lasts, and ranks show that; the \
+         paper judged by eye, on linear axes",
+    ],
+    [
+        "5",
+        "time against the load of one link",
+        "positive for link 12 and several others",
+        "the paper does not say which sockets its link numbers mean",
+    ],
+    [
+        "6",
+        "load of links in fast calls",
+        "a figure; links ordered by median",
+        "one schedule at one placement: the spread is that of the routes",
+    ],
+    [
+        "7",
+        "a cluster at about 80 ms",
+        "marked by links 1, 3, 13 and 15",
+        "each length of burst crosses certain links of the model by design, so marks are no \
+         finding; clusters of fewer than 5 calls have none",
+    ],
+    [
+        "text",
+        "classes told apart by load during the call",
+        "short, medium, long (by eye)",
+        "the same question, answered by cross-validation",
+    ],
+    [
+        "6 (outlook)",
+        "predictor",
+        "proposed, not built",
+        "it sees the load before a call, not during it",
+    ],
+];
+
 /// All rows for the calls of a workload, whose times are `seconds`.
 pub fn rows(explanation: &Explanation, seconds: &[f64]) -> Vec<PaperRow> {
     let is_model = explanation.source == Source::Model;
-    // Elsewhere everything differs: the machine, the library and what else runs.
-    let why = |model: &'static str| match is_model {
-        true => model,
-        false => "another machine, library and background",
+    let times = TIMES.iter().zip(times(explanation, seconds));
+    let links = match explanation.links.is_empty() {
+        true => Vec::new(),
+        false => LINKS.iter().zip(links(explanation)).collect(),
     };
+    let row = |(value, here): (&PaperValue, String)| {
+        let [figure, what, paper, why] = *value;
+        PaperRow {
+            figure,
+            what,
+            paper,
+            here,
+            // Elsewhere everything differs: the machine, the library and what else runs.
+            why: match is_model {
+                true => why,
+                false => "another machine, library and background",
+            },
+        }
+    };
+    times.chain(links).map(row).collect()
+}
+
+/// This observation's values for [`TIMES`].
+fn times(explanation: &Explanation, seconds: &[f64]) -> [String; 4] {
     let all = &explanation.distribution;
     let fast = seconds.iter().filter(|time| **time < FAST).count();
-    let fast = fast as f64 / seconds.len().max(1) as f64;
-    let row = |figure, what, paper, here: String, why| PaperRow {
-        figure,
-        what,
-        paper,
-        here,
-        why,
-    };
-    let mut rows = vec![
-        row(
-            "2",
-            "median call",
-            "363 us",
-            time(all.median),
-            why("the model has no caches, operators or scheduler, and another library's schedule"),
+    [
+        time(all.median),
+        time(all.max),
+        percent(fast as f64 / seconds.len().max(1) as f64),
+        percent(all.slowest_share),
+    ]
+}
+
+/// This observation's values for [`LINKS`].
+fn links(explanation: &Explanation) -> [String; 6] {
+    let ranking = &explanation.ranking;
+    let blamed = ranking.iter().filter(|link| link.blamed).count();
+    let best = ranking.first().map(|best| {
+        let (name, all) = (&explanation.links[best.link], explanation.links.len());
+        format!("{:.2} for {name}; {blamed} of {all} links blamed", best.rho)
+    });
+    [
+        format!("rank correlation {:.2}", explanation.total_correlation),
+        best.unwrap_or_default(),
+        evenness(explanation),
+        nearest(explanation),
+        held_out(explanation.indicator.as_ref()),
+        held_out(explanation.predictor.as_ref()),
+    ]
+}
+
+fn held_out(validation: Option<&Validation>) -> String {
+    match validation {
+        None => "no classes".to_owned(),
+        Some(found) => format!(
+            "right in {} of held-out calls, guess {}",
+            percent(found.accuracy),
+            percent(found.constant)
         ),
-        row(
-            "2",
-            "longest call",
-            "600 ms",
-            time(all.max),
-            why(
-                "the longest burst of the background was set to 600 ms; whether a call meets one is \
-             chance",
-            ),
-        ),
-        row(
-            "3",
-            "calls below 500 us",
-            "more than 95 %",
-            percent(fast),
-            why("the quiet time between bursts was set so that about 1 call in 20 meets one"),
-        ),
-        row(
-            "text",
-            "time taken by the slowest 5 %",
-            "93 %",
-            percent(all.slowest_share),
-            why(
-                "the background was chosen to come near it: no evidence of the cause (see the \
-             sensitivity)",
-            ),
-        ),
-    ];
-    if explanation.links.is_empty() {
-        return rows;
     }
-    let blamed = explanation
-        .ranking
-        .iter()
-        .filter(|link| link.blamed)
-        .count();
-    let best = explanation.ranking.first();
-    rows.extend([
-        row("4", "time against all links' load", "no obvious correlation",
-            format!("rank correlation {:.2}", explanation.total_correlation), why(
-            "long calls also carry more bytes of the background, which the model's links add up; \
-             the paper judged by eye, on linear axes",
-        )),
-        row("5", "time against the load of one link", "positive for link 12 and several others",
-            best.map_or(String::new(), |best| format!(
-                "{:.2} for {}; {blamed} of {} links blamed",
-                best.rho, explanation.links[best.link], explanation.links.len()
-            )), why("the paper's numbers of links cannot be mapped to sockets")),
-        row("6", "load of links in fast calls", "a figure; links ordered by median",
-            evenness(explanation), why(
-            "one schedule at one placement: the spread is that of the routes",
-        )),
-        row("7", "a cluster at about 80 ms", "marked by links 1, 3, 13 and 15",
-            nearest(explanation), why(
-            "each length of burst crosses certain links of the model by design, so that clusters \
-             have marks; the marks must be found, their existence is no finding",
-        )),
-        row("text", "classes told apart by load during the call", "short, medium, long (by eye)",
-            explanation.indicator.as_ref().map_or("no classes".to_owned(), |v| format!(
-                "right in {} of held-out calls, guess {}", percent(v.accuracy), percent(v.constant)
-            )), why("the same question, answered by cross-validation")),
-        row("6 (outlook)", "predictor", "proposed, not built",
-            explanation.predictor.as_ref().map_or("no classes".to_owned(), |v| format!(
-                "right in {} of held-out calls, guess {}", percent(v.accuracy), percent(v.constant)
-            )), why("load before the call, not during it")),
-    ]);
-    rows
 }
 
 /// How far apart the medians of links are in fast calls.

@@ -148,7 +148,7 @@ fn beside_the_paper(finding: &Finding) -> String {
         header: &["figure", "what", "paper", "here", "why they differ"],
         rows: rows.collect(),
     };
-    table.html()
+    format!("<div class=\"words\">{}</div>\n", table.html())
 }
 
 fn head(finding: &Finding) -> String {

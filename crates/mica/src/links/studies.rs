@@ -79,5 +79,5 @@ fn payoffs(study: &ModelStudy) -> String {
         header: &["use", "without", "with", "result"],
         rows: rows.into(),
     };
-    table.html()
+    format!("<div class=\"words\">{}</div>\n", table.html())
 }

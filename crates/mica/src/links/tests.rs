@@ -187,6 +187,8 @@ const boxes = [...document.querySelectorAll("svg")].map((svg) => svg.getBounding
 document.documentElement.dataset.charts = boxes.filter((b) => b.width > 100 && b.height > 100).length;
 document.documentElement.dataset.tables = [...document.querySelectorAll("table")]
   .filter((table) => table.rows.length > 1 && table.getBoundingClientRect().height > 20).length;
+document.documentElement.dataset.cut =
+  [...document.querySelectorAll(".words .table")].some((box) => box.scrollWidth > box.clientWidth);
 document.documentElement.dataset.wider =
   document.documentElement.scrollWidth > document.documentElement.clientWidth;
 </script>"#;

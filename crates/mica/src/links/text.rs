@@ -165,11 +165,16 @@ pub fn uses(study: &ModelStudy) -> [(String, &Payoff); 3] {
     let names: Vec<String> = names
         .map(|(name, mean)| format!("{name} {}", time(*mean)))
         .collect();
+    // Every postponed call waits.
+    let postponing = match study.postponing.waiting > 0.0 {
+        true => "Postponing calls that are predicted to be long",
+        false => {
+            "Postponing calls that are predicted to be long (none was: the load before a call does \
+             not show what will make it long)"
+        }
+    };
     [
-        (
-            "Postponing calls that are predicted to be long".to_owned(),
-            &study.postponing,
-        ),
+        (postponing.to_owned(), &study.postponing),
         (
             format!(
                 "Choosing between {} against the best of each world",

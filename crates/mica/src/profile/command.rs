@@ -82,19 +82,26 @@ pub fn keep_no_spans(command: &mut ProfiledCommand) {
         .push(("MICA_PROFILE_SPANS".into(), "0".into()));
 }
 
+/// Where the command's standard output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramOutput {
+    /// To this process's.
+    Standard,
+    /// To standard error: this process's own output is for programs.
+    StandardError,
+    /// Nowhere.
+    Discarded,
+}
+
 /// Runs it to its end. A signal that asks this process to end goes to the command, whose end is
 /// then waited for, so that the records are removed; a terminal's SIGINT reaches the command by
 /// itself.
-pub fn run(command: &ProfiledCommand) -> Result<ExitStatus, Box<dyn Error>> {
-    run_with(command, Stdio::inherit())
-}
-
-/// The same without its standard output.
-pub fn run_silently(command: &ProfiledCommand) -> Result<ExitStatus, Box<dyn Error>> {
-    run_with(command, Stdio::null())
-}
-
-fn run_with(command: &ProfiledCommand, output: Stdio) -> Result<ExitStatus, Box<dyn Error>> {
+pub fn run(command: &ProfiledCommand, output: ProgramOutput) -> Result<ExitStatus, Box<dyn Error>> {
+    let output = match output {
+        ProgramOutput::Standard => Stdio::inherit(),
+        ProgramOutput::StandardError => std::io::stderr().as_fd().try_clone_to_owned()?.into(),
+        ProgramOutput::Discarded => Stdio::null(),
+    };
     let arguments = command.complete();
     let mut process = Command::new(&arguments[0]);
     process.args(&arguments[1..]).stdout(output);

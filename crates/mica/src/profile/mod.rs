@@ -36,6 +36,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use mica_profile::{Job, Profile};
 
+use self::command::ProgramOutput;
 use self::compare::Format;
 pub use self::scaling::with_ranks;
 use crate::explain::prefix;
@@ -49,7 +50,7 @@ pub struct ProfileOptions {
     /// Print the report and write nothing.
     #[arg(long, conflicts_with = "output")]
     text: bool,
-    /// Print the profile as JSON and write nothing.
+    /// Print the profile as JSON and write nothing; the program's output goes to standard error.
     #[arg(long, conflicts_with_all = ["output", "text"])]
     json: bool,
     /// Keep no time line.
@@ -69,6 +70,10 @@ pub struct ProfileOptions {
     /// profiler costs it.
     #[arg(long, conflicts_with_all = ["scaling", "text"])]
     overhead: bool,
+    /// Nanoseconds that the profiler costs a call, from and to (bench/profile_cost.sh measures them):
+    /// --overhead prints what follows from them and the number of calls.
+    #[arg(long, value_name = "FROM,TO", requires = "overhead", value_parser = overhead::parse_cost)]
+    call_cost: Option<overhead::CallCost>,
     /// Rounds of --compare and --overhead.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..))]
@@ -130,7 +135,8 @@ fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
 
 fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let library = library(options)?;
-    let overhead = overhead::overhead(&options.command, &library, options.rounds.into())?;
+    let rounds = options.rounds.into();
+    let overhead = overhead::overhead(&options.command, &library, rounds, options.call_cost)?;
     let text = match options.json {
         true => serde_json::to_string_pretty(&overhead)? + "\n",
         false => overhead.render(),
@@ -169,7 +175,11 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     if options.no_timeline {
         command::keep_no_spans(&mut command);
     }
-    let status = command::run(&command)?;
+    let output = match options.json {
+        true => ProgramOutput::StandardError,
+        false => ProgramOutput::Standard,
+    };
+    let status = command::run(&command, output)?;
     let job = Job {
         command: options.command.clone(),
         host: rustix::system::uname()

@@ -12,8 +12,8 @@ pub enum TopError {
     Sockets(io::Error),
     /// There is no job.
     #[error(
-        "no job of this user runs on this node under Mica's mpiexec ({others} of other users); \
-         jobs that another launcher has started, such as srun, cannot be watched"
+        "no job of this user with a rank in Mica runs on this node ({others} of other users under \
+         Mica's mpiexec)"
     )]
     NoJob {
         /// Jobs of other users.
@@ -24,7 +24,7 @@ pub enum TopError {
     Several(String),
     /// The process named is no mpiexec of a job.
     #[error(
-        "process {0} is no mpiexec of Mica with ranks on this node, or its job has ended; \
+        "process {0} has no ranks in Mica on this node, or its job has ended; \
          `mica top --list` lists the jobs"
     )]
     NotAJob(u32),

@@ -1,35 +1,20 @@
 //! Which jobs of this node can be watched, and attaching to them.
 //!
-//! A job's mpiexec has one socket, and each agent of a job that spans hosts one on its own. Where
-//! several parts of one job run on this machine (virtual nodes), they are watched together.
+//! A job's mpiexec has one socket, and each agent of a job that spans hosts one on its own. Jobs
+//! without these are found by their ranks (`direct`). Where several parts of one job run on this
+//! machine (virtual nodes), they are watched together.
 
-use std::os::fd::OwnedFd;
-
-use mica_node::attach::{AttachError, JobDescription, SocketName, attach};
+use mica_node::attach::{AttachError, SocketName, attach};
 use mica_node::handover::own_uid;
-use mica_node::segment::SegmentReader;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::direct;
 use super::error::TopError;
+use super::part::{JobPart, end_of};
 
 /// The sockets of all jobs of this node.
 pub struct Search {
     names: Vec<SocketName>,
     own_uid: u32,
-}
-
-/// A part of a job that one process of the launcher runs here.
-pub struct JobPart {
-    /// The launcher's process; 0 if it is not in this PID namespace.
-    pub pid: u32,
-    /// Becomes readable when that process ends; `None` if the process is not visible.
-    pub process: Option<OwnedFd>,
-    /// The socket's name.
-    pub name: SocketName,
-    /// What the launcher says of the job.
-    pub description: JobDescription,
-    /// The job segment.
-    pub segment: SegmentReader,
 }
 
 /// A job with ranks on this node.
@@ -69,7 +54,13 @@ impl Search {
     /// The jobs that this user can watch, by process. Those that do not answer are left out.
     pub fn jobs(&self) -> Vec<FoundJob> {
         let attached = self.watchable().filter_map(|name| join(name).ok());
-        let mut jobs = group(attached.collect());
+        let mut parts: Vec<JobPart> = attached.collect();
+        let known: Vec<_> = parts
+            .iter()
+            .filter_map(|part| direct::key_of(&part.segment))
+            .collect();
+        parts.extend(direct::parts(&known));
+        let mut jobs = group(parts);
         jobs.sort_by_key(FoundJob::pid);
         jobs
     }
@@ -104,7 +95,7 @@ impl Search {
             join(name).map_err(|source| TopError::Attach { pid, source })?;
         }
         let is_named = |job: &FoundJob| {
-            let part = |part: &JobPart| part.pid == pid || part.name.pid == pid;
+            let part = |part: &JobPart| part.pid == pid || part.names.contains(&pid);
             let launcher = launcher_of(&job.parts[0].description.name);
             job.parts.iter().any(part) || launcher == Some(pid)
         };
@@ -122,16 +113,17 @@ impl Search {
 }
 
 fn join(name: &SocketName) -> Result<JobPart, AttachError> {
-    let (mut pid, mut process) = (0, None);
+    let (mut pid, mut ends) = (0, Vec::new());
     let (description, segment) = attach(name, &mut |peer| {
         pid = peer;
-        let peer = Pid::from_raw(peer as i32);
-        process = peer.and_then(|peer| pidfd_open(peer, PidfdFlags::empty()).ok());
+        ends = end_of(peer).into_iter().collect();
     })?;
     Ok(JobPart {
         pid,
-        process,
-        name: name.clone(),
+        uid: name.uid,
+        names: vec![name.pid],
+        ends,
+        socket: Some(name.clone()),
         description,
         segment,
     })
@@ -144,8 +136,7 @@ fn group(parts: Vec<JobPart>) -> Vec<FoundJob> {
         let same = |job: &&mut FoundJob| {
             let other = &job.parts[0];
             let size = other.segment.job_size() == part.segment.job_size();
-            size && other.description.name == part.description.name
-                && other.name.uid == part.name.uid
+            size && other.description.name == part.description.name && other.uid == part.uid
         };
         match jobs.iter_mut().find(same) {
             Some(job) => job.parts.push(part),

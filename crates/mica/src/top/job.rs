@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use mica_node::process::wait_readable;
 use mica_node::segment::RankView;
 
-use super::find::{FoundJob, JobPart, Search};
+use super::find::{FoundJob, Search};
+use super::part::JobPart;
 use super::process::ProcessSample;
 
 /// A job, and what was seen of its processes.
@@ -61,12 +62,14 @@ impl WatchedJob {
 
     /// Whether the job has ended, as far as it runs here.
     pub fn has_ended(&self) -> bool {
-        self.job.parts.iter().all(|part| match &part.process {
-            Some(process) => {
+        self.job.parts.iter().all(|part| match &part.socket {
+            Some(name) if part.ends.is_empty() => {
+                Search::new().is_ok_and(|search| !search.has(name))
+            }
+            _ => part.ends.iter().all(|process| {
                 let ready = wait_readable(&[process.as_fd()], Some(Duration::ZERO));
                 ready.is_ok_and(|ready| ready[0])
-            }
-            None => Search::new().is_ok_and(|search| !search.has(&part.name)),
+            }),
         })
     }
 
@@ -77,14 +80,10 @@ impl WatchedJob {
             && !left.is_zero()
             && !self.has_ended()
         {
-            let fds = self
-                .job
-                .parts
-                .iter()
-                .filter_map(|part| part.process.as_ref());
+            let fds = self.job.parts.iter().flat_map(|part| &part.ends);
             let fds: Vec<_> = fds.map(|process| process.as_fd()).collect();
-            // A part that ends is no reason to wait no more, as long as others run.
-            match self.job.parts.len() {
+            // A process that ends is no reason to wait no more, as long as others run.
+            match fds.len() {
                 1 => drop(wait_readable(&fds, Some(left))),
                 _ => std::thread::sleep(left.min(Duration::from_millis(100))),
             }

@@ -6,9 +6,11 @@
 //! [`view`]). The ranks do not notice: they neither stop nor answer, and mpiexec answers one
 //! question when `mica top` starts.
 
+mod direct;
 mod error;
 mod find;
 mod job;
+mod part;
 mod process;
 mod report;
 mod rows;
@@ -32,7 +34,7 @@ const INTERVAL_MAX: f64 = 86_400.0;
 /// The options of `mica top`.
 #[derive(clap::Args)]
 pub struct TopOptions {
-    /// Process id of the job's mpiexec; may be left out if only one job of yours runs on this node.
+    /// Process id of the job's launcher, or of a rank; may be left out if only one job of yours runs on this node.
     job: Option<u32>,
     /// Seconds between two samples, which rates are measured over.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]

@@ -28,6 +28,14 @@ impl ProcessSample {
         })
     }
 
+    /// The parent of the process with this number.
+    pub fn parent_of(pid: u32) -> Option<u32> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
+        let (_, fields) = stat.rsplit_once(") ")?;
+        fields.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+
     /// Whether it still runs: a zombie does not.
     pub fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')

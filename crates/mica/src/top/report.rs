@@ -23,10 +23,11 @@ pub fn heading(job: &JobView) -> Vec<String> {
         _ => format!("{here} ranks on {}", job.host),
     };
     if elsewhere > 0 {
-        ranks += &format!(
-            ", {elsewhere} elsewhere ({} nodes): run mica top there to see them",
-            job.nodes
-        );
+        let nodes = match job.nodes {
+            0 => String::new(),
+            nodes => format!(" ({nodes} nodes)"),
+        };
+        ranks += &format!(", {elsewhere} elsewhere{nodes}: run mica top there to see them");
     }
     let since = time((job.seconds * 1e9) as u64);
     let end = if job.has_ended { ", has ended" } else { "" };
@@ -78,7 +79,7 @@ pub fn json(job: &JobView) -> String {
             "host": job.host,
             "size": job.size,
             "ranks_here": job.ranks.len(),
-            "nodes": job.nodes,
+            "nodes": Some(job.nodes).filter(|&nodes| nodes > 0),
             "seconds": job.seconds,
             "has_ended": job.has_ended,
         },
@@ -150,7 +151,7 @@ struct Listed<'a> {
     user: u32,
     ranks_here: usize,
     size: u32,
-    nodes: u32,
+    nodes: Option<u32>,
     seconds: u64,
     command: &'a str,
 }
@@ -161,10 +162,10 @@ fn listed(job: &FoundJob) -> Listed<'_> {
     let started = first.description.started_ms / 1000;
     Listed {
         pid: job.pid(),
-        user: first.name.uid,
+        user: first.uid,
         ranks_here: job.ranks_here(),
         size: first.segment.job_size(),
-        nodes: first.description.nodes,
+        nodes: Some(first.description.nodes).filter(|&nodes| nodes > 0),
         seconds: now.as_secs().saturating_sub(started),
         command: &first.description.command,
     }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use mica_node::counters::{AccessClass, Counter, Counters, TrafficClass};
-use mica_node::segment::{RankState, WaitKind, WaitView};
+use mica_node::segment::{POLLS, RankState, WaitKind, WaitView};
 
 use super::job::{RankSample, Sample, WatchedJob};
 
@@ -65,6 +65,8 @@ pub struct JobView {
 pub enum Activity {
     /// It waits in a call of MPI.
     Waits,
+    /// It tests or probes again and again, and finds nothing.
+    Polls,
     /// It has called MPI_Init and does not wait: it computes, or is about to return from a call.
     Computes,
     /// Its process was stopped by a signal or a debugger.
@@ -84,6 +86,7 @@ impl Activity {
     pub fn name(self) -> &'static str {
         match self {
             Activity::Waits => "waits",
+            Activity::Polls => "polls",
             Activity::Computes => "computes",
             Activity::Stopped => "stopped",
             Activity::Starting => "starting",
@@ -93,7 +96,7 @@ impl Activity {
         }
     }
 
-    fn of(rank: &RankSample) -> Activity {
+    fn of(before: &RankSample, rank: &RankSample) -> Activity {
         let Some(process) = &rank.process else {
             return Activity::Ended;
         };
@@ -106,8 +109,24 @@ impl Activity {
             RankState::Finalized => Activity::Finalized,
             RankState::Aborted { .. } => Activity::Aborted,
             RankState::Running { .. } if view.waiting.is_some() => Activity::Waits,
+            RankState::Running { .. } if failed_polls(before, rank) >= POLLS => Activity::Polls,
             RankState::Running { .. } => Activity::Computes,
         }
+    }
+}
+
+/// Polls of a rank that failed between two samples; 0 if the last one of them succeeded, or if the
+/// count has not moved since: it has stopped polling.
+fn failed_polls(before: &RankSample, after: &RankSample) -> u32 {
+    let polling = |sample: &RankSample| {
+        let view = sample.view.as_ref()?;
+        view.polling.as_ref().map(|(polls, _)| *polls)
+    };
+    match (polling(before), polling(after)) {
+        (_, None) => 0,
+        (Some(old), Some(new)) if new >= old => new - old,
+        // It has found something meanwhile, and begun again.
+        (_, Some(new)) => new,
     }
 }
 
@@ -130,7 +149,7 @@ pub struct RankRow {
     pub activity: Activity,
     /// The state of its main thread (`R`, `S`, ...).
     pub process_state: Option<char>,
-    /// What it waits for, if it does.
+    /// What it waits for, or polls for, if it does.
     pub waiting: Option<WaitView>,
     /// Processor time, in percent of one processor.
     pub cpu: Option<f64>,
@@ -192,18 +211,19 @@ impl RankRow {
         };
         let ticks = before.process.zip(after.process);
         let per_second = rustix::param::clock_ticks_per_second() as f64;
-        let activity = Activity::of(after);
-        let waits = activity == Activity::Waits;
+        let activity = Activity::of(before, after);
+        let view = after.view.as_ref();
+        let waiting = match activity {
+            Activity::Waits => view.and_then(|view| view.waiting.clone()),
+            Activity::Polls => view.and_then(|view| Some(view.polling.clone()?.1)),
+            _ => None,
+        };
         RankRow {
             rank: after.rank,
             pid: after.pid,
             activity,
             process_state: after.process.map(|process| process.state),
-            waiting: after
-                .view
-                .as_ref()
-                .and_then(|v| v.waiting.clone())
-                .filter(|_| waits),
+            waiting,
             cpu: ticks.map(|(a, b)| 100.0 * rate(a.ticks, b.ticks) / per_second),
             resident: after.process.map(|process| process.resident),
             counters: counters(after),
@@ -246,7 +266,7 @@ impl RankRow {
     pub fn unexpected(&self) -> Option<u64> {
         let runs = matches!(
             self.activity,
-            Activity::Waits | Activity::Computes | Activity::Stopped
+            Activity::Waits | Activity::Polls | Activity::Computes | Activity::Stopped
         );
         runs.then(|| self.counters.get(Counter::UnexpectedQueue))
     }
@@ -337,6 +357,7 @@ pub(super) mod tests {
                 state: RankState::Running { pid: 100 + rank },
                 pid: 100 + rank,
                 waiting,
+                polling: None,
                 counters,
             }),
         }
@@ -415,15 +436,41 @@ pub(super) mod tests {
     #[test]
     fn activities_follow_process_and_record() {
         let mut rank = sample(1, 0, 0, None);
-        assert_eq!(Activity::of(&rank), Activity::Computes);
+        let before = sample(1, 0, 0, None);
+        assert_eq!(Activity::of(&before, &rank), Activity::Computes);
         rank.process.as_mut().unwrap().state = 'T';
-        assert_eq!(Activity::of(&rank), Activity::Stopped);
+        assert_eq!(Activity::of(&before, &rank), Activity::Stopped);
         rank.process.as_mut().unwrap().state = 'R';
         rank.view.as_mut().unwrap().state = RankState::Absent;
-        assert_eq!(Activity::of(&rank), Activity::Starting);
+        assert_eq!(Activity::of(&before, &rank), Activity::Starting);
         rank.view.as_mut().unwrap().state = RankState::Finalized;
-        assert_eq!(Activity::of(&rank), Activity::Finalized);
+        assert_eq!(Activity::of(&before, &rank), Activity::Finalized);
         rank.process = None;
-        assert_eq!(Activity::of(&rank), Activity::Ended);
+        assert_eq!(Activity::of(&before, &rank), Activity::Ended);
+    }
+
+    #[test]
+    fn a_rank_polls_as_long_as_its_failures_grow() {
+        let polling = |count: u32| {
+            let mut rank = sample(1, 0, 0, None);
+            let mut wait = receive();
+            wait.call = "MPI_Test".to_owned();
+            rank.view.as_mut().unwrap().polling = Some((count, wait));
+            rank
+        };
+        let none = sample(1, 0, 0, None);
+        let row = RankRow::new(&none, &polling(5000), 1.0);
+        assert_eq!(row.activity, Activity::Polls);
+        assert_eq!(
+            (row.call(), row.peer(), row.tag()),
+            ("MPI_Test", Peer::Rank(0), Some(7))
+        );
+        // It has stopped; it has found something, and begun again; it has found something.
+        let of = |old: &RankSample, new: &RankSample| RankRow::new(old, new, 1.0).activity;
+        assert_eq!(of(&polling(5000), &polling(5000)), Activity::Computes);
+        assert_eq!(of(&polling(5000), &polling(70)), Activity::Polls);
+        assert_eq!(of(&polling(5000), &none), Activity::Computes);
+        let stopped = RankRow::new(&polling(5000), &polling(5000), 1.0);
+        assert_eq!(stopped.call(), "");
     }
 }

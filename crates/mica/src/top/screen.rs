@@ -279,7 +279,7 @@ impl Screen {
     fn row(&self, row: &RankRow) -> Row<'static> {
         let cells = Column::all().map(|column| Cell::from(aligned(column, column.cell(row))));
         let style = match row.activity {
-            Activity::Waits => self.color(Color::Yellow),
+            Activity::Waits | Activity::Polls => self.color(Color::Yellow),
             Activity::Computes => self.color(Color::Green),
             Activity::Stopped | Activity::Aborted => self.color(Color::Red),
             Activity::Starting | Activity::Finalized | Activity::Ended => {

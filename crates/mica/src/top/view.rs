@@ -172,7 +172,9 @@ impl TableView {
 
     /// The rows of a job that are shown, in order.
     pub fn rows<'a>(&self, job: &'a JobView) -> Vec<&'a RankRow> {
-        let is_shown = |row: &&RankRow| !self.only_waiting || row.activity == Activity::Waits;
+        let is_shown = |row: &&RankRow| {
+            !self.only_waiting || matches!(row.activity, Activity::Waits | Activity::Polls)
+        };
         let mut rows: Vec<&RankRow> = job.ranks.iter().filter(is_shown).collect();
         rows.sort_by(|one, other| {
             let order = self.column.compare(one, other);

@@ -11,6 +11,7 @@
 
 mod attributes;
 pub(crate) mod context;
+mod counts;
 mod create;
 pub(crate) mod exchange;
 mod free;
@@ -18,13 +19,16 @@ mod from_group;
 mod inter;
 mod lookup;
 mod object;
+mod observe;
 mod route;
 mod split_type;
 
 pub use attributes::AttributeValue;
 pub(crate) use context::fresh_context;
+pub(crate) use counts::CommCounts;
 pub(crate) use lookup::forget_cached;
 pub use lookup::with;
 pub use object::Comm;
+pub(crate) use observe::SentObserver;
 pub use route::Route;
 pub use split_type::hardware_resources;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::context::spares;
+use super::counts::CommCounts;
 use crate::attribute::AttributeSet;
 use crate::collective::RanksByNode;
 use crate::collective::intranode::context::NodeContext;
@@ -47,6 +48,8 @@ pub(super) struct CommInner {
     pub(super) local: OnceLock<Arc<NodeContext>>,
     pub(super) attributes: AttributeSet,
     pub(super) state: Mutex<CommState>,
+    /// What a tool wants to know; empty as long as none has asked.
+    pub(super) counts: OnceLock<Arc<CommCounts>>,
 }
 
 /// What an inter-communicator has besides two groups.
@@ -131,6 +134,7 @@ impl Comm {
             local: OnceLock::new(),
             attributes,
             state,
+            counts: OnceLock::new(),
         }))
     }
 

@@ -9,10 +9,13 @@
 //! fields and then the handle (SYNC route: Release, paired with the Acquire in [`Route::of`]); the
 //! thread that frees the communicator removes the handle. A program that still sends on that
 //! communicator is erroneous, and may see either state.
+//!
+//! A line may be suspended for a time, while a tool counts the communicator's messages: the
+//! complement of the handle stands in its place, and the other fields stay.
 
 use super::object::Comm;
 use crate::constants as c;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Number of lines. Handles count up, so this many consecutive communicators have a line each.
 const LINES: usize = 64;
@@ -87,6 +90,30 @@ impl Route {
         peer.wrapping_sub(self.first) as i32
     }
 
+    /// Takes the line of the communicator `handle` out of use, and keeps it from others: a thread
+    /// that has just found the line reads what is still true.
+    pub(super) fn suspend(handle: u32) {
+        // SeqCst: with the fence in `remember`. Messages at the same time may take either path. The
+        // complement of a handle belongs to another line, so it is no other communicator's.
+        let _ = line(handle).handle.compare_exchange(
+            handle,
+            !handle,
+            Ordering::SeqCst,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Puts it to use again.
+    pub(super) fn resume(handle: u32) {
+        // SYNC route: the fields have not changed.
+        let _ = line(handle).handle.compare_exchange(
+            !handle,
+            handle,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+
     /// Gives a communicator a line, if its ranks are consecutive and the line is free.
     pub(super) fn remember(comm: &Comm) {
         let handle = comm.handle();
@@ -107,15 +134,22 @@ impl Route {
             line.reach.store(reach, Ordering::Relaxed);
             // SYNC route
             line.handle.store(handle, Ordering::Release);
+            // Either this thread sees an observer, or the observer the handle.
+            fence(Ordering::SeqCst);
+            if comm.0.counts.get().is_some_and(|c| c.is_sent_observed()) {
+                Route::suspend(handle);
+            }
         }
     }
 
     /// Removes the communicator `handle`, which is being freed.
     pub(super) fn forget(handle: u32) {
         let line = line(handle);
-        // Relaxed: the program must order the free against uses.
-        let _ = line
-            .handle
-            .compare_exchange(handle, FREE, Ordering::Relaxed, Ordering::Relaxed);
+        for owned in [handle, !handle] {
+            // Relaxed: the program must order the free against uses.
+            let _ = line
+                .handle
+                .compare_exchange(owned, FREE, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }

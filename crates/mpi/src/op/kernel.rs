@@ -2,7 +2,8 @@
 //! type.
 //!
 //! The loops work on chunks of constant size and have no branch, so the compiler vectorizes those
-//! on machine numbers (checked for sum, min and max of 32- and 64-bit numbers).
+//! on machine numbers (checked for sum, min and max of 32- and 64-bit numbers). The usual ones of
+//! these use the widest vectors that the processor has (`wide_kernel`).
 
 /// Does `inout[i] = input[i] (op) inout[i]` for the elements in two byte slices of the same length.
 pub type Kernel = fn(&[u8], &mut [u8]);
@@ -21,6 +22,21 @@ macro_rules! scalar_kernel {
                 let result: $type = $result;
                 *y = result.to_ne_bytes();
             }
+        }
+        kernel as $crate::op::kernel::Kernel
+    }};
+}
+
+/// As [`scalar_kernel`], by the widest vectors that the processor has.
+macro_rules! wide_kernel {
+    ($type:ty, |$x:ident, $y:ident| $result:expr) => {{
+        fn kernel(input: &[u8], inout: &mut [u8]) {
+            mica_channel::memory::combine_elements(input, inout, |x, y| {
+                let $x = <$type>::from_ne_bytes(x);
+                let $y = <$type>::from_ne_bytes(y);
+                let result: $type = $result;
+                result.to_ne_bytes()
+            });
         }
         kernel as $crate::op::kernel::Kernel
     }};
@@ -77,4 +93,4 @@ macro_rules! pair_kernel {
     }};
 }
 
-pub(super) use {complex_kernel, pair_kernel, scalar_kernel};
+pub(super) use {complex_kernel, pair_kernel, scalar_kernel, wide_kernel};

@@ -4,7 +4,7 @@
 use std::ffi::c_char;
 
 use super::PredefinedOp::{self, *};
-use super::kernel::{Kernel, complex_kernel, pair_kernel, scalar_kernel};
+use super::kernel::{Kernel, complex_kernel, pair_kernel, scalar_kernel, wide_kernel};
 use super::soft::{F16, F128, LongDouble};
 use crate::datatype::BasicType;
 
@@ -20,10 +20,10 @@ pub(super) fn kernel(op: PredefinedOp, basic: BasicType) -> Option<Kernel> {
     macro_rules! integer {
         ($type:ty) => {
             Some(match op {
-                Sum => scalar_kernel!($type, |x, y| x.wrapping_add(y)),
-                Prod => scalar_kernel!($type, |x, y| x.wrapping_mul(y)),
-                Min => scalar_kernel!($type, |x, y| if x < y { x } else { y }),
-                Max => scalar_kernel!($type, |x, y| if x > y { x } else { y }),
+                Sum => wide_kernel!($type, |x, y| x.wrapping_add(y)),
+                Prod => wide_kernel!($type, |x, y| x.wrapping_mul(y)),
+                Min => wide_kernel!($type, |x, y| if x < y { x } else { y }),
+                Max => wide_kernel!($type, |x, y| if x > y { x } else { y }),
                 Band => scalar_kernel!($type, |x, y| x & y),
                 Bor => scalar_kernel!($type, |x, y| x | y),
                 Bxor => scalar_kernel!($type, |x, y| x ^ y),
@@ -32,12 +32,12 @@ pub(super) fn kernel(op: PredefinedOp, basic: BasicType) -> Option<Kernel> {
         };
     }
     macro_rules! float {
-        ($type:ty) => {
+        ($type:ty, $kernel:ident) => {
             Some(match op {
-                Sum => scalar_kernel!($type, |x, y| x + y),
-                Prod => scalar_kernel!($type, |x, y| x * y),
-                Min => scalar_kernel!($type, |x, y| if x < y { x } else { y }),
-                Max => scalar_kernel!($type, |x, y| if x > y { x } else { y }),
+                Sum => $kernel!($type, |x, y| x + y),
+                Prod => $kernel!($type, |x, y| x * y),
+                Min => $kernel!($type, |x, y| if x < y { x } else { y }),
+                Max => $kernel!($type, |x, y| if x > y { x } else { y }),
                 _ => return None,
             })
         };
@@ -93,11 +93,11 @@ pub(super) fn kernel(op: PredefinedOp, basic: BasicType) -> Option<Kernel> {
         BasicType::U16 => integer!(u16),
         BasicType::U32 => integer!(u32),
         BasicType::U64 => integer!(u64),
-        BasicType::Half => float!(F16),
-        BasicType::F32 => float!(f32),
-        BasicType::F64 => float!(f64),
-        BasicType::LongDouble => float!(LongDouble),
-        BasicType::Quad => float!(F128),
+        BasicType::Half => float!(F16, scalar_kernel),
+        BasicType::F32 => float!(f32, wide_kernel),
+        BasicType::F64 => float!(f64, wide_kernel),
+        BasicType::LongDouble => float!(LongDouble, scalar_kernel),
+        BasicType::Quad => float!(F128, scalar_kernel),
         BasicType::ComplexHalf => complex!(F16),
         BasicType::ComplexF32 => complex!(f32),
         BasicType::ComplexF64 => complex!(f64),

@@ -15,7 +15,7 @@ use super::declaration::{
 use super::enumeration;
 use super::error::{ToolError, ToolResult};
 use super::registration;
-use super::table::{RESERVED, Registration, require};
+use super::table::{RESERVED, Registration, require, with};
 use crate::constants as c;
 use crate::process;
 use mica_node::segment::monotonic_ns;
@@ -62,9 +62,25 @@ pub(super) fn on_engine_event(event: &EngineEvent) {
         Element::Unsigned(event.bytes as u64),
         Element::Unsigned(event.detail),
     ];
+    count_for_comm(event);
     deliver(index, None, elements);
     if index == UNEXPECTED {
         deliver(COMM_UNEXPECTED, Some(event.envelope.context), elements);
+    }
+}
+
+/// Counts an event of a communicator that a performance variable has a handle for.
+fn count_for_comm(event: &EngineEvent) {
+    let counts = with(|tool| {
+        let mut comms = tool.bound_comms();
+        let found = comms.find(|comm| comm.context == event.envelope.context);
+        Ok(found.map(|comm| Arc::clone(&comm.counts)))
+    });
+    let Ok(Some(counts)) = counts else { return };
+    match event.kind {
+        EngineEventKind::Arrived => counts.arrived.count(event.bytes),
+        EngineEventKind::Unexpected => counts.unexpected.count(event.bytes),
+        EngineEventKind::PathChosen => {}
     }
 }
 

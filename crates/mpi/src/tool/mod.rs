@@ -18,6 +18,7 @@ mod declaration;
 mod enumeration;
 mod error;
 mod event;
+mod object;
 mod pvar;
 mod registration;
 mod table;
@@ -36,6 +37,7 @@ pub use declaration::{
 pub use enumeration::{Enumeration, enumeration};
 pub use error::{ToolError, ToolResult};
 pub use event::{current_instance, element_names};
+pub use object::ObjectKind;
 pub use pvar::{PvarInfo, pvar_info, pvars};
 pub use table::{CallbackFunction, DroppedFunction, Tool, require};
 pub(crate) use wanted::update_wanted;

@@ -4,12 +4,14 @@
 //! What counts or sums is not continuous: each handle begins stopped, at 0, and counts what happens
 //! while it is started, so that sessions do not disturb one another; it may be written and reset.
 //! What has a value at this moment (level, high watermark, state) is continuous and read-only.
-//! Values are those of the job segment. Before the library has started, everything reads as 0.
+//! Values are those of the job segment; [`object`](super::object) has those of communicators and windows. Before the library has started, everything reads as 0.
 
 use super::cvar::ValueType;
 use super::enumeration::{RANK_STATE, handle as enumeration_handle};
 use super::error::{ToolError, ToolResult};
+use super::object::{BoundObject, OBJECT_VARIABLES, ObjectKind, ObjectVariable};
 use super::table::{PvarHandle, Tool, require, with};
+use super::wanted::update_wanted;
 use crate::constants as c;
 use crate::process;
 use mica_node::counters::{ALL, CounterClass, CounterDeclaration, CounterGroup};
@@ -33,11 +35,13 @@ pub struct PvarInfo {
     pub description: &'static str,
     /// It always runs, and can be neither written nor reset.
     pub continuous: bool,
+    /// What a handle is bound to.
+    pub bound_to: ObjectKind,
 }
 
 /// Number of performance variables.
 pub const fn pvars() -> usize {
-    ALL.len() + 1
+    ALL.len() + 1 + OBJECT_VARIABLES.len()
 }
 
 /// The name of a counter's variable.
@@ -63,7 +67,26 @@ fn checked(index: i32) -> ToolResult<usize> {
     }
 }
 
+/// The declaration of a variable that is bound to an object.
+fn object_variable(index: usize) -> Option<&'static ObjectVariable> {
+    static VARIABLES: [ObjectVariable; OBJECT_VARIABLES.len()] = OBJECT_VARIABLES;
+    VARIABLES.get(index.checked_sub(ALL.len() + 1)?)
+}
+
 fn info_of(index: usize) -> ToolResult<PvarInfo> {
+    if let Some(bound) = object_variable(index) {
+        return Ok(PvarInfo {
+            name: bound.name.to_owned(),
+            group: bound.group(),
+            class: bound.class,
+            value_type: ValueType::Unsigned,
+            elements: 1,
+            enumeration: c::T_ENUM_NULL,
+            description: bound.description,
+            continuous: bound.is_continuous(),
+            bound_to: bound.kind(),
+        });
+    }
     let Some(counter) = ALL.get(index) else {
         return Ok(PvarInfo {
             name: RANK_STATE.to_owned(),
@@ -74,6 +97,7 @@ fn info_of(index: usize) -> ToolResult<PvarInfo> {
             enumeration: enumeration_handle(RANK_STATE).unwrap_or(c::T_ENUM_NULL),
             description: "What a thread of this rank sleeps in, if one does.",
             continuous: true,
+            bound_to: ObjectKind::None,
         });
     };
     let (class, continuous) = match counter.class {
@@ -92,10 +116,11 @@ fn info_of(index: usize) -> ToolResult<PvarInfo> {
         enumeration: c::T_ENUM_NULL,
         description: counter.description,
         continuous,
+        bound_to: ObjectKind::None,
     })
 }
 
-/// This rank's values of a variable at this moment.
+/// This rank's values of a variable of the process at this moment.
 fn values_now(index: usize) -> Vec<u64> {
     let engine = process::ENGINE.get();
     match ALL.get(index) {
@@ -116,6 +141,9 @@ fn values_now(index: usize) -> Vec<u64> {
 
 impl PvarHandle {
     fn is_continuous(&self) -> bool {
+        if let Some(bound) = object_variable(self.index) {
+            return bound.is_continuous();
+        }
         match ALL.get(self.index) {
             None => true,
             Some(counter) => {
@@ -124,14 +152,21 @@ impl PvarHandle {
         }
     }
 
+    fn values_now(&self) -> Vec<u64> {
+        match &self.object {
+            BoundObject::None => values_now(self.index),
+            object => vec![object.value()],
+        }
+    }
+
     fn values(&self) -> Vec<u64> {
         if self.is_continuous() {
-            return values_now(self.index);
+            return self.values_now();
         }
         let Some(since) = &self.since else {
             return self.counted.clone();
         };
-        let now = values_now(self.index);
+        let now = self.values_now();
         let spent = now
             .iter()
             .zip(since)
@@ -144,7 +179,7 @@ impl PvarHandle {
 
     fn start(&mut self) {
         if self.since.is_none() {
-            self.since = Some(values_now(self.index));
+            self.since = Some(self.values_now());
         }
     }
 
@@ -156,7 +191,7 @@ impl PvarHandle {
     fn write(&mut self, values: Vec<u64>) {
         self.counted = values;
         if self.since.is_some() {
-            self.since = Some(values_now(self.index));
+            self.since = Some(self.values_now());
         }
     }
 
@@ -211,28 +246,47 @@ impl Tool {
             tool.pvar_handles
                 .retain(|_, handle| handle.session != session);
             Ok(())
-        })
+        })?;
+        update_wanted();
+        Ok(())
     }
 
-    /// Allocates a handle in a session; returns it with the number of elements.
+    /// Allocates a handle in a session; returns it with the number of elements. `object` names the
+    /// object of a bound variable.
     ///
     /// # Errors
-    /// When there is no such session or variable, or no handle is left.
-    pub fn pvar_handle(session: u32, index: i32) -> ToolResult<(u32, i32)> {
-        with(|tool| {
+    /// When there is no such session, variable or object, or no handle is left.
+    pub fn pvar_handle(
+        session: u32,
+        index: i32,
+        object: impl FnOnce(ObjectKind) -> ToolResult<u32>,
+    ) -> ToolResult<(u32, i32)> {
+        with(|tool| tool.check_session(session))?;
+        let index = checked(index)?;
+        let info = info_of(index)?;
+        let object = match object_variable(index) {
+            None => BoundObject::None,
+            Some(bound) => bound.bind(object(info.bound_to)?)?,
+        };
+        let is_comm = info.bound_to == ObjectKind::Comm;
+        let elements = info.elements;
+        let allocated = with(|tool| {
             tool.check_session(session)?;
-            let index = checked(index)?;
-            let elements = info_of(index)?.elements;
             let handle = tool.number()?;
             let state = PvarHandle {
                 session,
                 index,
+                object,
                 counted: vec![0; elements],
                 since: None,
             };
             tool.pvar_handles.insert(handle, state);
             Ok((handle, elements as i32))
-        })
+        })?;
+        if is_comm {
+            update_wanted();
+        }
+        Ok(allocated)
     }
 
     /// Frees a handle.
@@ -244,7 +298,9 @@ impl Tool {
             tool.pvar(session, handle)?;
             tool.pvar_handles.remove(&handle);
             Ok(())
-        })
+        })?;
+        update_wanted();
+        Ok(())
     }
 
     /// Starts a handle, or all of the session that can be started.

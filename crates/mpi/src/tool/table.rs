@@ -2,6 +2,7 @@
 //! of it calls the engine.
 
 use super::error::{ToolError, ToolResult};
+use super::object::{BoundComm, BoundObject};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::AtomicI64;
@@ -63,11 +64,24 @@ impl Tool {
     }
 }
 
+impl Tool {
+    /// The communicators that handles of variables are for; several may be for the same one.
+    pub(super) fn bound_comms(&self) -> impl Iterator<Item = &BoundComm> {
+        self.pvar_handles
+            .values()
+            .filter_map(|handle| match &handle.object {
+                BoundObject::Comm(comm) => Some(comm),
+                _ => None,
+            })
+    }
+}
+
 /// A handle of a performance variable.
 #[derive(Debug)]
 pub(super) struct PvarHandle {
     pub(super) session: u32,
     pub(super) index: usize,
+    pub(super) object: BoundObject,
     /// The values that stand for what was counted while it was started, until `since`.
     pub(super) counted: Vec<u64>,
     /// The rank's values when it was started; `None` while it is stopped.

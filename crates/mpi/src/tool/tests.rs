@@ -78,7 +78,8 @@ fn each_variable_and_event_is_in_one_category() {
 fn a_handle_belongs_to_its_session() {
     in_turn(|| {
         let (one, two) = (Tool::open_session().unwrap(), Tool::open_session().unwrap());
-        let (handle, count) = Tool::pvar_handle(one, 0).expect("a variable");
+        let (handle, count) =
+            Tool::pvar_handle(one, 0, |_| unreachable!("it is not bound")).expect("a variable");
         assert_eq!(count, 1);
         assert_eq!(Tool::read_pvar(two, handle), Err(ToolError::InvalidHandle));
         assert_eq!(Tool::read_pvar(7, handle), Err(ToolError::InvalidSession));
@@ -102,7 +103,7 @@ fn what_is_continuous_can_be_neither_started_nor_written() {
             "mica_unexpected_queue_longest",
             c::T_PVAR_CLASS_HIGHWATERMARK,
         );
-        let (handle, _) = Tool::pvar_handle(session, longest.unwrap()).unwrap();
+        let (handle, _) = Tool::pvar_handle(session, longest.unwrap(), |_| unreachable!()).unwrap();
         assert_eq!(
             Tool::start_pvar(session, handle),
             Err(ToolError::NoStartStop)
@@ -179,5 +180,38 @@ fn the_callback_of_the_lowest_level_that_suits_is_called_and_drops_are_reported(
             Tool::deregister(registration),
             Err(ToolError::InvalidHandle)
         );
+    });
+}
+
+#[test]
+fn a_bound_variable_needs_an_object_of_its_kind() {
+    in_turn(|| {
+        let session = Tool::open_session().unwrap();
+        for (name, class, kind, null) in [
+            (
+                "mica_comm_unexpected_queue",
+                c::T_PVAR_CLASS_LEVEL,
+                ObjectKind::Comm,
+                c::COMM_NULL,
+            ),
+            (
+                "mica_win_operations",
+                c::T_PVAR_CLASS_COUNTER,
+                ObjectKind::Win,
+                c::WIN_NULL,
+            ),
+        ] {
+            let index = Tool::pvar_index(name, class).expect(name);
+            assert_eq!(pvar_info(index).expect(name).bound_to, kind);
+            let refused = |object: ToolResult<u32>| {
+                let asked = |of: ObjectKind| {
+                    assert_eq!(of, kind);
+                    object
+                };
+                Tool::pvar_handle(session, index, asked).expect_err(name)
+            };
+            assert_eq!(refused(Err(ToolError::Invalid)), ToolError::Invalid);
+            assert_eq!(refused(Ok(null)), ToolError::InvalidHandle);
+        }
     });
 }

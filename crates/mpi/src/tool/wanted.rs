@@ -1,8 +1,10 @@
-//! Registering for events, and what the engine and the late arrivals report because of it.
+//! Registering for events, and what the engine and the late arrivals report because of it, or
+//! because a handle of a performance variable counts it.
 
 use super::declaration::{ARRIVED, COMM_UNEXPECTED, PATH_CHOSEN, UNEXPECTED, event_declaration};
 use super::error::{ToolError, ToolResult};
 use super::event::{on_engine_event, report_late};
+use super::object::BoundComm;
 use super::registration;
 use super::table::{Callbacks, Registration, Tool, with};
 use crate::comm::Comm;
@@ -17,24 +19,28 @@ use std::sync::{Arc, Mutex};
 pub(crate) fn update_wanted() {
     let wanted = with(|tool| {
         let all = tool.registrations.values();
-        Ok(all.fold(0, |mask, registration| mask | 1 << registration.event))
+        let events = all.fold(0, |mask, registration| mask | 1 << registration.event);
+        let arrivals = tool.bound_comms().any(BoundComm::wants_arrivals);
+        let unexpected = tool.bound_comms().any(BoundComm::wants_unexpected);
+        Ok((events, arrivals, unexpected))
     });
-    let wanted: u32 = wanted.unwrap_or(0);
+    let (wanted, arrivals, unexpected): (u32, bool, bool) = wanted.unwrap_or_default();
     registration::set_wanted(wanted);
     late::observe_by(report_late);
     let has = |event: usize| wanted & 1 << event != 0;
+    let arrivals = arrivals || has(ARRIVED);
     let kinds = [
-        (EngineEventKind::Arrived, has(ARRIVED)),
+        (EngineEventKind::Arrived, arrivals),
         (
             EngineEventKind::Unexpected,
-            has(UNEXPECTED) || has(COMM_UNEXPECTED),
+            unexpected || has(UNEXPECTED) || has(COMM_UNEXPECTED),
         ),
         (EngineEventKind::PathChosen, has(PATH_CHOSEN)),
     ];
     let kinds = kinds.into_iter().filter(|(_, wanted)| *wanted);
     want_events(kinds.map(|(kind, _)| kind), on_engine_event);
     if let Some(engine) = process::ENGINE.get() {
-        engine.observe_arrivals(has(ARRIVED));
+        engine.observe_arrivals(arrivals);
     }
 }
 

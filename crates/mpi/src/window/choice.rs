@@ -38,6 +38,21 @@ pub(super) struct LockService {
     pub by_thread: bool,
 }
 
+impl LockService {
+    /// This choice for a window whose locks servers take as well, for origins that reach them by
+    /// messages. A server looks at a lock only while its rank makes progress: it is to be granted
+    /// the lock, and cannot compete for an open one.
+    pub fn with_servers(self) -> LockService {
+        match self.design {
+            LockDesign::Barging => LockService {
+                design: LockDesign::Mcs,
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
 /// What the user has chosen for a new window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowChoices {
@@ -70,6 +85,7 @@ fn lock_service() -> Result<LockService> {
     Ok(LockService {
         design: match choice {
             "test_and_set" => LockDesign::TestAndSet,
+            "barging" => LockDesign::Barging,
             _ => LockDesign::Mcs,
         },
         by_thread: matches!(choice, "thread" | "event"),

@@ -23,6 +23,7 @@ use mica_protocol::Engine;
 use super::access::AccessFlags;
 use super::attached::{OwnAttachments, PeerAttachments};
 use super::choice::{WindowAccess, WindowChoices};
+use super::counts::WindowCountsBlock;
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::neighbours::Neighbours;
 use super::object::{
@@ -219,10 +220,14 @@ impl Window {
         }
         let (all_needs, (targets, locks, own)) = (all_needs?, opened?);
         let locks = Arc::new(locks);
+        let counts_block = WindowCountsBlock::take(engine);
+        let mut choices = choices;
         let remote = match all_needs.iter().any(Announcement::needs_messages) {
             false => None,
             true => {
+                choices.locking = choices.locking.with_servers();
                 let parts = RemoteParts {
+                    counters: counts_block.words(),
                     own: creation.own_target(&targets, &own),
                     locks: Arc::clone(&locks),
                     neighbours: Arc::clone(&neighbours),
@@ -263,7 +268,8 @@ impl Window {
                 choices,
                 has_locks,
                 neighbours,
-                counters: engine.live_counters(),
+                counters: counts_block.words(),
+                counts_block,
                 remote,
                 _published: own.published,
                 attachments: own.attachments,

@@ -14,6 +14,9 @@ use crate::op::kernel::Kernel;
 /// at the lines of all origins (50 ns for a line that another core has written).
 pub(super) const BRIEF_ELEMENTS: usize = 16;
 
+/// Bytes of the widest elements that the processor changes in one step.
+const WIDE: usize = 16;
+
 /// What an accumulate does to each element (MPI 5.0, 12.3.4).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementUpdate {
@@ -192,8 +195,46 @@ impl ElementUpdate {
             }
             return Ok(());
         }
+        if n <= BRIEF_ELEMENTS && self.basic.size() as usize == WIDE && !self.has_gap() {
+            let region = place.region(self.bytes(n));
+            if let Some(region) = region.filter(|region| region.at(0).is_wide_atomic()) {
+                let _brief = gate.brief(me);
+                for at in (0..n).map(|i| i * WIDE) {
+                    self.apply_widely(region.at(at), input.at(at), result.map(|r| r.at(at)));
+                }
+                return Ok(());
+            }
+        }
         let _bulk = gate.bulk(me);
         self.apply_in_bulk(place, input, result, n)
+    }
+
+    /// Changes one element of 16 bytes by a processor atomic; stores the previous value in
+    /// `result`, if there is one.
+    fn apply_widely(
+        &self,
+        element: RegionRef<'_>,
+        from: RegionRef<'_>,
+        result: Option<RegionRef<'_>>,
+    ) {
+        let mut input = [0; WIDE];
+        if !matches!(self.action, UpdateAction::Nothing) {
+            from.read_bytes(&mut input);
+        }
+        let previous = element.wide_update(|mut value| {
+            match self.action {
+                UpdateAction::Nothing => {}
+                UpdateAction::Replace => value = input,
+                UpdateAction::Add | UpdateAction::AddDouble => {
+                    unreachable!("numbers of 8 bytes at most")
+                }
+                UpdateAction::Combine(kernel) => kernel(&input, &mut value),
+            }
+            value
+        });
+        if let Some(result) = result {
+            result.write_bytes(&previous);
+        }
     }
 }
 
@@ -246,6 +287,17 @@ pub(super) fn compare_element(
     let mut values = [[0; COMPARED_MAX]; 2];
     let [wanted, found] = &mut values;
     expected.read_bytes(&mut wanted[..bytes]);
+    if bytes == COMPARED_MAX
+        && let Some(region) = place.region(bytes)
+        && region.at(0).is_wide_atomic()
+    {
+        new.read_bytes(found);
+        let brief = gate.brief(me);
+        let previous = region.at(0).wide_compare_swap(*wanted, *found);
+        drop(brief);
+        result.write_bytes(&previous);
+        return Ok(());
+    }
     let element = Block::allocate(bytes)?;
     let view = element.clone().view(Shape::Contiguous { bytes });
     let _bulk = gate.bulk(me);

@@ -10,7 +10,7 @@
 //! with several threads, they are what the other path tries first.
 
 use mica_channel::memory::{AtomicWidth, RegionRef};
-use mica_node::counters::{AccessClass, Counter};
+use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{BriefUpdate, LockMode};
 
@@ -133,7 +133,7 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> 
         window.open_lock_epoch(epochs);
         let ticket = window.join_queue(target, number, mode);
         epochs.locks.insert(target, HeldLock::Ticket(ticket));
-        window.0.counters.count(Counter::WindowLocks);
+        window.0.counters.count_lock();
         Some(())
     })?
 }

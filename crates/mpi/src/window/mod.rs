@@ -13,6 +13,7 @@
 //! | `transfer` | put and get |
 //! | `accumulate`, `element` | accumulate and its kin |
 //! | `remote` | the same by messages, where ranks share no memory |
+//! | `counts` | where a window counts its operations |
 //! | `properties` | name, info, attributes, error handler, group |
 //!
 //! An operation on a target of this node is complete when its call returns: it loads and stores the
@@ -33,6 +34,7 @@ mod active;
 mod admission;
 mod attached;
 mod choice;
+mod counts;
 mod create;
 mod element;
 mod epoch;
@@ -50,6 +52,7 @@ mod transfer;
 pub use accumulate::{
     AccumulateOperands, Completion, SingleElement, accumulate, compare_and_swap, fetch_and_op,
 };
+pub(crate) use counts::WindowCountsBlock;
 pub use create::WindowSpec;
 pub use object::{PredefinedAttributes, Window, with};
 pub(crate) use object::{elide_table_lock, share_table};

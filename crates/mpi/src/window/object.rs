@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
 use mica_node::lock::Guard;
-use mica_protocol::{CounterRef, OneThreadAtATime, ThreadLock, ThreadMode};
+use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode, WindowCounterRef};
 
 use super::access::AccessFlags;
 use super::attached::OwnAttachments;
 use super::choice::WindowChoices;
+use super::counts::WindowCountsBlock;
 use super::epoch::{AccessEpoch, Epochs};
 use super::neighbours::Neighbours;
 use super::remote::RemoteSide;
@@ -42,8 +43,10 @@ pub(super) struct WindowInner {
     /// False where the program has promised that nothing is locked (`no_locks`).
     pub has_locks: bool,
     pub neighbours: Arc<Neighbours>,
-    /// This rank's counters of one-sided operations, of all windows.
-    pub counters: CounterRef,
+    /// Where this window counts.
+    pub counters: WindowCounterRef,
+    /// Keeps it from other windows.
+    pub counts_block: Arc<WindowCountsBlock>,
     /// For targets that are accessed by messages.
     pub remote: Option<Arc<RemoteSide>>,
     /// Keeps this rank's created memory where its peers reach it.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use mica_node::counters::Counter;
 use mica_node::lock::Guard;
 use mica_node::ticks;
-use mica_node::window::{LockDesign, LockMode, LockTicket, WindowLock};
-use mica_protocol::{EngineState, WaitList};
+use mica_node::window::{LockDesign, LockMode, LockTicket, MOST_BLIND_POLLS, WindowLock};
+use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 
 use super::access::AllTargets;
 use super::active::check_assertions;
@@ -22,6 +21,9 @@ use crate::process;
 
 /// How long an origin that waits for a Test&Set lock sleeps at most: no other rank wakes it.
 const TEST_AND_SET_SLEEP: Duration = Duration::from_micros(100);
+
+// An origin of a barging lock that parks has looked whether it is open.
+const _: () = assert!(MOST_BLIND_POLLS <= MIN_POLLS_BEFORE_PARKING);
 
 /// Nanoseconds between two polls from which on the origin has slept, or lost its core. Polls of a
 /// thread that is awake are less than 1 us apart.
@@ -100,6 +102,9 @@ impl Window {
         let mut ticket = lock.begin(self.0.neighbours.me, mode);
         if lock.poll(&mut ticket) {
             self.0.flags.set(target, true);
+            if ticket.has_barged() {
+                self.0.counters.count_lock_barge();
+            }
         }
         ticket
     }
@@ -300,24 +305,28 @@ impl Window {
 
     /// Who holds the lock of `target`, for hang reports.
     fn holders(&self, target: usize) -> String {
-        let Some(number) = self.0.targets[target].number else {
+        let Some(lock) = self.0.targets[target].number else {
             return "a rank that shares no memory with this one, perhaps".to_owned();
         };
         let ranks = &self.0.neighbours.window_ranks;
         let holders: Vec<String> = self
-            .window_lock(number)
+            .window_lock(lock)
             .holders()
             .map(|(number, mode)| {
+                let served = self.window_lock(lock).served(number);
                 let mode = match mode {
                     LockMode::Shared => "shared",
                     LockMode::Exclusive => "exclusive",
                 };
                 match ranks.get(number as usize) {
                     Some(rank) => format!("rank {rank} ({mode})"),
-                    None if self.0.choices.locking.by_thread => {
-                        format!("ranks that the target serves ({mode})")
-                    }
-                    None => format!("ranks of other nodes ({mode})"),
+                    None => match served {
+                        Some((rank, 0 | 1)) => format!("rank {rank} ({mode})"),
+                        Some((rank, ranks)) => {
+                            format!("rank {rank} and {} more ({mode})", ranks - 1)
+                        }
+                        None => format!("a rank that the target serves ({mode})"),
+                    },
                 }
             })
             .collect();
@@ -346,7 +355,7 @@ pub(super) fn join<'a>(
     mode: Option<LockMode>,
 ) -> Result<()> {
     if mode.is_some() {
-        window.0.counters.count(Counter::WindowLocks);
+        window.0.counters.count_lock();
     }
     let held = match (mode, window.lock_number(target)) {
         (None, _) => HeldLock::Unchecked,
@@ -397,20 +406,16 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     match poll_lock(window, target, false) {
         LockState::Held => return Ok(()),
         LockState::Remote(granted) => {
-            window.0.counters.count(Counter::WindowLockWaits);
-            window.remote().wait_for_one(&granted)?;
+            window.0.counters.count_lock_wait();
+            let waiting = awaited_lock(window, target);
+            window.remote().wait_for_lock(&granted, waiting)?;
             window.0.flags.set(target, true);
             return Ok(());
         }
         LockState::Awaited => {}
     }
-    window.0.counters.count(Counter::WindowLockWaits);
-    let what = format!(
-        "the lock of rank {target}, which is held by {}",
-        window.holders(target)
-    );
-    let pending = window.pending(&what);
-    let waiting = |_: &_, list: &mut WaitList| list.add(pending.clone());
+    window.0.counters.count_lock_wait();
+    let waiting = awaited_lock(window, target);
     let engine = process::engine()?;
     let mut last = ticks::now_ns();
     let poll = || {
@@ -423,13 +428,24 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
         }
     };
     let state = match window.0.choices.locking.design {
-        LockDesign::Mcs => engine.watch(waiting, poll)?,
+        LockDesign::Mcs | LockDesign::Barging => engine.watch(waiting, poll)?,
         LockDesign::TestAndSet => engine.watch_at_intervals(waiting, poll, TEST_AND_SET_SLEEP)?,
     };
     match state {
         // Another thread has asked for it meanwhile.
         LockState::Remote(_) => await_lock(window, target),
         _ => Ok(()),
+    }
+}
+
+/// What a hang report says about a rank that waits for the lock of `target`: the holders are those at
+/// the time of the report.
+fn awaited_lock(window: &Window, target: usize) -> impl Fn(&EngineState, &mut WaitList) + '_ {
+    move |_, list| {
+        let holders = window.holders(target);
+        list.add(window.pending(&format!(
+            "the lock of rank {target}, which is held by {holders}"
+        )));
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a window carries besides memory: name, error handler, hints, attributes, group.
 
+use super::counts::WindowCountsBlock;
 use super::object::{PredefinedAttributes, Window};
 use crate::attribute::AttributeOwner;
 use crate::constants as c;
@@ -8,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::sync::lock;
+use std::sync::Arc;
 
 /// The hints that windows know (MPI 5.0, 12.2.1, 12.2.3, 12.7.2), and what holds where the program
 /// says nothing. All but `no_locks` are promises that the library does not need.
@@ -38,6 +40,12 @@ pub(super) fn is_set(info: &Info, key: &str) -> bool {
 }
 
 impl Window {
+    /// What this window counts of its operations; `None` if it counts where others do.
+    pub(crate) fn counts_block(&self) -> Option<Arc<WindowCountsBlock>> {
+        let block = &self.0.counts_block;
+        block.is_own().then(|| Arc::clone(block))
+    }
+
     /// `MPI_Win_get_name`.
     pub fn name(&self) -> String {
         lock(&self.0.properties).name.clone()

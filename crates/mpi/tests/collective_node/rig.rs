@@ -17,6 +17,7 @@ use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::dispatch::{self, perform};
 use mica_mpi::collective::intranode::group::NodeGroup;
+use mica_mpi::collective::intranode::offers::OfferChoice;
 use mica_mpi::collective::intranode::slot::{OperationSlot, RunMode};
 use mica_mpi::collective::intranode::tree::MemberTree;
 use mica_mpi::error::Result;
@@ -422,8 +423,13 @@ impl Operation {
             true => RunMode::Blocking,
             false => RunMode::Polled,
         };
-        // Where not all know the amounts, some offer what they have, and some do not.
-        let offers = what.bytes().is_some() || what.longest() >= MUCH;
+        // Where not all know the amounts, some offer what they have, and some do not. Some do not
+        // pack what has gaps.
+        let offers = match what.bytes().is_some() || what.longest() >= MUCH {
+            false => OfferChoice::Nothing,
+            true if (self.parts.len() + rank) % 5 == 1 => OfferChoice::InPlace,
+            true => OfferChoice::Packed,
+        };
         let (by_address, is_direct, how) = match how {
             How::Cells { base } => (false, false, dispatch::PathChoice::Cells { base }),
             How::Direct {

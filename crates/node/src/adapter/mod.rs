@@ -22,8 +22,8 @@
 //!
 //! Waiting: a process that finds no event stores the number of events that it has taken to
 //! [`Registers::wait`]. Unless there is a later event, or a message has come since the last
-//! [`Operation::Probe`], `Extract` or return of a wait that matches no posted receive, the simulated
-//! clock goes on to the moment when there is one: the polls between are not simulated one by one.
+//! [`Operation::Probe`], `Extract` or return of a wait that matches no posted receive, the
+//! simulated clock goes on to the moment when there is one: the polls between are not simulated one by one.
 //! (A message that ends one wait does not end the next: a process that probes does so in between,
 //! and one that does not probe would never wait again.)
 //!

@@ -12,7 +12,7 @@ pub struct JobDescription {
     /// The version of Mica that runs the job.
     pub version: String,
     /// The layout of the segment
-    /// ([`SegmentReader::layout`](crate::segment::SegmentReader::layout)).
+    /// ([`layout`](crate::segment::layout)).
     pub layout: u64,
     /// The name of the job, the same on all nodes.
     pub name: String,
@@ -112,7 +112,7 @@ impl Remaining<'_> {
 }
 
 /// Text from another process, for a terminal.
-pub(super) fn printable(bytes: &[u8]) -> String {
+pub fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let plain = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(plain).collect()

@@ -23,10 +23,10 @@
 mod description;
 mod name;
 
-pub use description::JobDescription;
+pub use description::{JobDescription, printable};
 pub use name::SocketName;
 
-use crate::segment::SegmentReader;
+use crate::segment::{SegmentReader, layout};
 
 use std::fs::File;
 use std::io;
@@ -186,7 +186,7 @@ fn read_answer(
         return Err(AttachError::Unintelligible);
     }
     let job = JobDescription::decode(rest).ok_or(AttachError::Unintelligible)?;
-    if job.layout != SegmentReader::layout() {
+    if job.layout != layout() {
         return Err(AttachError::Layout {
             theirs: job.version,
         });
@@ -204,7 +204,7 @@ mod tests {
     fn description() -> JobDescription {
         JobDescription {
             version: VERSION.to_owned(),
-            layout: SegmentReader::layout(),
+            layout: layout(),
             name: "kvs_here_1_2".to_owned(),
             host: "here".to_owned(),
             command: "./a.out x".to_owned(),

@@ -9,12 +9,13 @@
 //! The words are the values of [`ALL`](super::ALL), then the messages that went inline, by level,
 //! then what collectives moved without messages, by path. A message that goes inline is counted by
 //! its level alone, which is all that an 8-byte ping-pong pays; its path and its size class are
-//! known.
+//! known. One-sided operations are counted by window ([`WindowCounters`]).
 
+use super::window::{WINDOW_SLOTS, WindowCounters, WindowCounts};
 use super::{
-    ACCESS_CLASSES, ALGORITHM_COUNTERS, AccessClass, COUNTERS, Counter, Counters, FIRST_ALGORITHM,
-    FIRST_SINGLE, FIRST_WAIT, LEVELS, SIZE_CLASSES, TRAFFIC_CLASSES, TrafficClass, WaitReason,
-    level_index, size_class,
+    ACCESS_CLASSES, ALGORITHM_COUNTERS, COUNTERS, Counter, Counters, FIRST_ALGORITHM, FIRST_SINGLE,
+    FIRST_WAIT, LEVELS, SIZE_CLASSES, TRAFFIC_CLASSES, TrafficClass, WaitReason, level_index,
+    size_class,
 };
 use crate::segment::{JobSegment, SegmentRef};
 use crate::topology::Level;
@@ -30,14 +31,23 @@ const _: () = assert!(ACCESS_CLASSES > 0 && LEVELS == Level::ALL.len());
 /// The words of one rank. Zeroed memory has counted nothing.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct LiveCounters([AtomicU64; WORDS]);
+pub struct LiveCounters {
+    words: [AtomicU64; WORDS],
+    /// By slot; the last is of all windows without a slot.
+    windows: [WindowCounters; WINDOW_SLOTS + 1],
+}
 
 /// A rank's words in the segment, which stays mapped.
 pub type CounterRef = SegmentRef<LiveCounters>;
+/// A window's words in the segment, which stays mapped.
+pub type WindowCounterRef = SegmentRef<WindowCounters>;
 
 impl Default for LiveCounters {
     fn default() -> LiveCounters {
-        LiveCounters([const { AtomicU64::new(0) }; WORDS])
+        LiveCounters {
+            words: [const { AtomicU64::new(0) }; WORDS],
+            windows: std::array::from_fn(|_| WindowCounters::default()),
+        }
     }
 }
 
@@ -47,10 +57,19 @@ impl LiveCounters {
         segment.project(|segment| segment.block(rank).live_counters())
     }
 
+    /// The words of the window in `slot` of `rank`; with `None`, of its windows without a slot.
+    pub fn window_of(
+        segment: &Arc<JobSegment>,
+        rank: u32,
+        slot: Option<usize>,
+    ) -> WindowCounterRef {
+        segment.project(|segment| segment.block(rank).live_counters().window(slot))
+    }
+
     #[inline(always)]
     fn bump(&self, at: usize, amount: u64) {
         // Relaxed: readers show the values and draw no conclusions from them.
-        let word = &self.0[at];
+        let word = &self.words[at];
         word.store(
             word.load(Ordering::Relaxed).wrapping_add(amount),
             Ordering::Relaxed,
@@ -95,12 +114,30 @@ impl LiveCounters {
         self.bump(FIRST_ALGORITHM + algorithm, 1);
     }
 
-    /// Counts a one-sided operation on `bytes` bytes.
-    #[inline(always)]
-    pub fn count_operation(&self, access: AccessClass, bytes: usize) {
-        let at = 2 * (TRAFFIC_CLASSES + access as usize);
-        self.bump(at, 1);
-        self.bump(at + 1, bytes as u64);
+    /// Where the window in `slot` counts; with `None`, a window without a slot.
+    pub fn window(&self, slot: Option<usize>) -> &WindowCounters {
+        &self.windows[slot.unwrap_or(WINDOW_SLOTS)]
+    }
+
+    /// Moves what the window in `slot` has counted to the rank's own words: the slot is to be
+    /// another window's.
+    pub fn retire_window(&self, slot: usize) {
+        let window = &self.windows[slot];
+        let WindowCounts {
+            operations,
+            locks,
+            lock_waits,
+            lock_barges,
+        } = window.counts();
+        for (access, (count, bytes)) in operations.into_iter().enumerate() {
+            let at = 2 * (TRAFFIC_CLASSES + access);
+            self.bump(at, count);
+            self.bump(at + 1, bytes);
+        }
+        self.add(Counter::WindowLocks, locks);
+        self.add(Counter::WindowLockWaits, lock_waits);
+        self.add(Counter::WindowLockBarges, lock_barges);
+        window.clear();
     }
 
     /// Counts a wait that begins.
@@ -115,7 +152,7 @@ impl LiveCounters {
 
     /// The time of waits for a reason so far, in nanoseconds.
     pub fn wait_time(&self, reason: WaitReason) -> u64 {
-        self.0[FIRST_WAIT + 2 * reason as usize + 1].load(Ordering::Relaxed)
+        self.words[FIRST_WAIT + 2 * reason as usize + 1].load(Ordering::Relaxed)
     }
 
     /// Counts one occurrence.
@@ -132,12 +169,12 @@ impl LiveCounters {
 
     /// Sets a counter whose amount is kept elsewhere.
     pub fn set(&self, counter: Counter, value: u64) {
-        self.0[FIRST_SINGLE + counter as usize].store(value, Ordering::Relaxed);
+        self.words[FIRST_SINGLE + counter as usize].store(value, Ordering::Relaxed);
     }
 
     /// The value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
-        self.0[FIRST_SINGLE + counter as usize].load(Ordering::Relaxed)
+        self.words[FIRST_SINGLE + counter as usize].load(Ordering::Relaxed)
     }
 
     /// Raises a counter of a largest amount.
@@ -147,7 +184,7 @@ impl LiveCounters {
 
     /// The values at this moment.
     pub fn snapshot(&self) -> Counters {
-        let word = |at: usize| self.0[at].load(Ordering::Relaxed);
+        let word = |at: usize| self.words[at].load(Ordering::Relaxed);
         let mut values = Counters::new(std::array::from_fn(word));
         for level in Level::ALL {
             let at = INLINE + 2 * level as usize;
@@ -157,6 +194,9 @@ impl LiveCounters {
         for path in TrafficClass::ALL {
             let at = COLLECTIVE + 2 * path as usize;
             values.add_messages(path, word(at), word(at + 1));
+        }
+        for window in &self.windows {
+            values.add_window(&window.counts());
         }
         values
     }

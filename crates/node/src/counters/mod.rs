@@ -18,8 +18,10 @@
 mod live;
 #[cfg(test)]
 mod tests;
+mod window;
 
-pub use live::{CounterRef, LiveCounters};
+pub use live::{CounterRef, LiveCounters, WindowCounterRef};
+pub use window::{WINDOW_SLOTS, WindowCounters, WindowCounts};
 
 use crate::topology::Level;
 
@@ -341,6 +343,8 @@ counters! {
         "Locks of windows that this rank has asked for.";
     WindowLockWaits: "window_lock_waits", Windows, Count,
         "Times that this rank waited for a lock of a window.";
+    WindowLockBarges: "window_lock_barges", Windows, Count,
+        "Locks of windows that this rank took before others that waited for them in a queue.";
     UnexpectedMessages: "unexpected_messages", Matching, Count,
         "Messages that arrived before a receive for them was posted.";
     UnexpectedQueue: "unexpected_queue", Matching, Current,
@@ -523,6 +527,19 @@ impl Counters {
         let at = 2 * (TRAFFIC_CLASSES + access as usize);
         self.values[at] += operations;
         self.values[at + 1] += bytes;
+    }
+
+    /// Adds what a window has counted.
+    pub(super) fn add_window(&mut self, window: &WindowCounts) {
+        for (access, (operations, bytes)) in window.operations.into_iter().enumerate() {
+            let at = 2 * (TRAFFIC_CLASSES + access);
+            self.add_two(at, at + 1, operations, bytes);
+        }
+        let locks = FIRST_SINGLE + Counter::WindowLocks as usize;
+        let waits = FIRST_SINGLE + Counter::WindowLockWaits as usize;
+        self.add_two(locks, waits, window.locks, window.lock_waits);
+        let barges = &mut self.values[FIRST_SINGLE + Counter::WindowLockBarges as usize];
+        *barges = barges.wrapping_add(window.lock_barges);
     }
 
     /// One-sided operations of one kind, and their bytes.

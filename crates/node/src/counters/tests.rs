@@ -8,8 +8,8 @@ fn a_value_is_found_under_its_name() {
     live.count_message(TrafficClass::Net, Level::Network, 7);
     live.add(Counter::LateWaitTime, 5);
     live.count(Counter::Parks);
-    live.count_operation(AccessClass::Rma, 10);
-    live.count_operation(AccessClass::Rma, 20);
+    live.window(Some(0)).count_operation(AccessClass::Rma, 10);
+    live.window(None).count_operation(AccessClass::Rma, 20);
     live.count_wait(WaitReason::QueueFull);
     live.add_wait_time(WaitReason::QueueFull, 9);
     live.count_algorithm(1);
@@ -135,4 +135,26 @@ fn the_documentation_lists_every_counter() {
         page, text,
         "renew it: MICA_RENEW=1 cargo test -p mica-node counters"
     );
+}
+
+#[test]
+fn a_freed_window_leaves_its_counts_with_the_rank() {
+    let live = LiveCounters::default();
+    let window = live.window(Some(3));
+    window.count_operation(AccessClass::Kernel, 100);
+    window.count_lock();
+    window.count_lock();
+    window.count_lock_wait();
+    live.window(Some(4)).count_operation(AccessClass::Kernel, 1);
+    let before = live.snapshot();
+    assert_eq!(before.operations(AccessClass::Kernel), (2, 101));
+    assert_eq!(before.get(Counter::WindowLocks), 2);
+    assert_eq!(before.get(Counter::WindowLockWaits), 1);
+    assert_eq!(
+        window.counts().operations[AccessClass::Kernel as usize],
+        (1, 100)
+    );
+    live.retire_window(3);
+    assert_eq!(window.counts(), WindowCounts::default());
+    assert_eq!(live.snapshot(), before);
 }

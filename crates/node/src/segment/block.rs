@@ -3,7 +3,9 @@
 
 use super::ability::AbilityLine;
 use super::geometry::BLOCK_BYTES;
+use super::poll_record::PollRecord;
 use super::report::AnswerLine;
+use super::wait_record::{WaitRecord, Waiting};
 use crate::counters::{Counters, LiveCounters};
 use crate::park::ParkingSpot;
 use crate::topology::CorePlace;
@@ -32,60 +34,6 @@ const RUNNING: u32 = 1;
 const FINALIZED: u32 = 2;
 const ABORTED: u32 = 3;
 
-/// What a rank waits for. Written when a wait lasts ([`RankBlock::set_waiting`]), and read by the
-/// launcher's hang report and by `mica top`.
-#[derive(Debug, Default)]
-#[repr(C, align(64))]
-pub struct WaitRecord {
-    /// 0 when it does not wait, otherwise a [`WaitKind`].
-    kind: AtomicU32,
-    peer: AtomicI32,
-    tag: AtomicI32,
-    unexpected: AtomicU32,
-    context: AtomicU64,
-    since_ns: AtomicU64,
-    /// The function that the program called, in text, padded with zeros; all zeros as long as it
-    /// is not known.
-    call: [AtomicU64; CALL_BYTES / 8],
-}
-
-/// Maximum bytes of a function's name in a wait record: `MPI_Intercomm_create_from_groups` has all
-/// of them.
-pub const CALL_BYTES: usize = 32;
-
-/// The kinds of waiting that a hang report distinguishes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum WaitKind {
-    /// A send that the receiver has not received.
-    Send = 1,
-    /// A receive without a message.
-    Receive = 2,
-    /// A probe without a message.
-    Probe = 3,
-    /// One of several requests.
-    Requests = 4,
-    /// Other ranks of a collective.
-    Collective = 5,
-    /// The lock, the post or the completion of a window's peer.
-    Window = 6,
-}
-
-/// What a rank waits for. Peers and tags are job-wide; negative ones are wildcards or unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
-    /// Kind of operation.
-    pub kind: WaitKind,
-    /// The other rank, -1 for any.
-    pub peer: i32,
-    /// The tag, negative for any.
-    pub tag: i32,
-    /// Context of the communicator.
-    pub context: u64,
-    /// Messages that have arrived and match nothing so far.
-    pub unexpected: u32,
-}
-
 /// One rank's control data; doorbells and cell marks follow it in memory.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -96,6 +44,8 @@ pub struct RankBlock {
     pub(super) life: LifeLine,
     /// Written by the rank when it parks.
     pub(super) waiting: WaitRecord,
+    /// Written by the rank when a test or probe fails.
+    pub(super) polls: PollRecord,
     /// Written by the rank when it answers the launcher's question.
     pub(super) answer: AnswerLine,
     /// Written by the rank at any time, without notice to readers.
@@ -246,66 +196,30 @@ impl RankBlock {
     /// Records what the rank waits for, and since when (nanoseconds of [`monotonic_ns`]). `None`:
     /// its wait is over, and so is the [call's](Self::name_wait).
     pub fn set_waiting(&self, waiting: Option<(&Waiting, u64)>) {
-        let record = &self.waiting;
-        let Some((w, since_ns)) = waiting else {
-            record.kind.store(0, Ordering::Relaxed);
-            for word in &record.call {
-                word.store(0, Ordering::Relaxed);
-            }
-            return;
-        };
-        record.peer.store(w.peer, Ordering::Relaxed);
-        record.tag.store(w.tag, Ordering::Relaxed);
-        record.context.store(w.context, Ordering::Relaxed);
-        record.unexpected.store(w.unexpected, Ordering::Relaxed);
-        record.since_ns.store(since_ns, Ordering::Relaxed);
-        record.kind.store(w.kind as u32, Ordering::Relaxed);
+        self.waiting.set(waiting);
     }
 
     /// Records the function that the rank waits in; to be called between two calls of
     /// [`set_waiting`](Self::set_waiting).
     pub fn name_wait(&self, call: &str) {
-        let mut bytes = [0; CALL_BYTES];
-        let length = call.len().min(CALL_BYTES);
-        bytes[..length].copy_from_slice(&call.as_bytes()[..length]);
-        let (words, _) = bytes.as_chunks::<8>();
-        for (to, &word) in self.waiting.call.iter().zip(words) {
-            // Relaxed, as all of the record: its readers only show it.
-            to.store(u64::from_ne_bytes(word), Ordering::Relaxed);
-        }
+        self.waiting.call().set(call);
+    }
+
+    /// The rank's failed polls.
+    #[inline(always)]
+    pub fn polls(&self) -> &PollRecord {
+        &self.polls
     }
 
     /// The name that [`name_wait`](Self::name_wait) recorded.
     #[cfg(feature = "launcher")]
-    pub(super) fn call_bytes(&self) -> [u8; CALL_BYTES] {
-        let mut bytes = [0; CALL_BYTES];
-        let (words, _) = bytes.as_chunks_mut::<8>();
-        for (to, word) in words.iter_mut().zip(&self.waiting.call) {
-            *to = word.load(Ordering::Relaxed).to_ne_bytes();
-        }
-        bytes
+    pub(super) fn call_bytes(&self) -> [u8; super::wait_record::CALL_BYTES] {
+        self.waiting.call().bytes()
     }
 
     /// What the rank waits for, and for how many nanoseconds it has waited.
     pub fn waiting(&self) -> Option<(Waiting, u64)> {
-        let record = &self.waiting;
-        let kind = match record.kind.load(Ordering::Relaxed) {
-            1 => WaitKind::Send,
-            2 => WaitKind::Receive,
-            3 => WaitKind::Probe,
-            4 => WaitKind::Requests,
-            5 => WaitKind::Collective,
-            6 => WaitKind::Window,
-            _ => return None,
-        };
-        let waiting = Waiting {
-            kind,
-            peer: record.peer.load(Ordering::Relaxed),
-            tag: record.tag.load(Ordering::Relaxed),
-            context: record.context.load(Ordering::Relaxed),
-            unexpected: record.unexpected.load(Ordering::Relaxed),
-        };
-        let since = record.since_ns.load(Ordering::Relaxed);
+        let (waiting, since) = self.waiting.get()?;
         Some((waiting, monotonic_ns().saturating_sub(since)))
     }
 }

@@ -31,8 +31,8 @@ const CONTEXT_IDS: u64 = 1 << 37;
 pub const PAGE: usize = 4096;
 
 /// Bytes that a rank's control data may take: with them, the doorbells and marks of a job of up to
-/// 500 ranks are in the same page.
-pub(super) const BLOCK_BYTES: usize = 2304;
+/// 250 ranks are in the same page.
+pub(super) const BLOCK_BYTES: usize = 3008;
 
 /// Maximum of bytes of a rank's text in a [hang report](super::JobSegment::answer).
 pub const REPORT_BYTES: usize = 2 * PAGE;

@@ -16,6 +16,7 @@ mod error;
 mod geometry;
 mod late;
 mod open;
+mod poll_record;
 #[cfg(feature = "launcher")]
 mod reader;
 mod reference;
@@ -23,23 +24,27 @@ mod report;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod wait_record;
 mod window_space;
 
 pub use ability::{Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings};
 pub use ability_exchange::AbilityWait;
 pub use area_budget::AreaBudget;
-pub use block::{RankBlock, RankState, WaitKind, Waiting, monotonic_ns};
+pub use block::{RankBlock, RankState, monotonic_ns};
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS};
 pub(crate) use open::MappedPart;
 pub use open::inherited_descriptor;
+pub use poll_record::{POLLS, PollRecord};
 #[cfg(feature = "launcher")]
 pub use reader::{RankView, SegmentReader, WaitView};
 pub use reference::SegmentRef;
 pub use spec::JobSpec;
+pub use wait_record::{WaitKind, Waiting};
 pub use window_space::WINDOW_ZONE;
 
 use crate::cooperative::CooperativeCopy;
+use crate::counters::ALL;
 use crate::doorbell::{self, Doorbell};
 use crate::fifo::{FifoHead, FifoLine, FifoStorage};
 use crate::helper_slots::HelperSlots;
@@ -69,7 +74,7 @@ pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for information; the segment contains it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
-const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x05");
+const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x06");
 
 #[derive(Debug)]
 #[repr(C)]
@@ -85,6 +90,32 @@ struct Header {
     area_bytes: u64,
     /// Maximum of bytes of all areas together.
     areas_bytes: u64,
+    /// [`layout`].
+    layout: u64,
+}
+
+/// A number that differs between versions whose control data, or whose counters, are laid out
+/// differently: who reads them from outside of the job compares it.
+pub fn layout() -> u64 {
+    let numbers = [
+        MAGIC,
+        size_of::<RankBlock>() as u64,
+        std::mem::offset_of!(RankBlock, life) as u64,
+        std::mem::offset_of!(RankBlock, waiting) as u64,
+        std::mem::offset_of!(RankBlock, polls) as u64,
+        std::mem::offset_of!(RankBlock, counters) as u64,
+        std::mem::offset_of!(RankBlock, given) as u64,
+    ];
+    let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
+    let names = ALL
+        .iter()
+        .flat_map(|counter| counter.name.bytes().chain([0]));
+    // FNV-1a.
+    numbers
+        .chain(names)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
 }
 
 /// Offset of the helper slots: in the header's page, in a line of their own.

@@ -95,6 +95,7 @@ impl JobSegment {
             job_size: spec.job_size,
             area_bytes: shape.area_bytes,
             areas_bytes: shape.areas_bytes,
+            layout: super::layout(),
         };
         // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other
         // process yet.

@@ -7,10 +7,11 @@
 //! half old and half new. All numbers are the ranks', who may have overwritten them with anything:
 //! they are checked where they lead to memory (how many ranks there are), and shown otherwise.
 
-use super::block::{CALL_BYTES, RankBlock, RankState, Waiting};
+use super::block::{RankBlock, RankState, monotonic_ns};
 use super::spec::NodeMembers;
-use super::{Geometry, Header, MAGIC, PAGE};
-use crate::counters::{ALL, Counters};
+use super::wait_record::{CALL_BYTES, Waiting};
+use super::{Geometry, Header, MAGIC, PAGE, layout};
+use crate::counters::Counters;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,7 @@ pub struct SegmentReader {
     file: File,
     geometry: Geometry,
     job_size: u32,
+    launcher_pid: u32,
     ranks: Vec<u32>,
 }
 
@@ -37,6 +39,8 @@ pub struct RankView {
     pub pid: u32,
     /// What it waits for, if it has waited for some time.
     pub waiting: Option<WaitView>,
+    /// Its failed polls since the last successful one, and what they ask for; `None` if they are few.
+    pub polling: Option<(u32, WaitView)>,
     /// Its counters.
     pub counters: Counters,
 }
@@ -53,33 +57,10 @@ pub struct WaitView {
 }
 
 impl SegmentReader {
-    /// A number that differs between versions whose segments, or whose counters, are laid out
-    /// differently.
-    pub fn layout() -> u64 {
-        let numbers = [
-            MAGIC,
-            size_of::<RankBlock>() as u64,
-            std::mem::offset_of!(RankBlock, life) as u64,
-            std::mem::offset_of!(RankBlock, waiting) as u64,
-            std::mem::offset_of!(RankBlock, counters) as u64,
-            std::mem::offset_of!(RankBlock, given) as u64,
-        ];
-        let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
-        let names = ALL
-            .iter()
-            .flat_map(|counter| counter.name.bytes().chain([0]));
-        // FNV-1a.
-        numbers
-            .chain(names)
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            })
-    }
-
     /// Takes the descriptor of a segment.
     ///
     /// # Errors
-    /// When it holds something else, or cannot be read.
+    /// When it holds something else, or the segment of another version, or cannot be read.
     pub fn open(descriptor: OwnedFd) -> io::Result<SegmentReader> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "this is no job segment");
         let file = File::from(descriptor);
@@ -90,10 +71,16 @@ impl SegmentReader {
         if head[magic..magic + 8] != MAGIC.to_ne_bytes() {
             return Err(invalid());
         }
+        let layout_at = std::mem::offset_of!(Header, layout);
+        if head[layout_at..layout_at + 8] != layout().to_ne_bytes() {
+            let other = "this is the job segment of another version of Mica";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, other));
+        }
         let geometry = std::mem::offset_of!(Header, geometry);
         let ranks = u32_at(geometry + std::mem::offset_of!(Geometry, ranks));
         let cells = u32_at(geometry + std::mem::offset_of!(Geometry, cells));
         let job_size = u32_at(std::mem::offset_of!(Header, job_size));
+        let launcher_pid = u32_at(std::mem::offset_of!(Header, launcher_pid));
         // Offsets of blocks follow from these two alone.
         let geometry = Geometry::new(ranks, cells, 64).ok_or_else(invalid)?;
         let end = geometry.control_bytes() as u64;
@@ -104,6 +91,7 @@ impl SegmentReader {
             file,
             geometry,
             job_size,
+            launcher_pid,
             ranks: Vec::new(),
         };
         // One at a time: the first that is invalid ends this, however many are claimed.
@@ -127,6 +115,11 @@ impl SegmentReader {
     /// Ranks of the job on all nodes.
     pub fn job_size(&self) -> u32 {
         self.job_size
+    }
+
+    /// The process that has started the ranks, in its own PID namespace.
+    pub fn launcher_pid(&self) -> u32 {
+        self.launcher_pid
     }
 
     /// The descriptor.
@@ -173,8 +166,17 @@ fn view(block: &RankBlock) -> RankView {
         ns,
         call: call_of(&block.call_bytes()),
     });
+    let polling = block.polls().polling().map(|(polls, what, since_ns)| {
+        let wait = WaitView {
+            what,
+            ns: monotonic_ns().saturating_sub(since_ns),
+            call: call_of(&block.polls().call().bytes()),
+        };
+        (polls, wait)
+    });
     RankView {
         state: block.state(),
+        polling,
         pid: block.pid(),
         waiting,
         counters: block.counters(),

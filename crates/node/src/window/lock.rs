@@ -1,7 +1,7 @@
 //! [`WindowLock`]: the shared and exclusive lock of one target of a window (jiang-2004, chapter 4;
 //! MPI 5.0, 12.5.3), taken by origins in any process of the node without the target's help.
 //!
-//! Two designs, to be the same for all origins of a window:
+//! Three designs, to be the same for all origins of a window:
 //!
 //! - **Test&Set** (4.3.1): an origin changes `owners` by compare-and-swap, and tries again after a
 //!   pause that doubles each time. One atomic operation without contention. Not fair. A waiting
@@ -13,7 +13,10 @@
 //!   thesis, and not by the swap that processors have; but a lock that no other rank wants is taken
 //!   by one atomic operation and given back by another, where separate words need two each.
 //!
-//! In both, a shared origin never waits for an exclusive one that waits itself. It must not: a rank
+//! - **Barging**: the same queue, but for a bounded time a holder that leaves hands over to no one:
+//!   it leaves the lock open ([`barging`](super::lock_barging)).
+//!
+//! In all, a shared origin never waits for an exclusive one that waits itself. It must not: a rank
 //! may hold one lock, shared, while it waits for another (`MPI_Win_lock_all`; several
 //! `MPI_Win_lock`). Two ranks that do so crosswise would block each other for ever if each of the
 //! second locks had an exclusive origin in between. So shared origins do not queue. While others
@@ -24,13 +27,13 @@
 //! |---|---|---|---|
 //! | idle | waits, or holds | the origin | [`begin`](WindowLock::begin) |
 //! | waits | holds | MCS: the exclusive holder that leaves, or the last shared one | `grant` |
-//! | waits | holds | Test&Set: the origin | [`poll`](WindowLock::poll) |
+//! | waits | holds | Test&Set, barging: the origin | [`poll`](WindowLock::poll) |
 //! | holds | idle | the origin | [`release`](WindowLock::release) |
 //!
 //! The word `owners` counts the shared holders, and names the exclusive origin at the head of the
 //! queue, and the one at its tail. The head holds the lock once there are no shared holders; until
 //! then it waits, and the last shared holder grants it. A queue without a head has a holder that is
-//! leaving, and will name the next one.
+//! leaving, and will name the next one, unless the lock is open.
 //!
 //! A shared origin that finds the lock held exclusive announces that it waits (its state, the count
 //! of readers), and then looks at `owners` again. The holder that leaves takes its name out of
@@ -45,9 +48,9 @@
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
 //! read who that is: [`holders`](WindowLock::holders), [`waiters`](WindowLock::waiters).
 
-use super::lock_ticket::LockTicket;
+use super::lock_ticket::{LOOK_EVERY, LockTicket, QueueEntry};
 use super::lock_words::{
-    IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_rank,
+    IDLE, LockMode, ONE_SHARED, OPEN, OriginLine, TargetLine, exclusive, exclusive_rank,
     is_held_exclusive, shared_holders, tail, with_tail,
 };
 #[cfg(loom)]
@@ -60,8 +63,10 @@ use std::time::Duration;
 pub enum LockDesign {
     /// Compare-and-swap with exponential back-off.
     TestAndSet,
-    /// A queue by swap: fair, and waiters are woken.
+    /// A queue: fair, and waiters are woken.
     Mcs,
+    /// A queue, whose first waits while others take the lock before it for a bounded time.
+    Barging,
 }
 
 /// The most polls between two attempts of the Test&Set design: about 10 us of polling.
@@ -70,9 +75,9 @@ const MOST_POLLS: u32 = 1 << 10;
 /// The lock of one target: a view of the words in shared memory.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowLock<'a> {
-    design: LockDesign,
-    target: &'a TargetLine,
-    origins: &'a [OriginLine],
+    pub(super) design: LockDesign,
+    pub(super) target: &'a TargetLine,
+    pub(super) origins: &'a [OriginLine],
 }
 
 impl<'a> WindowLock<'a> {
@@ -99,19 +104,27 @@ impl<'a> WindowLock<'a> {
     pub fn begin(&self, origin: u32, mode: LockMode) -> LockTicket {
         let line = &self.origins[origin as usize];
         debug_assert_eq!(line.state.load(Ordering::Relaxed), IDLE, "origin {origin}");
-        let is_held = match (self.design, mode) {
+        if self.design == LockDesign::TestAndSet {
+            // Relaxed: for reports.
+            line.state.store(mode.waits(), Ordering::Relaxed);
+            return LockTicket::new(origin, mode, self.test_and_set(origin, mode));
+        }
+        match mode {
             // It announces that it waits only if it must: then others may let it in.
-            (LockDesign::Mcs, LockMode::Shared) => self.join_shared(origin),
-            (design, _) => {
-                // Relaxed: for reports.
+            LockMode::Shared => LockTicket::new(origin, mode, self.join_shared(origin)),
+            LockMode::Exclusive => {
+                // Relaxed: for reports, until it is in the queue.
                 line.state.store(mode.waits(), Ordering::Relaxed);
-                match design {
-                    LockDesign::TestAndSet => self.test_and_set(origin, mode),
-                    LockDesign::Mcs => self.join_queue(origin),
+                let entry = self.join_queue(origin);
+                let mut ticket = LockTicket::new(origin, mode, entry == QueueEntry::Holds);
+                match entry {
+                    QueueEntry::Holds => {}
+                    QueueEntry::HasBarged => ticket.set_barged(),
+                    QueueEntry::Waits => ticket.pause(LOOK_EVERY),
                 }
+                ticket
             }
-        };
-        LockTicket::new(origin, mode, is_held)
+        }
     }
 
     /// True when the lock is held. Does not block; never true to two exclusive origins at once.
@@ -120,7 +133,7 @@ impl<'a> WindowLock<'a> {
         if !ticket.is_held() {
             let is_held = match self.design {
                 LockDesign::TestAndSet => self.try_after_pause(ticket),
-                LockDesign::Mcs => {
+                LockDesign::Mcs | LockDesign::Barging => {
                     let line = &self.origins[ticket.origin() as usize];
                     // SYNC window-lock: pairs with the Release in `grant` and `let_readers_in`.
                     let is_held = line.state.load(Ordering::Acquire) == ticket.mode().holds();
@@ -128,7 +141,7 @@ impl<'a> WindowLock<'a> {
                         // Relaxed: a hint.
                         self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
                     }
-                    is_held
+                    is_held || self.design == LockDesign::Barging && self.try_as_first(ticket)
                 }
             };
             if is_held {
@@ -143,12 +156,12 @@ impl<'a> WindowLock<'a> {
         match self.design {
             // As many microseconds as polls: 1 ms at most.
             LockDesign::TestAndSet => Some(Duration::from_micros(ticket.interval().into())),
-            LockDesign::Mcs => None,
+            LockDesign::Mcs | LockDesign::Barging => None,
         }
     }
 
     /// Gives the lock back. The ticket must be held. Calls `wake` with each rank that gets the
-    /// lock. Does not block, except for the moment between two instructions of another origin that
+    /// lock, or may take it now. Does not block, except for the moment between two instructions of another origin that
     /// is about to join the queue.
     ///
     /// # Panics
@@ -164,22 +177,26 @@ impl<'a> WindowLock<'a> {
                 // pairs with the Acquire in `test_and_set`.
                 self.target.owners.store(0, Ordering::Release);
             }
-            (LockMode::Exclusive, LockDesign::Mcs) => self.leave_queue(ticket.origin(), wake),
+            (LockMode::Exclusive, _) => self.leave_queue(&ticket, wake),
             (LockMode::Shared, _) => self.leave_holders(wake),
         }
     }
 
-    /// One shared holder less. The last one grants the exclusive origin that waits.
+    /// One shared holder less. The last one grants the exclusive origin that waits, or wakes the
+    /// first in the queue of an open lock.
     fn leave_holders(&self, mut wake: impl FnMut(u32)) {
         // SYNC window-lock: Release pairs with the Acquire of who is exclusive next. Acquire: the
         // last one passes on what all shared holders have done.
         let before = self.target.owners.fetch_sub(ONE_SHARED, Ordering::AcqRel);
+        if shared_holders(before) != 1 {
+            return;
+        }
         // Test&Set: an exclusive origin is never there beside shared ones.
-        if shared_holders(before) == 1
-            && let Some(next) = exclusive_rank(before)
-        {
+        if let Some(next) = exclusive_rank(before) {
             self.grant(next, LockMode::Exclusive);
             wake(next);
+        } else if before & OPEN != 0 {
+            wake(self.first_in_queue());
         }
     }
 
@@ -191,6 +208,28 @@ impl<'a> WindowLock<'a> {
     /// The ranks that wait for the lock, and how; a snapshot in the order of ranks, for reports.
     pub fn waiters(&self) -> impl Iterator<Item = (u32, LockMode)> + use<'a> {
         self.ranks(LockMode::of_waiter)
+    }
+
+    /// Notes for whom `origin` has the lock: the ranks that it stands for.
+    pub fn note_served(&self, origin: u32, ranks: &[usize]) {
+        let line = &self.origins[origin as usize];
+        let first = ranks.first().map_or(0, |&rank| rank as u32 + 1);
+        // Relaxed: for reports.
+        line.served.store(first, Ordering::Relaxed);
+        line.served_count
+            .store(ranks.len() as u32, Ordering::Relaxed);
+    }
+
+    /// For whom `origin` has the lock: one of the ranks, and how many they are; a snapshot, for
+    /// reports.
+    pub fn served(&self, origin: u32) -> Option<(usize, usize)> {
+        let line = &self.origins[origin as usize];
+        // Relaxed: they may change at any time.
+        let first = line.served.load(Ordering::Relaxed).checked_sub(1)?;
+        Some((
+            first as usize,
+            line.served_count.load(Ordering::Relaxed) as usize,
+        ))
     }
 
     fn ranks(
@@ -299,7 +338,7 @@ impl WindowLock<'_> {
 
     /// An exclusive holder that has left lets all shared origins in that wait, unless there is
     /// another one.
-    fn let_readers_in(&self, wake: &mut impl FnMut(u32)) {
+    pub(super) fn let_readers_in(&self, wake: &mut impl FnMut(u32)) {
         #[cfg(loom)]
         fence(Ordering::SeqCst);
         // SYNC window-readers: after the holder's name was taken out of `owners`.
@@ -334,9 +373,9 @@ impl WindowLock<'_> {
 
 /// MCS: exclusive origins.
 impl WindowLock<'_> {
-    /// Joins the queue. Returns true if the origin got the lock at once.
+    /// Joins the queue, or takes the lock at once.
     #[inline]
-    fn join_queue(&self, origin: u32) -> bool {
+    fn join_queue(&self, origin: u32) -> QueueEntry {
         let line = &self.origins[origin as usize];
         line.next.store(0, Ordering::Relaxed);
         let owners = &self.target.owners;
@@ -347,6 +386,13 @@ impl WindowLock<'_> {
         // A free lock, mostly.
         let mut before = 0;
         loop {
+            if before & OPEN != 0 && shared_holders(before) == 0 {
+                match self.barge(origin, before) {
+                    Ok(()) => return QueueEntry::HasBarged,
+                    Err(found) => before = found,
+                }
+                continue;
+            }
             let head = match tail(before) {
                 None => exclusive(origin),
                 Some(_) => 0,
@@ -361,21 +407,22 @@ impl WindowLock<'_> {
             let last = &self.origins[last as usize];
             // SYNC window-queue: pairs with the Acquire in `next_in_queue`, which reads our state.
             last.next.store(origin + 1, Ordering::Release);
-            return false;
+            return QueueEntry::Waits;
         }
-        let is_held = shared_holders(before) == 0;
-        if is_held {
-            // Relaxed: only the origin changes its state now; others read it for reports.
-            line.state
-                .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
+        if shared_holders(before) > 0 {
+            return QueueEntry::Waits;
         }
-        is_held
+        // Relaxed: only the origin changes its state now; others read it for reports.
+        line.state
+            .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
+        QueueEntry::Holds
     }
 
     /// The exclusive holder leaves the queue, lets the shared origins in that wait, and admits the
     /// one behind it.
     #[inline]
-    fn leave_queue(&self, holder: u32, mut wake: impl FnMut(u32)) {
+    fn leave_queue(&self, ticket: &LockTicket, mut wake: impl FnMut(u32)) {
+        let holder = ticket.origin();
         let owners = &self.target.owners;
         let own = exclusive(holder);
         // SYNC window-lock, SYNC window-queue: Release pairs with the Acquire in `join_queue` and
@@ -387,15 +434,26 @@ impl WindowLock<'_> {
             return;
         }
         // Others are behind it, so the holder alone names a head.
+        if self.design == LockDesign::Barging && self.leave_open(ticket, &mut wake) {
+            return;
+        }
         owners.fetch_sub(own, order);
         self.let_readers_in(&mut wake);
-        let next = self.next_in_queue(holder);
+        let next = self.next_after(ticket);
         // SYNC window-lock: Acquire pairs with the Release of each shared holder that has gone;
         // Release, so that the last one that goes finds the head's state.
         let before = owners.fetch_add(exclusive(next), Ordering::AcqRel);
         if shared_holders(before) == 0 {
             self.grant(next, LockMode::Exclusive);
             wake(next);
+        }
+    }
+
+    /// The first of those that wait in the queue, when the holder of `ticket` leaves.
+    pub(super) fn next_after(&self, ticket: &LockTicket) -> u32 {
+        match ticket.has_barged() {
+            true => self.first_in_queue(),
+            false => self.next_in_queue(ticket.origin()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! loom models of both designs: exclusion, shared holders together, first come first served, and
+//! loom models of all designs: exclusion, shared holders together, first come first served, and
 //! no lost wake-up.
 
 use super::*;
@@ -46,7 +46,7 @@ impl Shared {
                 // Sleeps for a limited time only, which loom does not have.
                 LockDesign::TestAndSet => yield_now(),
                 // Sleeps without a limit: a lost wake-up is a deadlock, which loom reports.
-                LockDesign::Mcs => {
+                LockDesign::Mcs | LockDesign::Barging => {
                     let held = || lock.poll(&mut ticket);
                     self.spots[rank as usize].park(Fencing::Sender, None, held);
                 }
@@ -139,6 +139,59 @@ fn mcs_lets_shared_in_between_two_exclusive_or_after_them() {
         LockDesign::Mcs,
         &[&[Exclusive], &[Exclusive], &[Together]],
         Some(3),
+    );
+}
+
+/// With one opening in a row: the lock is left open, taken before the one that waits, and handed
+/// over after that; or the first in the queue takes it.
+#[test]
+fn barging_excludes_and_wakes_over_two_turns() {
+    run(
+        LockDesign::Barging,
+        &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]],
+        Some(3),
+    );
+}
+
+#[test]
+fn barging_excludes_and_wakes_who_waits_while_one_returns() {
+    run(
+        LockDesign::Barging,
+        &[&[Exclusive, Exclusive, Exclusive], &[Exclusive]],
+        Some(3),
+    );
+}
+
+#[test]
+fn barging_serves_three_exclusive() {
+    run(
+        LockDesign::Barging,
+        &[&[Exclusive, Exclusive], &[Exclusive], &[Exclusive]],
+        Some(2),
+    );
+}
+
+#[test]
+fn barging_excludes_shared_from_exclusive() {
+    run(
+        LockDesign::Barging,
+        &[&[Together, Exclusive], &[Exclusive, Together]],
+        Some(3),
+    );
+}
+
+/// Shared origins join while the lock is open, and the last of them wakes the first in the queue.
+#[test]
+fn barging_lets_shared_in_while_the_lock_is_open() {
+    run(
+        LockDesign::Barging,
+        &[&[Exclusive], &[Exclusive], &[Together]],
+        Some(3),
+    );
+    run(
+        LockDesign::Barging,
+        &[&[Exclusive, Together], &[Exclusive], &[Together]],
+        Some(2),
     );
 }
 

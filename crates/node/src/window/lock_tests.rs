@@ -1,11 +1,12 @@
 use super::forked;
 use super::*;
 use crate::park::{Fencing, ParkingSpot};
+use crate::window::MOST_BLIND_POLLS;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const DESIGNS: [LockDesign; 2] = [LockDesign::TestAndSet, LockDesign::Mcs];
+const DESIGNS: [LockDesign; 3] = [LockDesign::TestAndSet, LockDesign::Mcs, LockDesign::Barging];
 const RANKS: usize = 8;
 const TURNS: u32 = if cfg!(miri) { 20 } else { 2000 };
 
@@ -43,10 +44,13 @@ impl Shared {
         self.spots[rank as usize].wake(Fencing::Sender);
     }
 
-    /// Waits as a rank does, but parks at once.
+    /// Waits as a rank does, but parks as soon as it may.
     fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
         let lock = self.lock(design);
         let mut ticket = lock.begin(rank, mode);
+        if (0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut ticket)) {
+            return ticket;
+        }
         while !lock.poll(&mut ticket) {
             let limit = lock.sleep_limit(&ticket);
             let held = || lock.poll(&mut ticket);
@@ -271,6 +275,95 @@ fn a_ticket_that_waits_cannot_be_released() {
     lock.release(ticket, |_| ());
 }
 
+/// Rank 0 gives the lock back and takes it again until rank 1, which waits, has it.
+fn turns_before_another(shared: &Shared, pause: impl Fn()) -> usize {
+    let lock = shared.lock(LockDesign::Barging);
+    let mut held = lock.begin(0, LockMode::Exclusive);
+    let mut other = lock.begin(1, LockMode::Exclusive);
+    let mut turns = 0;
+    loop {
+        assert!(lock.poll(&mut held), "turn {turns}");
+        assert_eq!(held.has_barged(), turns > 0);
+        assert!(!lock.poll(&mut other), "turn {turns}");
+        pause();
+        let mut woken = Vec::new();
+        lock.release(held, |next| woken.push(next));
+        assert_eq!(woken, [1], "the first in the queue may sleep");
+        held = lock.begin(0, LockMode::Exclusive);
+        if lock.waiters().any(|(rank, _)| rank == 0) {
+            break;
+        }
+        turns += 1;
+    }
+    assert!(lock.poll(&mut other));
+    let mut woken = Vec::new();
+    lock.release(other, |next| woken.push(next));
+    assert_eq!(woken, [0]);
+    assert!((0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut held)));
+    shared.release(LockDesign::Barging, held);
+    shared.check(LockDesign::Barging, 0);
+    turns
+}
+
+#[test]
+fn barging_comes_before_who_waits_for_a_bounded_number_of_turns() {
+    let shared = Shared::new();
+    for _ in 0..3 {
+        let turns = turns_before_another(&shared, || ());
+        assert!((1..=256).contains(&turns), "{turns} turns");
+    }
+}
+
+#[test]
+fn barging_with_long_turns_comes_before_who_waits_once() {
+    let shared = Shared::new();
+    let turn = || std::thread::sleep(std::time::Duration::from_micros(50));
+    assert_eq!(turns_before_another(&shared, turn), 1);
+}
+
+#[test]
+fn the_first_in_the_queue_takes_an_open_lock_for_which_no_other_comes() {
+    let shared = Shared::new();
+    let lock = shared.lock(LockDesign::Barging);
+    let held = lock.begin(0, LockMode::Exclusive);
+    let mut waiting = [1, 2].map(|rank| lock.begin(rank, LockMode::Exclusive));
+    shared.release(LockDesign::Barging, held);
+    assert_eq!(lock.holders().count(), 0, "open");
+    for ticket in &mut waiting[1..] {
+        assert!((0..100).all(|_| !lock.poll(ticket)), "rank 1 is before it");
+    }
+    for mut ticket in waiting {
+        assert!((0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut ticket)));
+        shared.release(LockDesign::Barging, ticket);
+    }
+    shared.check(LockDesign::Barging, 0);
+}
+
+#[test]
+fn the_last_shared_holder_of_an_open_lock_wakes_the_first_in_the_queue() {
+    let shared = Shared::new();
+    let lock = shared.lock(LockDesign::Barging);
+    let held = lock.begin(0, LockMode::Exclusive);
+    let mut waiting = lock.begin(1, LockMode::Exclusive);
+    shared.release(LockDesign::Barging, held);
+    let together = [2, 3].map(|rank| shared.acquire(LockDesign::Barging, rank, LockMode::Shared));
+    // The first in the queue becomes its head, and has the lock when the last of them has gone; an
+    // exclusive origin that comes now is behind it.
+    assert!((0..100).all(|_| !lock.poll(&mut waiting)));
+    let mut last = lock.begin(4, LockMode::Exclusive);
+    let mut woken = Vec::new();
+    for ticket in together {
+        assert!(!lock.poll(&mut waiting));
+        lock.release(ticket, |next| woken.push(next));
+    }
+    assert_eq!(woken, [1]);
+    assert!(lock.poll(&mut waiting));
+    shared.release(LockDesign::Barging, waiting);
+    assert!((0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut last)));
+    shared.release(LockDesign::Barging, last);
+    shared.check(LockDesign::Barging, 0);
+}
+
 /// What the lock does, in one thread: who waits, in the order of arrival, and who is inside.
 #[derive(Default)]
 struct Model {
@@ -343,5 +436,36 @@ proptest! {
             inside.sort_by_key(|&(r, _)| r);
             prop_assert_eq!(lock.holders().collect::<Vec<_>>(), inside);
         }
+    }
+
+    /// Random turns of the ranks: never two inside of which one is exclusive, and each gets in.
+    #[test]
+    fn barging_excludes_and_serves_all(
+        steps in prop::collection::vec((0..RANKS as u32, any::<bool>()), 1..200),
+    ) {
+        let shared = Shared::new();
+        let lock = shared.lock(LockDesign::Barging);
+        let mut tickets: [Option<LockTicket>; RANKS] = Default::default();
+        let drain = (0..RANKS as u32).cycle().take(40 * RANKS * RANKS).map(|rank| (rank, None));
+        let steps = steps.into_iter().map(|(rank, is_shared)| (rank, Some(is_shared)));
+        for (rank, begins) in steps.chain(drain) {
+            let slot = &mut tickets[rank as usize];
+            match (slot.take(), begins) {
+                (None, None) => {}
+                (None, Some(is_shared)) => {
+                    let mode = if is_shared { LockMode::Shared } else { LockMode::Exclusive };
+                    *slot = Some(lock.begin(rank, mode));
+                }
+                (Some(mut ticket), _) => match lock.poll(&mut ticket) {
+                    true => lock.release(ticket, |_| ()),
+                    false => *slot = Some(ticket),
+                },
+            }
+            let inside: Vec<_> = lock.holders().collect();
+            let is_shared = |&(_, mode): &(u32, LockMode)| mode == LockMode::Shared;
+            prop_assert!(inside.len() < 2 || inside.iter().all(is_shared), "{:?}", inside);
+        }
+        prop_assert!(tickets.iter().all(Option::is_none), "{:?}", tickets);
+        shared.check(LockDesign::Barging, 0);
     }
 }

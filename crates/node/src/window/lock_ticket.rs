@@ -14,10 +14,29 @@ pub struct LockTicket(u64);
 /// Bits 0 to 31: the origin. Bit 32: exclusive. Bit 33: held.
 const EXCLUSIVE: u64 = 1 << 32;
 const HELD: u64 = 1 << 33;
+/// Bit 62: it was taken while others were in the queue.
+const BARGED: u64 = 1 << 62;
 /// Bits 34 to 47: polls between two attempts. Bits 48 to 61: how many of them are left.
 const INTERVAL_SHIFT: u32 = 34;
 const LEFT_SHIFT: u32 = 48;
 const POLLS_MASK: u64 = (1 << (LEFT_SHIFT - INTERVAL_SHIFT)) - 1;
+
+/// Polls of an origin that waits from one look at `owners` to the next; one fewer each time.
+pub(super) const LOOK_EVERY: u32 = if cfg!(loom) { 1 } else { 15 };
+
+/// Polls from which on each is a look. A rank must not park before.
+pub const MOST_BLIND_POLLS: u32 = LOOK_EVERY * (LOOK_EVERY + 1) / 2;
+
+/// How an exclusive origin has entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueueEntry {
+    /// It has the lock, and is the head of the queue.
+    Holds,
+    /// It has the lock, and is not in the queue.
+    HasBarged,
+    /// It is in the queue.
+    Waits,
+}
 
 impl LockTicket {
     #[inline(always)]
@@ -56,12 +75,23 @@ impl LockTicket {
         self.0 |= HELD;
     }
 
-    /// Test&Set: polls between two attempts.
+    /// The origin has the lock although others were in the queue.
+    pub(super) fn set_barged(&mut self) {
+        self.0 |= HELD | BARGED;
+    }
+
+    /// Whether the origin has taken the lock before others that were in the queue.
+    #[inline(always)]
+    pub fn has_barged(&self) -> bool {
+        self.0 & BARGED != 0
+    }
+
+    /// Test&Set, barging: polls between two attempts.
     pub(super) fn interval(&self) -> u32 {
         (self.0 >> INTERVAL_SHIFT & POLLS_MASK) as u32
     }
 
-    /// Test&Set: the next attempt is the last of this many polls, fewer than 2^14.
+    /// Test&Set, barging: the next attempt is the last of this many polls, fewer than 2^14.
     #[inline(always)]
     pub(super) fn pause(&mut self, interval: u32) {
         let polls = u64::from(interval) & POLLS_MASK;
@@ -69,13 +99,13 @@ impl LockTicket {
         self.0 = rest | polls << INTERVAL_SHIFT | polls << LEFT_SHIFT;
     }
 
-    /// Test&Set: counts a poll; true if the pause is over with it.
+    /// Test&Set, barging: counts a poll; true if the pause is over with it.
     pub(super) fn ends_pause(&mut self) -> bool {
         self.0 -= 1 << LEFT_SHIFT;
         self.0 >> LEFT_SHIFT == 0
     }
 
-    /// Test&Set: the next poll makes an attempt, although the pause is not over. For an origin that
+    /// Test&Set, barging: the next poll makes an attempt, although the pause is not over. For an origin that
     /// has slept.
     pub fn end_pause(&mut self) {
         self.0 = self.0 & ((1 << LEFT_SHIFT) - 1) | 1 << LEFT_SHIFT;

@@ -16,9 +16,9 @@ pub enum LockMode {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct TargetLine {
-    /// Bits 0 to 19: number of shared holders. Bits 20 to 41: rank + 1 of the exclusive holder,
-    /// which waits as long as there are shared holders. Bits 42 to 63: rank + 1 of the last in the
-    /// queue of exclusive origins; 0 if the queue is empty.
+    /// Bits 0 to 19: number of shared holders. Bits 20 to 40: rank + 1 of the exclusive holder,
+    /// which waits as long as there are shared holders. Bits 41 to 61: rank + 1 of the last in the
+    /// queue of exclusive origins; 0 if the queue is empty. Bit 62: the lock is [`OPEN`].
     pub(super) owners: AtomicU64,
     /// On the second cache line: an origin that begins to wait does not disturb a holder that
     /// leaves.
@@ -31,6 +31,13 @@ pub struct TargetLine {
 pub(super) struct WaitLine {
     /// Number of shared origins that wait; at times more than there are.
     pub(super) readers: AtomicU32,
+    /// Rank + 1 of the first in the queue, since the lock was opened last.
+    pub(super) first: AtomicU32,
+    /// How often the lock was opened since the queue has moved on. Written by the exclusive holder,
+    /// as is `since`.
+    pub(super) openings: AtomicU32,
+    /// When it was opened first since then, in nanoseconds.
+    pub(super) since: AtomicU64,
 }
 
 /// One origin at one target: what it has of the lock, who comes after it, and its accumulates.
@@ -46,6 +53,10 @@ pub struct OriginLine {
     ///
     /// [`AccumulateGate`]: super::AccumulateGate
     pub(super) updates: AtomicU32,
+    /// For reports, of a number that stands for origins that share no memory with the target: the
+    /// rank + 1 of one that has the lock, as whoever takes it for them names it, and how many have.
+    pub(super) served: AtomicU32,
+    pub(super) served_count: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -106,6 +117,9 @@ impl TargetLine {
             owners: AtomicU64::new(0),
             waits: WaitLine {
                 readers: AtomicU32::new(0),
+                first: AtomicU32::new(0),
+                openings: AtomicU32::new(0),
+                since: AtomicU64::new(0),
             },
         }
     }
@@ -119,6 +133,8 @@ impl OriginLine {
             state: AtomicU32::new(IDLE),
             next: AtomicU32::new(0),
             updates: AtomicU32::new(0),
+            served: AtomicU32::new(0),
+            served_count: AtomicU32::new(0),
         }
     }
 }
@@ -127,8 +143,12 @@ impl OriginLine {
 pub(super) const MOST_RANKS: u32 = (1 << HOLDER_SHIFT) - 1;
 
 const HOLDER_SHIFT: u32 = 20;
-const TAIL_SHIFT: u32 = 42;
+const TAIL_SHIFT: u32 = 41;
 const RANK_MASK: u64 = (1 << (TAIL_SHIFT - HOLDER_SHIFT)) - 1;
+
+/// In `owners`: no exclusive origin has the lock although some are in the queue. Who comes may take
+/// it, and so may the first in the queue.
+pub(super) const OPEN: u64 = 1 << 62;
 
 /// `owners` with one more shared holder.
 pub(super) const ONE_SHARED: u64 = 1;
@@ -155,10 +175,10 @@ pub(super) fn is_held_exclusive(owners: u64) -> bool {
 
 /// The last rank in the queue of `owners`.
 pub(super) fn tail(owners: u64) -> Option<u32> {
-    ((owners >> TAIL_SHIFT) as u32).checked_sub(1)
+    ((owners >> TAIL_SHIFT & RANK_MASK) as u32).checked_sub(1)
 }
 
 /// `owners` with `rank` as the last of its queue.
 pub(super) fn with_tail(owners: u64, rank: u32) -> u64 {
-    owners & ((1 << TAIL_SHIFT) - 1) | u64::from(rank + 1) << TAIL_SHIFT
+    owners & !(RANK_MASK << TAIL_SHIFT) | u64::from(rank + 1) << TAIL_SHIFT
 }

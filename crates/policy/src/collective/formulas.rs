@@ -249,6 +249,7 @@ struct DirectFormulas<'a> {
     ranks: usize,
     cores: usize,
     kernel: bool,
+    packs: bool,
     expose_ns: f64,
 }
 
@@ -261,7 +262,11 @@ impl<'a> DirectFormulas<'a> {
             level: setting.level,
             ranks: setting.ranks,
             cores: setting.cores,
-            kernel: matches!(question.reach, Reachability::Cma | Reachability::None),
+            kernel: matches!(
+                question.reach,
+                Reachability::Cma | Reachability::Packed | Reachability::None
+            ),
+            packs: question.reach == Reachability::Packed,
             expose_ns: costs.of(setting.level).expose_ns,
         }
     }
@@ -300,6 +305,26 @@ impl<'a> DirectFormulas<'a> {
         operands as f64 * one
     }
 
+    /// The copy of what does not lie in one piece, before others may read it: all of it, so that
+    /// it is out of the nearest cache when they do.
+    fn packing(&self, question: &CollectiveCall) -> Load {
+        if !self.packs {
+            return Load::NOTHING;
+        }
+        let bytes = question.bytes;
+        let all_parts = bytes.saturating_mul(self.ranks);
+        let (packed, packers) = match question.collective {
+            Collective::Alltoall => (all_parts, self.ranks),
+            Collective::Scatter => (all_parts, 1),
+            Collective::Bcast => (bytes, 1),
+            Collective::Allgather => (bytes, self.ranks),
+            // The root's buffer cannot be packed, and operands are never.
+            _ => return Load::NOTHING,
+        };
+        let ns = self.costs.copy_ns(self.level, packed, 1);
+        busy(ns, ns * packers as f64)
+    }
+
     fn load(&self, question: &CollectiveCall) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let others = ranks - 1;
@@ -320,7 +345,8 @@ impl<'a> DirectFormulas<'a> {
             _ => stamps.gather(),
         };
         let ranks = ranks as f64;
-        busy(self.expose_ns, self.expose_ns * ranks)
+        self.packing(question)
+            .then(busy(self.expose_ns, self.expose_ns * ranks))
             .then(start)
             .then(busy(each, each * ranks))
             .then(stamps.gather())

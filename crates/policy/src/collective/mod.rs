@@ -290,16 +290,19 @@ pub enum Reachability {
     Windows,
     /// Some only by the kernel (CMA).
     Cma,
+    /// Some only by the kernel, and after a rank has packed what does not lie in one piece.
+    Packed,
     /// Some not at all.
     None,
 }
 
 impl Reachability {
     /// Every reachability.
-    pub const ALL: [Reachability; 4] = [
+    pub const ALL: [Reachability; 5] = [
         Reachability::Unknown,
         Reachability::Windows,
         Reachability::Cma,
+        Reachability::Packed,
         Reachability::None,
     ];
 
@@ -309,6 +312,7 @@ impl Reachability {
             Reachability::Unknown => "unknown",
             Reachability::Windows => "windows",
             Reachability::Cma => "cma",
+            Reachability::Packed => "packed",
             Reachability::None => "none",
         }
     }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::choose::{CLASSES, class_of, judged};
+use super::formulas::load;
 use super::*;
 use crate::costs::{LEVELS, MessagePath, PathCost, PathCosts};
 
@@ -90,6 +91,48 @@ fn what_a_node_is_good_at() {
             ..question(Collective::Allreduce, 64 << 10, setting(ranks, cores))
         };
         assert_eq!(shipped(&kernel).algorithm, Shared, "{ranks}");
+    }
+}
+
+/// Packing is a copy more, by who has gaps: it never makes direct copy cheaper, and on this machine
+/// it never pays between two ranks, whose cells pack a piece while the other rank unpacks one.
+#[test]
+fn packing_is_worth_it_only_where_cells_cost_more() {
+    let ns = |collective, bytes, reach, setting| {
+        let call = CollectiveCall {
+            reach,
+            ..question(collective, bytes, setting)
+        };
+        load(&CollectiveCosts::default(), &call, Algorithm::Direct).ns(
+            setting.ranks,
+            setting.cores,
+            700.0,
+        )
+    };
+    use Collective::{Allgather, Alltoall, Bcast, Gather, Scatter};
+    for bytes in [1 << 10, 64 << 10, 8 << 20] {
+        for setting in [setting(2, 2), setting(8, 2), setting(8, 8)] {
+            for collective in [Allgather, Alltoall, Bcast, Scatter] {
+                let by_kernel = ns(collective, bytes, Reachability::Cma, setting);
+                let packed = ns(collective, bytes, Reachability::Packed, setting);
+                assert!(packed > by_kernel, "{collective:?} {bytes} {setting:?}");
+            }
+            // The root of a gather receives: nobody can pack for it.
+            assert_eq!(
+                ns(Gather, bytes, Reachability::Cma, setting),
+                ns(Gather, bytes, Reachability::Packed, setting)
+            );
+        }
+        let call = CollectiveCall {
+            reach: Reachability::Packed,
+            ..question(Alltoall, bytes, setting(2, 2))
+        };
+        let choice = pick_once_reachable(
+            &CollectiveCosts::default(),
+            &call,
+            &ForcedAlgorithms::default(),
+        );
+        assert_eq!(choice, Algorithm::Shared, "{bytes}");
     }
 }
 

@@ -84,14 +84,14 @@ wrap! {
 wrap! {
     10 MPI_Allreduce mpi_allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         Start::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     11 MPI_Allreduce_c mpi_allreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         Start::Blocking, data: Data::block(count as i64, datatype) })
 }
 
@@ -99,7 +99,7 @@ wrap! {
     12 MPI_Allreduce_init mpi_allreduce_init(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         Start::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
@@ -107,7 +107,7 @@ wrap! {
     13 MPI_Allreduce_init_c mpi_allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         Start::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
@@ -408,7 +408,7 @@ wrap! {
 wrap! {
     161 MPI_Iallreduce mpi_iallreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         Start::Started, data: Data::block(count as i64, datatype) })
 }
 
@@ -416,7 +416,7 @@ wrap! {
     162 MPI_Iallreduce_c mpi_iallreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         Start::Started, data: Data::block(count as i64, datatype) })
 }
 

@@ -95,7 +95,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::None })
+        Start::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -104,7 +104,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::None })
+        Start::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -113,7 +113,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::None })
+        Start::Started, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -122,7 +122,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::None })
+        Start::Started, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -230,7 +230,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::None })
+        Start::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -239,7 +239,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::None })
+        Start::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -248,7 +248,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::None })
+        Start::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -257,7 +257,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::None })
+        Start::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -266,7 +266,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::None })
+        Start::Blocking, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -275,7 +275,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::None })
+        Start::Blocking, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -284,7 +284,7 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::None })
+        Start::Persistent(request), data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -293,5 +293,5 @@ wrap! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::None })
+        Start::Persistent(request), data: Data::Each(sendcounts.into(), sendtypes) })
 }

@@ -7,10 +7,12 @@
 //! was posted first. An unexpected message is in one chain of each class that a receive has ever
 //! asked for; a receive searches one chain.
 
+mod by_context;
 mod chains;
 mod posted;
 mod unexpected;
 
+pub use by_context::UnexpectedCounts;
 pub use posted::PostedQueue;
 pub use unexpected::UnexpectedQueue;
 

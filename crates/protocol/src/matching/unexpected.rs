@@ -1,8 +1,10 @@
 //! Messages that arrived before their receive.
 
+use super::by_context::UnexpectedCounts;
 use super::chains::{ChainLink, Chains, NIL};
 use super::{CLASSES, Class, MatchEnvelope, MatchPattern, hash};
 use slab::Slab;
+use std::sync::Arc;
 
 #[derive(Debug)]
 struct UnexpectedNode<T> {
@@ -41,6 +43,7 @@ pub struct UnexpectedQueue<T> {
     by_source: Vec<SourceBytes>,
     /// Bytes of all messages.
     bytes: u64,
+    by_context: Arc<UnexpectedCounts>,
 }
 
 type LinkOf<T> = fn(&mut Slab<UnexpectedNode<T>>, u32) -> &mut ChainLink;
@@ -63,6 +66,7 @@ impl<T> Default for UnexpectedQueue<T> {
             next_order: 0,
             by_source: Vec::new(),
             bytes: 0,
+            by_context: Arc::default(),
         }
     }
 }
@@ -72,6 +76,11 @@ impl<T> UnexpectedQueue<T> {
     #[inline]
     pub fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Numbers of messages by context, which any thread may read.
+    pub fn by_context(&self) -> Arc<UnexpectedCounts> {
+        Arc::clone(&self.by_context)
     }
 
     /// Number of messages that ever entered the queue.
@@ -113,6 +122,7 @@ impl<T> UnexpectedQueue<T> {
         self.by_source[source].messages += 1;
         self.by_source[source].bytes += bytes as u64;
         self.bytes += bytes as u64;
+        self.by_context.add(envelope.context);
         let links = std::array::from_fn(|class| ChainLink::new(hash(&envelope.pattern(class))));
         let index = self.nodes.insert(UnexpectedNode {
             envelope,
@@ -187,6 +197,7 @@ impl<T> UnexpectedQueue<T> {
         of_source.messages -= 1;
         of_source.bytes -= node.bytes as u64;
         self.bytes -= node.bytes as u64;
+        self.by_context.remove(node.envelope.context);
         if self.nodes.is_empty() && self.nodes.capacity() > SHORT {
             // Not before: the messages that are removed last have the last entries.
             self.nodes = Slab::new();

@@ -15,7 +15,7 @@ use super::program::{Call, ObservedNetwork, Run, call};
 use super::random::Random;
 use super::rig::{assert_idle, over_adapters, over_packets_of_adapters};
 use super::scripted::Head;
-use crate::adapter_matching::Injection;
+use crate::adapter_operations::Injection;
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::{ReceiveStage, RecvId};

@@ -220,7 +220,7 @@ impl Controller {
             engine.share(at)
         };
         let share: f64 = self.engines.iter_mut().map(share_of).sum();
-        (self.line as f64 / (1.0 - share)).round() as u64
+        (self.line as f64 / (1.0 - share) + 0.5) as u64
     }
 
     /// A transfer of the adapter, `in_memory` of whose lines are read or written there. `at` and
@@ -240,7 +240,7 @@ impl Controller {
 }
 
 fn fixed(cycles: f64) -> u64 {
-    (cycles * f64::from(1 << FRACTION_BITS)).round() as u64
+    (cycles * f64::from(1 << FRACTION_BITS) + 0.5) as u64
 }
 
 /// Rounded up: what comes in the middle of a cycle is used in the next.

@@ -44,6 +44,9 @@ pub enum SkipReason {
     /// It overlaps other migrated buffers, which cannot be moved now.
     #[error("overlaps buffers that were moved before")]
     Overlap,
+    /// It fills no page, and another thread may write to the rest of those that it touches.
+    #[error("shorter than a page, in a process with several threads")]
+    Short,
     /// A peer may be writing to these pages.
     #[error("a transfer to the same pages is in progress")]
     Busy,

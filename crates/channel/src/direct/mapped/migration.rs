@@ -151,6 +151,60 @@ impl MigrationPiece {
         }
         Ok(())
     }
+
+    /// Copies the piece to `to`, where [`map`](Self::map) has mapped fresh memory.
+    ///
+    /// Out of memory is an error here, but would raise a signal when the pages are touched. A file
+    /// is written by the kernel, which need not clear its pages first, and maps 16 pages a fault
+    /// when they are there already: 16 MiB took 6.9 ms of processor time this way, and 10.3 by
+    /// clearing, mapping and copying page by page (a virtual machine with nested page tables).
+    ///
+    /// # Safety
+    /// As [`move_pages`]; `len` bytes at `to` are the caller's.
+    unsafe fn copy_to(&self, to: usize) -> Result<(), SkipReason> {
+        // SAFETY: readable memory that no other thread writes to.
+        let is_written = unsafe { self.write_to_file() };
+        let advice = match is_written {
+            true => libc::MADV_POPULATE_READ,
+            false => libc::MADV_POPULATE_WRITE,
+        };
+        // SAFETY: the obligation; the advice changes no content.
+        unsafe { raw::advise(to, self.len, advice) }.map_err(|_| SkipReason::NoMemory)?;
+        if !is_written {
+            let from = ptr::with_exposed_provenance::<u8>(self.at);
+            let to = ptr::with_exposed_provenance_mut::<u8>(to);
+            // SAFETY: the obligation.
+            unsafe { ptr::copy_nonoverlapping(from, to, self.len) };
+        }
+        Ok(())
+    }
+
+    /// Writes the piece to its place in the file. False if it is to be copied by other means: it
+    /// has no file; the file gets huge pages only where they are touched; a limit on the length of
+    /// files has come into force, where a write raises a signal; or the kernel refuses.
+    ///
+    /// # Safety
+    /// The piece is readable.
+    unsafe fn write_to_file(&self) -> bool {
+        let Backing::File { fd, anchor } = self.backing else {
+            return false;
+        };
+        if self.len >= HUGE && raw::shares_huge_pages_on_advice() || raw::limits_files() {
+            return false;
+        }
+        let mut done = 0;
+        while done < self.len {
+            let from = ptr::with_exposed_provenance(self.at + done);
+            let offset = ((self.at + done) as u64).wrapping_add(anchor) as libc::off_t;
+            // SAFETY: reads the rest of the piece.
+            let written = unsafe { libc::pwrite(fd, from, self.len - done, offset) };
+            match usize::try_from(written) {
+                Ok(written) if written > 0 => done += written,
+                _ => return false,
+            }
+        }
+        true
+    }
 }
 
 /// # Safety
@@ -186,12 +240,7 @@ unsafe fn move_piece(piece: &MigrationPiece, put: PutInPlace) -> Result<(), Skip
             if let Some(node) = piece.node {
                 prefer_node(beside, len, node);
             }
-            // Out of memory is an error here, but would raise a signal when the pages are touched.
-            raw::advise(beside, len, libc::MADV_POPULATE_WRITE)
-                .map_err(|_| SkipReason::NoMemory)?;
-            let from = ptr::with_exposed_provenance::<u8>(at);
-            let to = ptr::with_exposed_provenance_mut::<u8>(beside);
-            ptr::copy_nonoverlapping(from, to, len);
+            piece.copy_to(beside)?;
             match put(beside, len, at) {
                 Ok(()) => Ok(CopyPlacement::Moved),
                 Err(_) => recover(piece, beside),

@@ -77,12 +77,12 @@ impl Registry {
                 Answer::Due => {}
             }
         }
-        self.migrate(address, len)
+        self.migrate(address, len, expected)
     }
 
     /// Migrates a buffer if it is eligible, and exposes it in any case.
     #[cold]
-    fn migrate(&self, address: usize, len: usize) -> Exposed {
+    fn migrate(&self, address: usize, len: usize, expected: ExpectedUse) -> Exposed {
         let mut is_watched = reclaim::is_running();
         loop {
             // The loader's lock comes before the owners'.
@@ -94,7 +94,7 @@ impl Registry {
             let ready = objects.as_ref().map(|o| &o.data[..]).map_err(|why| *why);
             let mut owners = OWNERS.lock();
             let owner = &mut owners.list[self.index];
-            let exposed = match owner.migrate(address, len, ready, is_watched) {
+            let exposed = match owner.migrate((address, len, expected), ready, is_watched) {
                 Attempt::Done(exposed) => exposed,
                 Attempt::Possible => {
                     // Start the thread and install the hooks only now that a buffer can be

@@ -141,7 +141,10 @@ impl MigratedBuffers {
     /// Exposes a buffer that lies in a slot; otherwise it is due if it is expected to be used for
     /// long, or has been used often enough.
     pub fn expose(&mut self, address: usize, len: usize, expected: ExpectedUse) -> Answer {
-        let Some(whole) = self.whole(address, len).filter(|_| !self.is_off) else {
+        let Some(whole) = self
+            .pages_of(address, len, expected)
+            .filter(|_| !self.is_off)
+        else {
             return Answer::Plain;
         };
         if self.is_hinted(whole.start) {
@@ -157,6 +160,7 @@ impl MigratedBuffers {
         let is_worthwhile = match expected {
             ExpectedUse::Once => len >= self.options.mapped_min && self.is_due(&whole),
             ExpectedUse::Often => true,
+            ExpectedUse::Never => false,
         };
         if !is_worthwhile {
             return Answer::Plain;
@@ -169,12 +173,11 @@ impl MigratedBuffers {
     /// reclaim thread runs.
     pub fn migrate(
         &mut self,
-        address: usize,
-        len: usize,
+        (address, len, expected): (usize, usize, ExpectedUse),
         ready: Result<&[Range<usize>], SkipReason>,
         is_watched: bool,
     ) -> Attempt {
-        let Some(whole) = self.whole(address, len) else {
+        let Some(whole) = self.pages_of(address, len, expected) else {
             return Attempt::Done(None);
         };
         // The program may have moved it (mremap) since the last query, or another thread may have
@@ -195,9 +198,8 @@ impl MigratedBuffers {
 
     /// Counts a reason for which a buffer was not migrated.
     pub fn keep(&mut self, address: usize, len: usize, why: SkipReason) {
-        if let Some(whole) = self.whole(address, len) {
-            self.note(&whole, Err(why));
-        }
+        let whole = self.pages_of(address, len, ExpectedUse::Often);
+        self.note(&whole.expect("it touches a page"), Err(why));
     }
 
     /// The exposure of a buffer as it was last, without a check that it still lies there: its bytes
@@ -231,10 +233,22 @@ impl MigratedBuffers {
     }
 
     /// The pages that lie wholly in the buffer, if any.
-    fn whole(&self, address: usize, len: usize) -> Option<Range<usize>> {
+    pub fn whole(&self, address: usize, len: usize) -> Option<Range<usize>> {
         let first = address.checked_next_multiple_of(self.page)?;
         let last = address.checked_add(len)? & !(self.page - 1);
         (first < last).then_some(first..last)
+    }
+
+    /// The pages by which a buffer is known: those that lie wholly in it. A shorter one that is
+    /// expected to be used for long is known by those that it touches.
+    fn pages_of(&self, address: usize, len: usize, expected: ExpectedUse) -> Option<Range<usize>> {
+        let whole = self.whole(address, len);
+        match expected {
+            ExpectedUse::Often if len > 0 => {
+                Some(whole.unwrap_or_else(|| self.enclosing(address, len)))
+            }
+            _ => whole,
+        }
     }
 
     /// The pages that the buffer touches.

@@ -127,14 +127,15 @@ fn map(
         addresses: addresses.clone(),
     };
     // The owner has allocated these pages: the call only enters them in this process's page tables,
-    // and fails where a limit is in force.
+    // and fails where a limit is in force. To be read: the kernel enters 16 pages a fault then, and
+    // lets stores through to shared memory all the same.
     // SAFETY: sysconf has no obligations.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let first = wanted.start / page * page;
     let last = wanted.end.next_multiple_of(page);
     let from = base.wrapping_byte_add((first - offsets.start) as usize);
     // SAFETY: a part of the mapping just made.
-    let result = unsafe { libc::madvise(from, (last - first) as usize, libc::MADV_POPULATE_WRITE) };
+    let result = unsafe { libc::madvise(from, (last - first) as usize, libc::MADV_POPULATE_READ) };
     // SAFETY: 1. mapped so until `unmap` is dropped, and at an address of the kernel's choice; 2.
     // what a window reaches of it is a buffer that the peer has exposed: the window's contract.
     (result == 0).then(|| unsafe { Block::mapped(addresses, unmap) })

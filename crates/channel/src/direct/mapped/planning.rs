@@ -47,6 +47,9 @@ impl MigratedBuffers {
         // Another thread, or the kernel on behalf of an asynchronous read, may write to the rest of
         // a page that the buffer only touches.
         let alone = process.is_single && !self.files.has_async_reads(&self.maps)?;
+        if !alone && self.whole(address, len).is_none() {
+            return Err(SkipReason::Short);
+        }
         let mut pages = if alone {
             self.enclosing(address, len)
         } else {

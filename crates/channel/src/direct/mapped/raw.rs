@@ -3,6 +3,7 @@
 //! may hold.
 
 use std::ptr;
+use std::sync::OnceLock;
 
 /// One system call with up to six arguments; negative numbers are error numbers.
 ///
@@ -41,6 +42,27 @@ pub(super) unsafe fn advise(at: usize, len: usize, advice: i32) -> Result<(), i3
     // SAFETY: the obligation.
     let result = unsafe { call(libc::SYS_madvise, [at, len, advice as usize, 0, 0, 0]) };
     check(result).map(|_| ())
+}
+
+/// Whether shared memory has huge pages only where a mapping asks for them (MADV_HUGEPAGE), so that
+/// a file that is written gets none.
+pub(super) fn shares_huge_pages_on_advice() -> bool {
+    static IS_ON_ADVICE: OnceLock<bool> = OnceLock::new();
+    *IS_ON_ADVICE.get_or_init(|| {
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+        setting.is_ok_and(|setting| setting.contains("[advise]"))
+    })
+}
+
+/// Whether the process may not write files of any length (RLIMIT_FSIZE).
+pub(super) fn limits_files() -> bool {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: writes to `limit`.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    result != 0 || limit.rlim_cur != libc::RLIM_INFINITY
 }
 
 /// `mremap` of `len` bytes at `from`, to `to` (MREMAP_FIXED).

@@ -35,21 +35,22 @@ impl NodeCall {
         group.expect("calls are made where there is a node group")
     }
 
+    /// The algorithm for parts of `bytes` bytes, once it is known that they can be reached so.
+    pub(super) fn once_reachable(&self, bytes: usize, reach: Reachability) -> Algorithm {
+        let (operation, choices) = (&self.operation, &self.local.choices);
+        let (collective, commutes) = (operation.collective(), operation.commutes());
+        choices.once_reachable(collective, bytes, commutes, reach)
+    }
+
     /// Takes this call's place in the order of the node group's operations. All ranks must call it
     /// in the same order.
     pub(crate) fn reserve(&self) -> ReservedOperation {
-        let (operation, choices) = (&self.operation, &self.local.choices);
+        let operation = &self.operation;
         // Whether direct copy still pays where some buffers can be reached only by the kernel's
         // copies.
         let by_address = self.directly && {
             let bytes = operation.bytes().unwrap_or(MUCH);
-            let once = choices.once_reachable(
-                operation.collective(),
-                bytes,
-                operation.commutes(),
-                Reachability::Cma,
-            );
-            once == Algorithm::Direct
+            self.once_reachable(bytes, Reachability::Cma) == Algorithm::Direct
         };
         self.group()
             .reserve(operation.kind(self.directly), by_address)

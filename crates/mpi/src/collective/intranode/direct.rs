@@ -18,10 +18,11 @@ use mica_channel::memory::{Block, Shape, View};
 use super::cells::after;
 use super::context::RootedDirection;
 use super::offers::{
-    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access, access_to_all,
-    describe, open, open_by, settle, span_of,
+    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferChoice, OfferedBuffer, access,
+    access_to_all, describe, open, open_by, settle, span_of,
 };
 use super::parts::{OwnPart, Parts, RootBuffer};
+use super::reduce_direct::AgreedTerms;
 use super::slot::OperationSlot;
 use super::span::{OfferedPart, OfferedParts, PartsSpan};
 use crate::error::Result;
@@ -92,25 +93,26 @@ impl Rooted {
         }
     }
 
-    /// The root's part in the operation, with its `buffer`. The root lets others access the buffer
-    /// if it `offers` it, and copies its own part while the others copy theirs.
+    /// The root's part in the operation, with its `buffer`, which the root lets others access as
+    /// `offers` says. It copies its own part while the others copy theirs.
     ///
     /// # Errors
     /// When another rank has called something else or takes part with another amount.
     pub async fn at_root(
         &self,
         slot: &OperationSlot<'_>,
-        offers: bool,
+        offers: OfferChoice,
         buffer: RootBuffer<'_>,
         copy_own: impl FnOnce() -> Result<()>,
     ) -> Result<DirectOutcome> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let actors = self.actors(slot);
         let (root_side, _) = self.sides();
-        let span = PartsSpan::of_root(buffer, slot.size(), self.to_root)?;
+        let may_pack = offers == OfferChoice::Packed && !self.to_root;
+        let span = PartsSpan::of_root(buffer, slot.size(), may_pack)?;
         let offer = match offers {
-            true => span.offer(slot, self.by_address),
-            false => OfferedBuffer::NONE,
+            OfferChoice::Nothing => OfferedBuffer::NONE,
+            _ => span.offer(slot, self.by_address),
         };
         if !self.whole {
             for member in after(slot) {
@@ -270,7 +272,8 @@ impl Actors {
     }
 }
 
-/// Allgather; as [`allgather`](super::cells::allgather).
+/// Allgather; as [`allgather`](super::cells::allgather). This rank lets others access its part as
+/// `offers` says.
 ///
 /// # Errors
 /// When another rank has called something else or takes part with another amount.
@@ -278,8 +281,8 @@ pub async fn allgather(
     slot: &OperationSlot<'_>,
     send: Option<&View>,
     parts: &Parts,
-    by_address: bool,
-    base: u32,
+    offers: OfferChoice,
+    AgreedTerms { by_address, base }: AgreedTerms,
 ) -> Result<DirectOutcome> {
     let mine = parts.view(slot.me())?;
     let own = send.unwrap_or(&mine);
@@ -289,7 +292,7 @@ pub async fn allgather(
     let offer = match own.is_empty() {
         // No rank reads it.
         true => OfferedBuffer::EMPTY,
-        false => OfferedBuffer::of_message(slot, own, by_address)?,
+        false => OfferedBuffer::of_message(slot, own, offers, by_address)?,
     };
     describe(slot, BufferSide::Send, &offer, own.len());
     slot.publish(base + 1);
@@ -328,8 +331,8 @@ fn copied_by_all(slot: &OperationSlot<'_>, done: u32) -> DirectOutcome {
     }
 }
 
-/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others access its parts if
-/// it `offers` them.
+/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others access its parts as
+/// `offers` says.
 ///
 /// # Errors
 /// When another rank has called something else.
@@ -337,15 +340,11 @@ pub async fn alltoall(
     slot: &OperationSlot<'_>,
     send: Option<&Parts>,
     receive: &Parts,
-    offers: bool,
-    by_address: bool,
-    base: u32,
+    offers: OfferChoice,
+    AgreedTerms { by_address, base }: AgreedTerms,
 ) -> Result<DirectOutcome> {
     let (me, out) = (slot.me(), send.unwrap_or(receive));
-    let offered = match offers || out.total() == 0 {
-        true => OfferedParts::of(slot, out, by_address)?,
-        false => OfferedParts::None,
-    };
+    let offered = OfferedParts::of(slot, out, offers, by_address)?;
     offered.announce(slot);
     slot.publish(base + 1);
     let mut to_myself = match send {

@@ -4,7 +4,7 @@
 use super::cells::{self, RootMembers};
 use super::context::RootedDirection;
 use super::direct::{self, Rooted};
-use super::offers::{CellFallback, DirectOutcome};
+use super::offers::{CellFallback, DirectOutcome, OfferChoice};
 use super::operation::CollectiveOperation;
 use super::parts::RootBuffer;
 use super::reduce_cells::{self, Operands};
@@ -25,8 +25,8 @@ pub enum PathChoice {
     Direct {
         /// Who copies, if there is a root.
         direction: RootedDirection,
-        /// Let others access this rank's buffers; if any rank does not, all go through cells.
-        offers: bool,
+        /// What this rank lets others access; where that is not enough, all go through cells.
+        offers: OfferChoice,
     },
 }
 
@@ -78,6 +78,15 @@ pub async fn perform(
             // Ranks may differ in this: it only affects what this rank offers and tries.
             let by_address = agreed && !is_refused;
             let terms = AgreedTerms { by_address, base };
+            // Nothing but the kernel, or XPMEM, reaches memory that is made for one operation.
+            let offers = match offers {
+                OfferChoice::Packed
+                    if !by_address && !reach.is_some_and(|reach| reach.maps_all_memory()) =>
+                {
+                    OfferChoice::InPlace
+                }
+                offers => offers,
+            };
             match copy_directly(slot, operation, direction, offers, terms).await? {
                 DirectOutcome::Directly if by_address => return Ok(PathTaken::ByAddress),
                 DirectOutcome::Directly => return Ok(PathTaken::Mapped),
@@ -96,7 +105,7 @@ async fn copy_directly(
     slot: &OperationSlot<'_>,
     operation: &CollectiveOperation,
     direction: RootedDirection,
-    offers: bool,
+    offers: OfferChoice,
     terms: AgreedTerms,
 ) -> Result<DirectOutcome> {
     let (me, AgreedTerms { by_address, base }) = (slot.me(), terms);
@@ -167,10 +176,10 @@ async fn copy_directly(
             }
         }
         CollectiveOperation::Allgather { send, parts } => {
-            direct::allgather(slot, send.as_ref(), parts, by_address, base).await
+            direct::allgather(slot, send.as_ref(), parts, offers, terms).await
         }
         CollectiveOperation::Alltoall { send, receive } => {
-            direct::alltoall(slot, send.as_ref(), receive, offers, by_address, base).await
+            direct::alltoall(slot, send.as_ref(), receive, offers, terms).await
         }
         CollectiveOperation::Reduce {
             reduction,

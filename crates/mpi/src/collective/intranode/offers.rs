@@ -65,6 +65,17 @@ pub fn settle(slot: &OperationSlot<'_>, copies: Result<()>) -> Result<()> {
     }
 }
 
+/// What a rank lets others access. Ranks may differ in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfferChoice {
+    /// Nothing: the operation goes through cells.
+    Nothing,
+    /// Buffers that lie in one piece.
+    InPlace,
+    /// Others as well, packed into one piece.
+    Packed,
+}
+
 /// How a buffer can be accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BufferAccess {
@@ -109,7 +120,22 @@ impl OfferedBuffer {
         let Some(reach) = slot.group().reach() else {
             return OfferedBuffer::NONE;
         };
-        let published = reach.expose(address, bytes);
+        OfferedBuffer::published(reach.expose(address, bytes), bytes, by_address)
+    }
+
+    /// As [`of`](Self::of), for memory that was made for this operation.
+    pub fn of_staged(
+        slot: &OperationSlot<'_>,
+        (address, bytes): (usize, usize),
+        by_address: bool,
+    ) -> OfferedBuffer {
+        let Some(reach) = slot.group().reach() else {
+            return OfferedBuffer::NONE;
+        };
+        OfferedBuffer::published(reach.expose_for_now(address, bytes), bytes, by_address)
+    }
+
+    fn published(published: PublishedBuffer, bytes: usize, by_address: bool) -> OfferedBuffer {
         let access = match (published.is_whole(bytes), by_address) {
             (true, _) => BufferAccess::Window,
             (false, true) => BufferAccess::ByAddress,
@@ -122,21 +148,25 @@ impl OfferedBuffer {
         }
     }
 
-    /// A message to be read: in place, or packed if it is not contiguous.
+    /// A message to be read: in place, or packed if it is not contiguous and `choice` says so.
     ///
     /// # Errors
     /// When there is no memory for the packed message.
     pub fn of_message(
         slot: &OperationSlot<'_>,
         view: &View,
+        choice: OfferChoice,
         by_address: bool,
     ) -> Result<OfferedBuffer> {
         if let Some((address, bytes)) = view.as_contiguous() {
             return Ok(OfferedBuffer::of(slot, address, bytes, by_address));
         }
+        if choice != OfferChoice::Packed {
+            return Ok(OfferedBuffer::NONE);
+        }
         let staged = Block::allocate(view.len())?;
         view.pack_to(0, &staged, view.len());
-        let offer = OfferedBuffer::of(slot, staged.address(), view.len(), by_address);
+        let offer = OfferedBuffer::of_staged(slot, (staged.address(), view.len()), by_address);
         Ok(OfferedBuffer {
             _staged: Some(staged),
             ..offer

@@ -7,12 +7,13 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use mica_node::counters::TrafficClass;
-use mica_policy::collective::Algorithm;
+use mica_policy::collective::{Algorithm, Reachability};
 use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKind, WaitList};
 
 use super::call::NodeCall;
 use super::dispatch::{PathChoice, PathTaken, perform};
 use super::group::ReservedOperation;
+use super::offers::OfferChoice;
 use super::slot::{OperationSlot, RunMode};
 use crate::error::Result;
 use crate::process;
@@ -28,9 +29,18 @@ impl NodeCall {
             self.local
                 .is_worth_offering(operation.collective(), operation.longest())
         };
+        let packing_pays = || {
+            let part = operation.bytes().unwrap_or(operation.longest());
+            self.once_reachable(part, Reachability::Packed) == Algorithm::Direct
+        };
+        let offers = match operation.bytes().is_some() || is_worth() {
+            false => OfferChoice::Nothing,
+            true if packing_pays() => OfferChoice::Packed,
+            true => OfferChoice::InPlace,
+        };
         PathChoice::Direct {
             direction: self.local.direction,
-            offers: operation.bytes().is_some() || is_worth(),
+            offers,
         }
     }
 

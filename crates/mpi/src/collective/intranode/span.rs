@@ -3,7 +3,8 @@
 use mica_channel::memory::{Block, Region, RegionRef, View};
 
 use super::offers::{
-    BufferAccess, Division, OfferedBuffer, describe_parts, division, span_of, words_to_send,
+    BufferAccess, Division, OfferChoice, OfferedBuffer, describe_parts, division, span_of,
+    words_to_send,
 };
 use super::parts::{Parts, RootBuffer};
 use super::slot::OperationSlot;
@@ -29,12 +30,12 @@ enum Starts {
 }
 
 impl PartsSpan {
-    /// The span of a root's buffer: for others to read, or to write if the operation goes
-    /// `to_root`.
+    /// The span of a root's buffer; packed only if it `may_pack`, which a buffer to be written must
+    /// not be.
     ///
     /// # Errors
     /// As for [`of`](Self::of).
-    pub fn of_root(buffer: RootBuffer<'_>, ranks: usize, to_root: bool) -> Result<PartsSpan> {
+    pub fn of_root(buffer: RootBuffer<'_>, ranks: usize, may_pack: bool) -> Result<PartsSpan> {
         let whole = match buffer {
             RootBuffer::Whole(view) => view.as_contiguous().map(|place| (place, 0)),
             RootBuffer::Parts(parts) => parts.stretch()?.map(|place| (place, parts.longest())),
@@ -45,8 +46,8 @@ impl PartsSpan {
                 starts: Starts::Every(every),
                 staged: None,
             }),
-            (None, RootBuffer::Whole(view)) => PartsSpan::of(std::slice::from_ref(view), !to_root),
-            (None, RootBuffer::Parts(parts)) => PartsSpan::of(&parts.views(ranks)?, !to_root),
+            (None, RootBuffer::Whole(view)) => PartsSpan::of(std::slice::from_ref(view), may_pack),
+            (None, RootBuffer::Parts(parts)) => PartsSpan::of(&parts.views(ranks)?, may_pack),
         }
     }
 
@@ -137,6 +138,9 @@ impl PartsSpan {
         match self.place {
             None => OfferedBuffer::NONE,
             Some((_, 0)) => OfferedBuffer::EMPTY,
+            Some(place) if self.staged.is_some() => {
+                OfferedBuffer::of_staged(slot, place, by_address)
+            }
             Some((address, bytes)) => OfferedBuffer::of(slot, address, bytes, by_address),
         }
     }
@@ -186,11 +190,20 @@ pub struct OfferedPart {
 const ANNOUNCED_BYTES_EACH: usize = 3 * size_of::<u64>();
 
 impl OfferedParts {
-    /// Offers `parts`, for as long as this lives. To be [announced](Self::announce).
+    /// Offers `parts` as `choice` says, for as long as this lives. To be
+    /// [announced](Self::announce).
     ///
     /// # Errors
     /// When there is no memory for packing.
-    pub fn of(slot: &OperationSlot<'_>, parts: &Parts, by_address: bool) -> Result<OfferedParts> {
+    pub fn of(
+        slot: &OperationSlot<'_>,
+        parts: &Parts,
+        choice: OfferChoice,
+        by_address: bool,
+    ) -> Result<OfferedParts> {
+        if choice == OfferChoice::Nothing && parts.total() > 0 {
+            return Ok(OfferedParts::None);
+        }
         if let Some((address, bytes)) = parts.stretch()? {
             let offer = match bytes {
                 0 => OfferedBuffer::EMPTY,
@@ -206,7 +219,8 @@ impl OfferedParts {
             Some(span) => span,
             None => match OfferedParts::each(slot, &views) {
                 Some(each) => return Ok(each),
-                None => PartsSpan::of(&views, true)?,
+                None if choice == OfferChoice::Packed => PartsSpan::of(&views, true)?,
+                None => return Ok(OfferedParts::None),
             },
         };
         let offer = span.offer(slot, by_address);

@@ -24,7 +24,8 @@ pub(super) struct RemoteLocks {
 struct SharedOrigins {
     waiting: Vec<LockRequest>,
     ticket: Option<LockTicket>,
-    holders: usize,
+    /// Ranks in the window.
+    holders: Vec<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -54,18 +55,27 @@ impl RemoteLocks {
         }
     }
 
-    /// `origin` gives the lock back.
-    pub fn unlock(&mut self, lock: WindowLock<'_>, origin: usize, wake: impl FnMut(u32)) {
+    /// `origin` gives the lock back, which was taken with the numbers `proxies`.
+    pub fn unlock(
+        &mut self,
+        (lock, proxies): (WindowLock<'_>, [u32; 2]),
+        origin: usize,
+        wake: impl FnMut(u32),
+    ) {
         let ticket = if self.exclusive.holder == Some(origin) {
             self.exclusive.holder = None;
             self.exclusive.ticket.take()
         } else {
-            self.shared.holders = self.shared.holders.saturating_sub(1);
-            match self.shared.holders {
-                0 => self.shared.ticket.take(),
-                _ => None,
+            let holders = &mut self.shared.holders;
+            if let Some(at) = holders.iter().position(|&holder| holder == origin) {
+                holders.swap_remove(at);
+            }
+            match holders.is_empty() {
+                true => self.shared.ticket.take(),
+                false => None,
             }
         };
+        self.note_holders(lock, proxies);
         if let Some(ticket) = ticket {
             lock.release(ticket, wake);
         }
@@ -79,7 +89,8 @@ impl RemoteLocks {
         if !shared.waiting.is_empty() {
             let begin = || lock.begin(proxies[0], LockMode::Shared);
             if lock.poll(shared.ticket.get_or_insert_with(begin)) {
-                shared.holders += shared.waiting.len();
+                let waiting = shared.waiting.iter();
+                shared.holders.extend(waiting.map(|request| request.origin));
                 granted.append(&mut shared.waiting);
             }
         }
@@ -94,7 +105,16 @@ impl RemoteLocks {
                 granted.push(first);
             }
         }
+        if !granted.is_empty() {
+            self.note_holders(lock, proxies);
+        }
         granted
+    }
+
+    /// For the reports of those who wait.
+    fn note_holders(&self, lock: WindowLock<'_>, [shared, exclusive]: [u32; 2]) {
+        lock.note_served(shared, &self.shared.holders);
+        lock.note_served(exclusive, self.exclusive.holder.as_slice());
     }
 
     /// Has the engine call the server in every progress iteration while a rank of this node has the
@@ -152,21 +172,25 @@ mod tests {
         // Beside the one that holds it, although an exclusive one waits.
         locks.ask(request(8, Shared));
         assert_eq!(origins_of(&mut locks), [8]);
-        locks.unlock(lock, 5, |_| ());
+        assert_eq!(lock.served(PROXIES[0]), Some((5, 2)));
+        assert_eq!(lock.served(PROXIES[1]), None);
+        locks.unlock((lock, PROXIES), 5, |_| ());
         assert!(origins_of(&mut locks).is_empty());
-        locks.unlock(lock, 8, |_| ());
+        locks.unlock((lock, PROXIES), 8, |_| ());
         assert_eq!(origins_of(&mut locks), [6]);
+        assert_eq!(lock.served(PROXIES[0]), None);
+        assert_eq!(lock.served(PROXIES[1]), Some((6, 1)));
         locks.ask(request(9, Shared));
         assert!(origins_of(&mut locks).is_empty());
-        locks.unlock(lock, 6, |_| ());
+        locks.unlock((lock, PROXIES), 6, |_| ());
         assert_eq!(
             origins_of(&mut locks),
             [9],
             "the shared one before the next exclusive one"
         );
-        locks.unlock(lock, 9, |_| ());
+        locks.unlock((lock, PROXIES), 9, |_| ());
         assert_eq!(origins_of(&mut locks), [7]);
-        locks.unlock(lock, 7, |_| ());
+        locks.unlock((lock, PROXIES), 7, |_| ());
         assert_eq!(lock.holders().count() + lock.waiters().count(), 0);
     }
 }

@@ -315,12 +315,13 @@ impl RemoteSide {
         self.tell_quietly(target, message, length)
     }
 
-    /// Blocks until `operation` has its answers.
-    ///
-    /// # Errors
-    /// Its own.
-    pub fn wait_for_one(&self, operation: &Arc<RemoteOperation>) -> Result<()> {
-        self.wait_for(std::slice::from_ref(operation))
+    /// Waits until a lock is granted. Hang reports say what `waiting` says.
+    pub fn wait_for_lock(
+        &self,
+        granted: &Arc<RemoteOperation>,
+        waiting: impl Fn(&EngineState, &mut WaitList),
+    ) -> Result<()> {
+        wait_until_done(std::slice::from_ref(granted), waiting)
     }
 
     fn wait_for(&self, operations: &[Arc<RemoteOperation>]) -> Result<()> {
@@ -328,25 +329,7 @@ impl RemoteSide {
             return Ok(());
         };
         let pending = last.pending(&self.comm);
-        let mut left = operations;
-        process::engine()?.drive(
-            |_, list: &mut WaitList| list.add(pending.clone()),
-            |state| {
-                // In turn, so that each is polled once when they complete in the order of their
-                // calls.
-                while left
-                    .first()
-                    .is_some_and(|operation| operation.advance(state))
-                {
-                    left = &left[1..];
-                }
-                left.is_empty().then_some(())
-            },
-        )?;
-        operations
-            .iter()
-            .find_map(|operation| operation.error())
-            .map_or(Ok(()), Err)
+        wait_until_done(operations, |_, list| list.add(pending.clone()))
     }
 
     /// The operations on `targets` whose answers have not come. They stay where they are: another
@@ -518,6 +501,28 @@ fn for_each_chunk(
         true => Ok(()),
         false => f(position, chunk, bytes),
     }
+}
+
+/// Waits until all operations are done; the error of the first that failed. Blocks.
+fn wait_until_done(
+    operations: &[Arc<RemoteOperation>],
+    waiting: impl Fn(&EngineState, &mut WaitList),
+) -> Result<()> {
+    let mut left = operations;
+    process::engine()?.drive(waiting, |state| {
+        // In turn, so that each is polled once when they complete in the order of their calls.
+        while left
+            .first()
+            .is_some_and(|operation| operation.advance(state))
+        {
+            left = &left[1..];
+        }
+        left.is_empty().then_some(())
+    })?;
+    operations
+        .iter()
+        .find_map(|operation| operation.error())
+        .map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

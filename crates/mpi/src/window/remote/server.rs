@@ -291,7 +291,7 @@ impl RemoteSide {
 
     fn unlock_for(&self, state: &mut EngineState, origin: usize) -> Result<()> {
         let wake = |number| self.wake(number);
-        let own_lock = self.own_lock();
+        let own_lock = (self.own_lock(), self.neighbours.proxies());
         lock(&self.server).locks.unlock(own_lock, origin, wake);
         self.advance_locks(state)
     }

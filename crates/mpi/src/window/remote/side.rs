@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use mica_channel::memory::{Region, Shape};
 use mica_channel::window::WindowLocks;
 use mica_node::window::LockDesign;
-use mica_protocol::{CounterRef, EngineState, RecvId, SendCompletion};
+use mica_protocol::{EngineState, RecvId, SendCompletion, WindowCounterRef};
 
 use super::keys::RegisteredMemory;
 use super::lock_queue::RemoteLocks;
@@ -29,7 +29,7 @@ pub(in crate::window) struct RemoteSide {
     pub(super) neighbours: Arc<Neighbours>,
     pub(super) design: LockDesign,
     pub(super) registered: RegisteredMemory,
-    pub(super) counters: CounterRef,
+    pub(super) counters: WindowCounterRef,
     /// Numbers of answers.
     pub(super) next_answer: AtomicU32,
     pub(super) origin: Mutex<OriginState>,
@@ -42,6 +42,8 @@ pub(in crate::window) struct RemoteSide {
 /// What a side is made of.
 #[derive(Debug)]
 pub(in crate::window) struct RemoteParts {
+    /// Where the window counts.
+    pub counters: WindowCounterRef,
     /// This rank's part of the window.
     pub own: WindowTarget,
     pub locks: Arc<WindowLocks>,
@@ -92,6 +94,7 @@ impl RemoteSide {
     /// `MPI_ERR_NO_MEM`.
     pub fn open(comm: &Comm, parts: RemoteParts) -> Result<Arc<RemoteSide>> {
         let RemoteParts {
+            counters,
             own,
             locks,
             neighbours,
@@ -106,7 +109,7 @@ impl RemoteSide {
             neighbours,
             design,
             registered,
-            counters: process::engine()?.live_counters(),
+            counters,
             next_answer: AtomicU32::new(0),
             origin: Mutex::new(OriginState {
                 sent: vec![0; ranks],

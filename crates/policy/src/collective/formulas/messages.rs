@@ -34,7 +34,7 @@ impl<'a> MessageFormulas<'a> {
             Reachability::Windows => kernel
                 .with(MessagePath::Mapped)
                 .with(MessagePath::MappedCooperate),
-            Reachability::Unknown | Reachability::Cma => kernel,
+            Reachability::Unknown | Reachability::Cma | Reachability::Packed => kernel,
         };
         let setting = &question.setting;
         MessageFormulas {

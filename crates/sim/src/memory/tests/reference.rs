@@ -1,5 +1,6 @@
-//! Random accesses and injections against the naive model: same stalls, counts, and contents of all
-//! caches after each step; and what must hold with a prefetcher, which that model does not have.
+//! Random accesses and injections against the naive model: same stalls, counts, and contents of
+//! all caches after each step; and what must hold with a prefetcher, which that model does not
+//! have.
 
 use proptest::prelude::*;
 
