@@ -27,7 +27,6 @@ pub fn by_name(memory: &Counts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
     add("injected_other_core", injected.other_core);
     add("injected_used", injected.used);
     add("injected_demoted", injected.demoted);
-    add("injected_demoted", injected.demoted);
     add("injected_evicted", injected.evicted);
     add("injected_overwritten", injected.overwritten);
     add("adapter_lines_to_memory", injected.memory);

@@ -1,17 +1,20 @@
 //! The adaptive policy beside every fixed one (leon-2009, 7.2, leaves open whether a bad policy can
 //! be detected and changed while a program runs).
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, Verdict, YAxis, gain, round};
 use super::store::Results;
-use super::table::{Experiment, Extent, Prefetcher, Run};
+use super::table::{Extent, Heading, Prefetcher, Run};
 use super::{fft, jacobi, thesis};
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "adaptive",
-    title: "A policy that changes itself",
-    question: "Does a policy that watches what becomes of injected lines come close to the best \
-        fixed one, whatever the program?",
-    source: "leon-2009, 7.2",
+    heading: Heading {
+        name: "adaptive",
+        title: "A policy that changes itself",
+        question: "Does a policy that watches what becomes of injected lines come close to the best \
+            fixed one, whatever the program?",
+        source: "leon-2009, 7.2",
+    },
     runs,
     report,
 };

@@ -1,15 +1,18 @@
 //! Collective operations with and without the payload policy (leon-2009, 5.3.1; Figure 5.7).
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, gain, percents};
 use super::store::Results;
-use super::table::{Experiment, Extent, Prefetcher, Run};
+use super::table::{Extent, Heading, Prefetcher, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "collectives",
-    title: "Collective operations",
-    question: "Which collective operations does injecting the payload make faster, at which sizes?",
-    source: "leon-2009, 5.3.1, Figure 5.7",
+    heading: Heading {
+        name: "collectives",
+        title: "Collective operations",
+        question: "Which collective operations does injecting the payload make faster, at which sizes?",
+        source: "leon-2009, 5.3.1, Figure 5.7",
+    },
     runs,
     report,
 };

@@ -2,17 +2,20 @@
 //! it: which part of the region is in MPI, and in which calls. The runs are base runs of the two
 //! other experiments; the programs account for their calls themselves (bench/sim/account.c).
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, YAxis};
 use super::store::{Outcome, Results};
-use super::table::{Experiment, Extent, Run};
+use super::table::{Extent, Heading, Run};
 use super::{fft, solver, thesis};
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "communication",
-    title: "How the solver and the FFT communicate",
-    question: "How much of the time is communication, in which calls, and which calls send the \
-        data?",
-    source: "leon-2009, 5.3, Figure 5.6",
+    heading: Heading {
+        name: "communication",
+        title: "How the solver and the FFT communicate",
+        question: "How much of the time is communication, in which calls, and which calls send the \
+            data?",
+        source: "leon-2009, 5.3, Figure 5.6",
+    },
     runs,
     report,
 };

@@ -2,16 +2,19 @@
 //! nodes' clocks meet every quantum, and a quantum longer than the network's latency delivers
 //! messages late.
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, percents, round};
 use super::store::Results;
-use super::table::{Experiment, Extent, Run};
+use super::table::{Extent, Heading, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "divergence",
-    title: "The quantum and the result",
-    question: "How long may the quantum be until the simulated time differs?",
-    source: "leon-2009, 3.1 and 3.2",
+    heading: Heading {
+        name: "divergence",
+        title: "The quantum and the result",
+        question: "How long may the quantum be until the simulated time differs?",
+        source: "leon-2009, 3.1 and 3.2",
+    },
     runs,
     report,
 };

@@ -3,17 +3,20 @@
 //! The thesis does not say whether the simulated processor prefetched in these runs; its table of the
 //! machine has no prefetcher, the Power5 has one. So all runs are made with and without.
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, gain, percents};
 use super::store::{Outcome, Results};
-use super::table::{Experiment, Extent, Prefetcher, Run};
+use super::table::{Extent, Heading, Prefetcher, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "fft",
-    title: "A Fourier transform",
-    question: "What do the policies gain where all-to-all moves the data and the program uses all \
-        of it right after?",
-    source: "leon-2009, 5.3, Figure 5.5",
+    heading: Heading {
+        name: "fft",
+        title: "A Fourier transform",
+        question: "What do the policies gain where all-to-all moves the data and the program uses all \
+            of it right after?",
+        source: "leon-2009, 5.3, Figure 5.5",
+    },
     runs,
     report,
 };

@@ -1,17 +1,20 @@
 //! The Jacobi method with overlap (leon-2009, 2.4): what blind injection costs, and which policies
 //! avoid it.
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, Verdict, YAxis, gain, percents};
 use super::store::Results;
-use super::table::{Experiment, Extent, Run};
+use super::table::{Extent, Heading, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "jacobi",
-    title: "Pollution: the Jacobi method with overlap",
-    question: "Ghost rows come while the program computes on other data. Does putting them into \
-        the cache at once evict what it needs, and which policy avoids that?",
-    source: "leon-2009, 2.4, Figure 2.6",
+    heading: Heading {
+        name: "jacobi",
+        title: "Pollution: the Jacobi method with overlap",
+        question: "Ghost rows come while the program computes on other data. Does putting them into \
+            the cache at once evict what it needs, and which policy avoids that?",
+        source: "leon-2009, 2.4, Figure 2.6",
+    },
     runs,
     report,
 };

@@ -5,7 +5,7 @@
 //! simulated again. Then data (CSV), charts (one HTML page) and a text are written that put the
 //! results beside what the thesis says.
 //!
-//! - `table`: runs and experiments as data.
+//! - `table`: runs as data; `declaration`: experiments.
 //! - `thesis`: what the thesis says, in one place.
 //! - `store`: results, a file a run.
 //! - `driver`: runs what is missing; `runner` is the simulator that it calls.
@@ -17,6 +17,7 @@
 mod adaptive;
 mod collectives;
 mod communication;
+mod declaration;
 mod divergence;
 mod driver;
 mod fft;
@@ -39,9 +40,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use self::declaration::Experiment;
 use self::runner::Simulator;
 use self::store::{Results, Store};
-use self::table::{Experiment, Extent};
+use self::table::Extent;
 use super::run::host_ranks::HostRanks;
 
 /// All experiments, in the thesis's order.
@@ -97,9 +99,9 @@ fn list() -> String {
         let _ = writeln!(
             text,
             "{}: {}\n    {}\n    {} runs with --quick, {} without",
-            experiment.name,
-            experiment.question,
-            experiment.source,
+            experiment.heading.name,
+            experiment.heading.question,
+            experiment.heading.source,
             count(Extent::Quick),
             count(Extent::Full)
         );
@@ -109,7 +111,7 @@ fn list() -> String {
 
 /// The experiments that a name means.
 fn named(name: &str) -> Result<Vec<&'static Experiment>, String> {
-    let is_meant = |experiment: &&Experiment| name == "all" || experiment.name == name;
+    let is_meant = |experiment: &&Experiment| name == "all" || experiment.heading.name == name;
     let meant: Vec<_> = EXPERIMENTS.into_iter().filter(is_meant).collect();
     match meant.is_empty() {
         true => Err(format!(
@@ -160,16 +162,16 @@ fn write(
     output: &Path,
 ) -> Result<String, String> {
     let report = (experiment.report)(extent, results);
-    let text = report.text(experiment, results);
+    let text = report.text(&experiment.heading, results);
     let files = [
         ("csv", results.csv()),
         ("txt", text.clone()),
-        ("html", report.page(experiment, results)),
+        ("html", report.page(&experiment.heading, results)),
     ];
     for (extension, content) in files {
-        let file = output.join(format!("{}.{extension}", experiment.name));
+        let file = output.join(format!("{}.{extension}", experiment.heading.name));
         fs::write(&file, content).map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    let page = output.join(format!("{}.html", experiment.name));
+    let page = output.join(format!("{}.html", experiment.heading.name));
     Ok(format!("{text}written to {}\n\n", page.display()))
 }

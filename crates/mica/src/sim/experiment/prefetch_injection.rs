@@ -1,17 +1,20 @@
 //! Prefetching against injection (leon-2009, 2.3; Figures 2.4 and 2.5): a linear traversal of
 //! incoming data with neither, with the prefetcher, and with injection into the L3.
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, XAxis, YAxis, gain, round};
 use super::store::{Outcome, Results};
-use super::table::{Experiment, Extent, Prefetcher, Run};
+use super::table::{Extent, Heading, Prefetcher, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "prefetch-injection",
-    title: "Prefetching and injection",
-    question: "What do a prefetcher and injection into the L3 gain where a program reads all that \
-        comes in, once and in order?",
-    source: "leon-2009, 2.3, Figures 2.4 and 2.5",
+    heading: Heading {
+        name: "prefetch-injection",
+        title: "Prefetching and injection",
+        question: "What do a prefetcher and injection into the L3 gain where a program reads all that \
+            comes in, once and in order?",
+        source: "leon-2009, 2.3, Figures 2.4 and 2.5",
+    },
     runs,
     report,
 };

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::store::Results;
-use super::table::Experiment;
+use super::table::Heading;
 use super::thesis::{Fact, Said};
 use crate::draw::bars::{Bar, Series, StackedBars, legend};
 use crate::draw::colour::{THEME, hue};
@@ -323,10 +323,10 @@ fn tip(name: &str, parts: &[String], values: &[f64], y: YAxis) -> String {
 
 impl Report {
     /// For people, as text.
-    pub fn text(&self, experiment: &Experiment, results: &Results) -> String {
+    pub fn text(&self, heading: &Heading, results: &Results) -> String {
         let mut text = format!(
             "{}\n{}\n{}\n\n",
-            experiment.title, experiment.question, experiment.source
+            heading.title, heading.question, heading.source
         );
         for finding in &self.findings {
             let _ = writeln!(text, "- {}", finding.text());
@@ -348,16 +348,16 @@ impl Report {
     }
 
     /// As one page.
-    pub fn page(&self, experiment: &Experiment, results: &Results) -> String {
+    pub fn page(&self, heading: &Heading, results: &Results) -> String {
         let style = format!("{THEME}{}", page::STYLE);
-        let mut html = page::open(experiment.title, &style);
+        let mut html = page::open(heading.title, &style);
         let _ = write!(
             html,
             "<body>\n<main>\n<header><p class=\"kicker\">mica sim experiment {}</p>\n\
              <h1>{}</h1>\n<p class=\"where\">{}</p></header>\n",
-            escape(experiment.name),
-            escape(experiment.question),
-            escape(experiment.source)
+            escape(heading.name),
+            escape(heading.question),
+            escape(heading.source)
         );
         let (simulated, real) = results.seconds();
         html += &page::facts([

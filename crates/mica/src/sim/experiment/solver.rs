@@ -1,17 +1,20 @@
 //! The multigrid solver across memory and processor speeds, policies and nodes (leon-2009, 5.1 and
 //! 5.2; Figures 5.1 to 5.4): hypre's conjugate gradient with algebraic multigrid, its solve phase.
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, gain, percents};
 use super::store::{Outcome, Results};
-use super::table::{Experiment, Extent, Run};
+use super::table::{Extent, Heading, Run};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "solver",
-    title: "A multigrid solver",
-    question: "What does injection gain as memory gets slower against the processor, and which \
-        part of a message is worth injecting?",
-    source: "leon-2009, 5.1 and 5.2, Figures 5.1 to 5.4",
+    heading: Heading {
+        name: "solver",
+        title: "A multigrid solver",
+        question: "What does injection gain as memory gets slower against the processor, and which \
+            part of a message is worth injecting?",
+        source: "leon-2009, 5.1 and 5.2, Figures 5.1 to 5.4",
+    },
     runs,
     report,
 };

@@ -1,10 +1,6 @@
-//! Runs and experiments as data: an experiment is a table of runs, and a function that makes a
-//! report of their results.
+//! Runs as data, and what the tables of an experiment are made of.
 
 use serde::{Deserialize, Serialize};
-
-use super::report::Report;
-use super::store::Results;
 
 /// How much of an experiment is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +21,9 @@ impl Extent {
     }
 }
 
-/// An experiment.
-#[derive(Debug)]
-pub struct Experiment {
+/// What an experiment is called, and what it asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Heading {
     /// As the command names it.
     pub name: &'static str,
     /// The heading of its report.
@@ -36,10 +32,6 @@ pub struct Experiment {
     pub question: &'static str,
     /// Where the thesis has it.
     pub source: &'static str,
-    /// The table of its runs.
-    pub runs: fn(Extent) -> Vec<Run>,
-    /// The report; all runs of the table have results.
-    pub report: fn(Extent, &Results) -> Report,
 }
 
 /// What is simulated of the accesses to memory.

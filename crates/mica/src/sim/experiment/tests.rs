@@ -83,7 +83,7 @@ fn tables_name_machines_and_policies_that_exist() {
                 names.len(),
                 runs.len(),
                 "{} has a run twice",
-                experiment.name
+                experiment.heading.name
             );
         }
     }
@@ -113,7 +113,9 @@ fn writes_data_text_and_a_page_that_needs_nothing_else() {
             assert!(text.contains(&format!("{count} runs")), "{text}");
             assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
             let read = |extension: &str| {
-                let file = folder.0.join(format!("{}.{extension}", experiment.name));
+                let file = folder
+                    .0
+                    .join(format!("{}.{extension}", experiment.heading.name));
                 fs::read_to_string(file).expect("a file")
             };
             assert_eq!(read("csv").lines().count(), count + 1);
@@ -169,6 +171,6 @@ fn unknown_names_are_refused_and_all_means_all() {
     assert!(
         EXPERIMENTS
             .iter()
-            .all(|experiment| list().contains(experiment.name))
+            .all(|experiment| list().contains(experiment.heading.name))
     );
 }

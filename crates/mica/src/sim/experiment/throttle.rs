@@ -1,15 +1,18 @@
 //! A network of less bandwidth, and the integer sort on it (leon-2009, 3.2; Figures 3.4 and 3.5).
 
+use super::declaration::Experiment;
 use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, percents};
 use super::store::Results;
-use super::table::{Experiment, Extent, Run, SimulationMode};
+use super::table::{Extent, Heading, Run, SimulationMode};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "throttle",
-    title: "A throttled network",
-    question: "How much slower is a sort if the network has a part of its bandwidth?",
-    source: "leon-2009, 3.2, Figures 3.4 and 3.5",
+    heading: Heading {
+        name: "throttle",
+        title: "A throttled network",
+        question: "How much slower is a sort if the network has a part of its bandwidth?",
+        source: "leon-2009, 3.2, Figures 3.4 and 3.5",
+    },
     runs,
     report,
 };
