@@ -6,9 +6,9 @@
  * Modern Interconnection Networks" (2007), a train of messages with one answer.
  *
  * All times are of rank 0, by MPI_Wtime, so no clocks are compared. The cost of a reading is
- * measured and taken off. A delay is a loop that reads no clock: the same loop without messages is
- * timed and taken off, too. So the program also measures a simulated machine, whose clock advances
- * by what the processor executes.
+ * measured and taken off. A call and a delay are timed apart: a processor that executes out of
+ * order would hide the one behind the other, but not behind the reading of the clock between. There
+ * is no sleep and no other clock, so the program also measures a simulated machine.
  *
  * Arguments: --rounds N (15), --repeat N (100, fewer for long messages), --train N (16),
  * --smallest SIZE (1), --largest SIZE (256K): sizes double from 1K on, fewer below. Output: a line
@@ -69,12 +69,19 @@ static void receive_now(int peer, long bytes, long stamp)
     bench_check(in, (size_t)bytes, stamp);
 }
 
-/* A delay of the processor alone. */
-static void delay(long loops)
+/* A delay of the processor alone: a chain of multiplications. */
+static volatile unsigned delay_end;
+
+static void chain(long loops)
 {
-    for (volatile long i = 0; i < loops; i++)
-        ;
+    unsigned x = delay_end;
+    for (long i = 0; i < loops; i++)
+        x = x * 1664525u + 1013904223u;
+    delay_end = x;
 }
+
+/* Called by way of memory, so that all callers run the same code. */
+static void (*volatile delay)(long loops) = chain;
 
 static int by_time(const void *a, const void *b)
 {
@@ -114,82 +121,55 @@ static double since(double start)
     return MPI_Wtime() - start - clock_cost;
 }
 
-static double delay_alone(long loops, int n)
-{
-    for (int i = 0; i < n; i++) {
-        double start = MPI_Wtime();
-        delay(loops);
-        times[0][i] = since(start);
-    }
-    return median(times[0], n);
-}
-
 /* Processor time of a send, and of its start, with time for the message to leave between start and
  * wait. */
 static void sends(long bytes, int n, long loops, double *whole, double *issue)
 {
-    if (rank == last) {
-        for (int i = 0; i < 2 * n; i++)
+    for (int i = 0; i < n; i++) {
+        if (rank == last) {
             receive_now(0, bytes, number++);
-        return;
-    }
-    double alone = delay_alone(loops, n);
-    for (int i = 0; i < n; i++) {
+            continue;
+        }
         double start = MPI_Wtime();
         MPI_Request request = send_to(last, bytes, number++);
+        times[0][i] = times[1][i] = since(start);
         delay(loops);
+        start = MPI_Wtime();
         wait_for(&request);
-        times[0][i] = since(start);
+        times[0][i] += since(start);
     }
-    *whole = median(times[0], n) - alone;
-    for (int i = 0; i < n; i++) {
-        double start = MPI_Wtime();
-        MPI_Request request = send_to(last, bytes, number++);
-        times[0][i] = since(start);
-        delay(loops);
-        wait_for(&request);
-    }
-    *issue = median(times[0], n);
+    *whole = median(times[0], n);
+    *issue = median(times[1], n);
 }
 
 /* Processor time of a receive whose message arrives in the delay, and of its wait. The message is
- * asked for by an empty one, whose cost is that of the last loop. */
+ * asked for by an empty one. */
 static void receives(long bytes, int n, long loops, double *whole, double *complete)
 {
-    if (rank == last) {
-        for (int i = 0; i < 2 * n; i++) {
+    for (int i = 0; i < n; i++, number++) {
+        if (rank == last) {
             receive_now(0, 0, 0);
-            send_now(0, bytes, number++);
+            send_now(0, bytes, number);
+            continue;
         }
-        for (int i = 0; i < n; i++)
-            receive_now(0, 0, 0);
-        return;
-    }
-    for (int i = 0; i < 2 * n; i++) {
-        double start = MPI_Wtime(), arrived = 0;
-        MPI_Request answer = receive_from(last, in, bytes), ask = send_to(last, 0, 0);
-        delay(loops);
-        wait_for(&ask);
-        if (i >= n)
-            arrived = MPI_Wtime();
-        wait_for(&answer);
-        times[i >= n][i % n] = since(i >= n ? arrived : start);
-        bench_check(in, (size_t)bytes, number++);
-    }
-    *whole = median(times[0], n);
-    *complete = median(times[1], n);
-    for (int i = 0; i < n; i++) {
         double start = MPI_Wtime();
+        MPI_Request answer = receive_from(last, in, bytes);
+        times[0][i] = since(start);
         MPI_Request ask = send_to(last, 0, 0);
         delay(loops);
         wait_for(&ask);
-        times[0][i] = since(start);
+        start = MPI_Wtime();
+        wait_for(&answer);
+        times[1][i] = since(start);
+        times[0][i] += times[1][i];
+        bench_check(in, (size_t)bytes, number);
     }
-    *whole -= median(times[0], n);
+    *whole = median(times[0], n);
+    *complete = median(times[1], n);
 }
 
 /* The next receive is posted while the answer is on its way. */
-static double round_trip(long bytes, int n)
+static double round_trip(long bytes, int n, double *shortest)
 {
     int peer = rank == 0 ? last : 0;
     MPI_Request request, answer = receive_from(peer, in, bytes);
@@ -208,7 +188,9 @@ static double round_trip(long bytes, int n)
             answer = receive_from(peer, in, bytes);
         wait_for(&request);
     }
-    return median(times[0], n);
+    double middle = median(times[0], n);
+    *shortest = times[0][0];
+    return middle;
 }
 
 /* From the first of `messages` to the answer of the last. The receives are posted before. */
@@ -220,8 +202,10 @@ static double train_of(int messages, long bytes, int n)
             for (int m = 0; m < messages; m++)
                 requests[m] = receive_from(0, in + m * bytes, bytes);
             send_now(0, 0, 0);
-            MPI_Waitall(messages, requests, MPI_STATUSES_IGNORE);
+            /* The last alone, so that what comes after it is the same for any number. */
+            wait_for(&requests[messages - 1]);
             send_now(0, 0, 0);
+            MPI_Waitall(messages - 1, requests, MPI_STATUSES_IGNORE);
             bench_check(in + (messages - 1) * bytes, (size_t)bytes, number++);
             continue;
         }
@@ -238,12 +222,12 @@ static double train_of(int messages, long bytes, int n)
     return median(times[0], n);
 }
 
-/* One line. The delays are twice a round trip long. */
+/* One line. The delays are twice as long as the shortest round trip. */
 static void measure(long bytes, int round, int n)
 {
     double send = 0, issue = 0, receive = 0, complete = 0;
-    double trip = round_trip(bytes, n);
-    long loops = (long)(2 * (trip + 1e-6) / loop_cost);
+    double shortest, trip = round_trip(bytes, n, &shortest);
+    long loops = (long)(2 * (shortest + 1e-6) / loop_cost);
     sends(bytes, n, loops, &send, &issue);
     receives(bytes, n, loops, &receive, &complete);
     double single = train_of(1, bytes, n), many = train_of(train, bytes, n);

@@ -44,7 +44,7 @@ pub struct LogGpOptions {
     /// Repetitions of each measurement in a round, fewer for long messages (100; simulated: 3).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
-    /// The longest message, such as 64K or 1M (256K; simulated: 64K).
+    /// The longest message, such as 64K or 1M (256K; simulated: 128K).
     #[arg(long, value_name = "SIZE")]
     largest: Option<String>,
     /// Fit the raw times of this file; run nothing.
@@ -137,7 +137,8 @@ fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     let mut words = launcher(options, &library)?;
     words.push(program.file.display().to_string());
     let (rounds, repeat, largest) = match options.machine {
-        Some(_) => (2, 3, "64K"),
+        // Three sizes above the step of announced messages.
+        Some(_) => (2, 3, "128K"),
         None => (15, 100, "256K"),
     };
     let given = |value: &Option<u32>, otherwise: u32| value.unwrap_or(otherwise).to_string();

@@ -224,7 +224,9 @@ impl Plan {
             }
         } else if last {
             let is_given = self.collective != Collective::Reduce || me / 2 == self.root / 2;
-            if is_pair && is_given && (self.collective != Collective::Reduce || self.root % 2 == 0)
+            if is_pair
+                && is_given
+                && (self.collective != Collective::Reduce || self.root.is_multiple_of(2))
             {
                 match me % 2 {
                     0 => out.receives.push(me + 1),
@@ -332,8 +334,11 @@ mod tests {
         plans
     }
 
+    /// Senders and receivers.
+    type Pairs = Vec<(u32, u32)>;
+
     /// What is sent in a round of this plan, and what is received.
-    fn messages(plan: &Plan, round: u32) -> (Vec<(u32, u32)>, Vec<(u32, u32)>) {
+    fn messages(plan: &Plan, round: u32) -> (Pairs, Pairs) {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
         let mut out = Round::default();
         for me in 0..plan.ranks {

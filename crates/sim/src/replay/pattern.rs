@@ -202,7 +202,7 @@ fn rank_steps(rank: &RecordedRank) -> Vec<RankStep> {
                 None => carried += call.before_ns,
             },
             CallKind::Send { .. } | CallKind::Receive { .. } => {
-                let step = open.get_or_insert_with(|| RankStep::exchange());
+                let step = open.get_or_insert_with(RankStep::exchange);
                 let empty = step.is_empty();
                 let time = if empty {
                     &mut step.before_ns

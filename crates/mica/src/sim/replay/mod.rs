@@ -6,7 +6,7 @@
 //!
 //! - [`source`]: the profile, and the parameters of the cluster;
 //! - [`check`]: the comparison with runs;
-//! - [`text`]: tables.
+//! - `text`: tables.
 
 mod check;
 mod source;
