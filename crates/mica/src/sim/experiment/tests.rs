@@ -166,7 +166,7 @@ fn what_is_there_is_not_simulated_again() {
 #[test]
 fn unknown_names_are_refused_and_all_means_all() {
     assert_eq!(named("all").expect("all").len(), EXPERIMENTS.len());
-    assert_eq!(named("fft").expect("one")[0].name, "fft");
+    assert_eq!(named("fft").expect("one")[0].heading.name, "fft");
     assert!(named("ftt").expect_err("no such").contains("ftt"));
     assert!(
         EXPERIMENTS
