@@ -13,29 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mica_sim::replay::Recorded;
-use serde::Serialize;
 
-use super::{Predictor, ReplayOptions, source, text};
+use super::{Compared, Predictor, ReplayOptions, source, text};
 use crate::compiled::output_of;
 use crate::profile::with_ranks;
 
 /// Calls of a rank that its time line keeps.
 const SPANS: &str = "2000000";
-
-/// Predicted and measured.
-#[derive(Debug, Serialize)]
-pub struct Compared {
-    /// Number of ranks.
-    pub ranks: u32,
-    /// Seconds of the slowest rank.
-    pub measured: f64,
-    /// The same, predicted.
-    pub predicted: f64,
-    /// What is computed, the mean of the ranks, in seconds: measured.
-    pub computing_measured: f64,
-    /// The same, predicted.
-    pub computing_predicted: f64,
-}
 
 /// The folder of the profiles, removed with the value.
 struct Folder(PathBuf);

@@ -94,6 +94,21 @@ struct Predicted {
     replay_seconds: f64,
 }
 
+/// Predicted and measured.
+#[derive(Debug, Serialize)]
+struct Compared {
+    /// Number of ranks.
+    ranks: u32,
+    /// Seconds of the slowest rank.
+    measured: f64,
+    /// The same, predicted.
+    predicted: f64,
+    /// What is computed, the mean of the ranks, in seconds: measured.
+    computing_measured: f64,
+    /// The same, predicted.
+    computing_predicted: f64,
+}
+
 /// All that the command found.
 #[derive(Serialize)]
 struct Outcome {

@@ -76,7 +76,7 @@ fn prints_predictions_and_sensitivity() {
 
 #[test]
 fn prints_predicted_beside_measured() {
-    let rows = [check::Compared {
+    let rows = [Compared {
         ranks: 2,
         measured: 1.0,
         predicted: 1.1,

@@ -7,8 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use mica_sim::loggp::{Parameter, Sensitivity};
 use mica_sim::replay::Cluster;
 
-use super::check::Compared;
-use super::{Outcome, Predicted};
+use super::{Compared, Outcome, Predicted};
 use crate::draw::text::{percent, short, time, trimmed};
 
 /// `4x2`.
