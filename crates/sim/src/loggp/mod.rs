@@ -7,7 +7,7 @@
 //!
 //! - [`measurement`]: the program's output;
 //! - [`fit`](mod@fit): parameters with intervals;
-//! - [`sensitivity`]: how much longer an application takes with each parameter raised, by any
+//! - [`mod@sensitivity`]: how much longer an application takes with each parameter raised, by any
 //!   runner: the simulated cluster, or the replayer.
 //!
 //! The `mica` command calls it; `replay` takes its [`Parameters`].
