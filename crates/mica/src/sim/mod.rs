@@ -2,11 +2,13 @@
 //!
 //! - [`run`]: an unmodified program on simulated nodes.
 //! - [`experiment`]: the experiments of the thesis.
+//! - [`sensitivity`]: its time with each parameter of the network raised.
 //! - [`replay`]: a program on many ranks, predicted from the recorded calls of a small run.
 
 mod experiment;
 mod replay;
 mod run;
+mod sensitivity;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -25,6 +27,8 @@ pub struct SimOptions {
 enum SimCommand {
     /// Run a program on N simulated nodes, one rank each. Under mpiexec, host ranks share the nodes.
     Run(run::RunOptions),
+    /// Run a program with each parameter of the network raised, and say how much longer it takes.
+    Sensitivity(sensitivity::SensitivityOptions),
     /// Predict the time of a recorded program on other numbers of ranks, or another network.
     Replay(replay::ReplayOptions),
     /// Run an experiment of the thesis, and put its results beside the thesis's.
@@ -37,6 +41,7 @@ enum SimCommand {
 pub fn main(options: &SimOptions) -> ExitCode {
     let text = match &options.command {
         SimCommand::Run(options) => return run::main(options),
+        SimCommand::Sensitivity(options) => return sensitivity::main(options),
         SimCommand::Experiment(options) => return experiment::main(options),
         SimCommand::Replay(options) => replay::replay(options),
         SimCommand::Machines => Ok(machines()),

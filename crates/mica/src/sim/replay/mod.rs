@@ -12,6 +12,8 @@ mod check;
 mod source;
 mod text;
 
+pub use text::sensitive;
+
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;

@@ -79,7 +79,7 @@ fn efficiency(scaling: &str, first: &Predicted, predicted: &Predicted) -> f64 {
 }
 
 /// Times with each parameter raised.
-fn sensitive(sensitivity: &Sensitivity) -> String {
+pub fn sensitive(sensitivity: &Sensitivity) -> String {
     let factors = sensitivity.rows.first().map(|row| &row.times);
     let factors = factors.into_iter().flatten();
     let mut header = vec!["".to_owned()];

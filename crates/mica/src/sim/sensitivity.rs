@@ -1,0 +1,161 @@
+//! `mica sim sensitivity -n N -- PROGRAM`: how much longer a program takes on the simulated cluster
+//! with each parameter of the network raised (leon-2009, 5.4; Martin et al. 1997).
+//!
+//! The program is simulated once as the machine is, and once for each parameter and factor. Times
+//! are those of the region of interest. A parameter that the machine has as 0 cannot be multiplied
+//! and is left out with a note. `mica_sim::loggp::sensitivity` has the arithmetic.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use mica_sim::loggp::{Parameter, Sensitivity, sensitivity};
+use mica_sim::machine::Machine;
+
+use super::replay::sensitive;
+use super::run::host_ranks::HostRanks;
+use super::run::{RunOptions, simulate};
+
+/// The options of `mica sim sensitivity`.
+#[derive(Args)]
+pub struct SensitivityOptions {
+    /// What each parameter is multiplied by.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [2.0, 4.0, 8.0])]
+    factors: Vec<f64>,
+    #[command(flatten)]
+    run: RunOptions,
+}
+
+/// Runs the command.
+pub fn main(options: &SensitivityOptions) -> ExitCode {
+    match run(options) {
+        Ok(text) => {
+            // A reader that has exited (`| head`) is no error.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("mica sim: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The text, on the first host rank; nothing on others.
+fn run(options: &SensitivityOptions) -> Result<String, Box<dyn Error>> {
+    if let Some(factor) = options.factors.iter().find(|&&factor| factor <= 1.0) {
+        return Err(format!("--factors {factor}: each must be above 1").into());
+    }
+    let mut hosts = HostRanks::join()?;
+    let outcome = measure(options, &mut hosts);
+    match &outcome {
+        // The others would wait for this rank.
+        Err(error) if hosts.size() > 1 => hosts.abort(&error.to_string()),
+        _ => hosts.leave()?,
+    }
+    let (result, zero) = outcome?;
+    if hosts.rank() > 0 {
+        return Ok(String::new());
+    }
+    let mut text = sensitive(&result);
+    for key in zero {
+        text += &format!("{key} is 0 on this machine: not raised\n");
+    }
+    Ok(text)
+}
+
+/// The times, and the keys of parameters that are 0.
+fn measure(
+    options: &SensitivityOptions,
+    hosts: &mut HostRanks,
+) -> Result<(Sensitivity, Vec<&'static str>), Box<dyn Error>> {
+    let machine = Machine::with(&options.run.machine, &options.run.set)?;
+    let (mut parameters, mut zero) = (Vec::new(), Vec::new());
+    // The sender's overhead stands for both: the machine has one.
+    for parameter in Parameter::ALL {
+        match key(parameter) {
+            Some(_) if value(&machine, parameter) > 0.0 => parameters.push(parameter),
+            Some(name) => zero.push(name),
+            None => {}
+        }
+    }
+    let runs = 1 + parameters.len() * options.factors.len();
+    let progress = progress(runs as u64, hosts.rank() == 0 && !options.run.quiet);
+    let result = sensitivity(&parameters, &options.factors, |raised| {
+        let mut run = RunOptions {
+            quiet: true,
+            json: None,
+            stdout: Some(options.run.stdout.clone().unwrap_or_else(nowhere)),
+            ..options.run.clone()
+        };
+        if let Some((parameter, factor)) = raised {
+            let name = key(parameter).expect("a parameter that is raised has a key");
+            let value = value(&machine, parameter) * factor;
+            run.set.push(format!("{name}={value}"));
+        }
+        let summary = simulate(&run, hosts)?;
+        if summary.exit_code() != 0 {
+            return Err(format!("the program ends with status {}", summary.exit_code()).into());
+        }
+        progress.inc(1);
+        Ok::<f64, Box<dyn Error>>(summary.region_ns * 1e-9)
+    })?;
+    progress.finish_and_clear();
+    Ok((result, zero))
+}
+
+/// The machine's key for a parameter; none for the receiver's overhead.
+fn key(parameter: Parameter) -> Option<&'static str> {
+    match parameter {
+        Parameter::Latency => Some("network.latency_ns"),
+        Parameter::SendOverhead => Some("network.overhead_ns"),
+        Parameter::ReceiveOverhead => None,
+        Parameter::Gap => Some("network.gap_ns"),
+        Parameter::GapPerByte => Some("network.gap_per_byte_ns"),
+    }
+}
+
+/// What the machine has for a parameter.
+fn value(machine: &Machine, parameter: Parameter) -> f64 {
+    let network = &machine.network;
+    match parameter {
+        Parameter::Latency => network.latency_ns,
+        Parameter::SendOverhead | Parameter::ReceiveOverhead => network.overhead_ns,
+        Parameter::Gap => network.gap_ns,
+        Parameter::GapPerByte => network.gap_per_byte_ns,
+    }
+}
+
+/// Where the program's output goes if it is not asked for: it is printed once a run.
+fn nowhere() -> PathBuf {
+    PathBuf::from("/dev/null")
+}
+
+fn progress(runs: u64, shown: bool) -> ProgressBar {
+    let bar = match shown {
+        true => ProgressBar::new(runs),
+        false => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.tick();
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_the_machine_s() {
+        for parameter in Parameter::ALL {
+            let Some(name) = key(parameter) else { continue };
+            let set = [format!("{name}=7.5")];
+            let machine = Machine::with("power5-redstorm", &set).expect("a machine");
+            assert_eq!(value(&machine, parameter), 7.5, "{name}");
+        }
+    }
+}
