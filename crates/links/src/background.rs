@@ -101,7 +101,7 @@ impl Background {
         Background::io_of(machine, IoIntensity::DEFAULT)
     }
 
-    /// The same of another intensity.
+    /// This background with another intensity.
     pub fn io_of(machine: &Machine, intensity: IoIntensity) -> Background {
         let mut kinds = Vec::new();
         for (index, length) in IO_LENGTHS.into_iter().enumerate() {

@@ -480,7 +480,7 @@ impl Node {
                 counts,
             }),
         };
-        // If the simulator has ended, nobody reads it.
+        // An error means that the simulator has ended.
         let _ = rest.port.send(&report);
     }
 

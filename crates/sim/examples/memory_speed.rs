@@ -57,7 +57,7 @@ fn main() {
     });
 }
 
-/// Goes round `bytes` in steps of `stride`; returns the simulated cycles.
+/// Cycles through `bytes` in steps of `stride`; returns the simulated cycles.
 fn run(memory: &mut NodeMemory, stride: u64, bytes: u64, accesses: u64) -> u64 {
     let mut now = 0;
     let mut at = 0;

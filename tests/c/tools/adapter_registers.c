@@ -1,4 +1,4 @@
-/* A process of a simulated node whose adapter nobody plays: says who it is, and stores to registers.
+/* A process of a simulated node whose adapter has no model behind it: says who it is, and stores to registers.
  * No message is completed. Arguments: finalize or abort. */
 #include <mpi.h>
 #include <stdio.h>

@@ -519,7 +519,7 @@ fn read((address, bytes): Buffer) -> Vec<u8> {
     copy
 }
 
-/// Writes to a buffer that a process has posted for at least so many bytes.
+/// Writes to a posted buffer, which has room for `bytes`.
 fn write(address: u64, bytes: &[u8]) {
     let to = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
     if !bytes.is_empty() {

@@ -3,7 +3,7 @@
 //! A command is written to the next place of its ring, then the doorbell is rung: the adapter reads
 //! the command during that store, so no place is ever waited for. Events are taken in order; the
 //! sequence of the next one says whether it is there. Each operation has one event, and the ring
-//! holds [`EVENTS`]: so many operations may be pending, and `post` refuses more.
+//! holds [`EVENTS`]: at most that number of operations may be pending, and `post` refuses more.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -94,7 +94,7 @@ impl Disturbing {
     }
 }
 
-/// The processes of the background, from and to the chips of a machine of so many.
+/// The processes of the background, from and to the chips of a machine; `chips` is their number.
 fn processes(what: Disturbance, chips: usize) -> Vec<BurstProcess> {
     // The times of bursts are those of the X4600's model; only their ends are of this machine.
     let io = || {

@@ -21,7 +21,7 @@ pub struct RawCalls {
     pub numa_maps: Vec<String>,
 }
 
-/// Where a rank ran before and after the calls; `None` where nobody says.
+/// Where a rank ran before and after the calls; `None` where it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RankPlace {
     pub node: usize,

@@ -41,9 +41,9 @@ enum SimCommand {
 pub fn main(options: &SimOptions) -> ExitCode {
     let text = match &options.command {
         SimCommand::Run(options) => return run::main(options),
-        SimCommand::Sensitivity(options) => return sensitivity::main(options),
         SimCommand::Experiment(options) => return experiment::main(options),
         SimCommand::Replay(options) => replay::replay(options),
+        SimCommand::Sensitivity(options) => sensitivity::text(options),
         SimCommand::Machines => Ok(machines()),
     };
     match text {

@@ -6,9 +6,7 @@
 //! and is left out with a note. `mica_sim::loggp::sensitivity` has the arithmetic.
 
 use std::error::Error;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -29,35 +27,14 @@ pub struct SensitivityOptions {
     run: RunOptions,
 }
 
-/// Runs the command.
-pub fn main(options: &SensitivityOptions) -> ExitCode {
-    match run(options) {
-        Ok(text) => {
-            // A reader that has exited (`| head`) is no error.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("mica sim: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
 /// The text, on the first host rank; nothing on others.
-fn run(options: &SensitivityOptions) -> Result<String, Box<dyn Error>> {
+pub fn text(options: &SensitivityOptions) -> Result<String, Box<dyn Error>> {
     if let Some(factor) = options.factors.iter().find(|&&factor| factor <= 1.0) {
         return Err(format!("--factors {factor}: each must be above 1").into());
     }
-    let mut hosts = HostRanks::join()?;
-    let outcome = measure(options, &mut hosts);
-    match &outcome {
-        // The others would wait for this rank.
-        Err(error) if hosts.size() > 1 => hosts.abort(&error.to_string()),
-        _ => hosts.leave()?,
-    }
-    let (result, zero) = outcome?;
-    if hosts.rank() > 0 {
+    let ((result, zero), is_first) =
+        HostRanks::with(|hosts| Ok((measure(options, hosts)?, hosts.rank() == 0)))?;
+    if !is_first {
         return Ok(String::new());
     }
     let mut text = sensitive(&result);

@@ -3,7 +3,7 @@
 //! A hand-over to the next in the queue costs the transfer of cache lines to its core, and where
 //! ranks share cores a switch to it, while the rank that leaves often comes back at once (an MPI
 //! program that adds to a table in a loop). So the holder that leaves does not name the next one at
-//! first. It leaves the lock *open*: whoever begins may take it before those in the queue (barge),
+//! first. It leaves the lock *open*: a rank that begins may take it before the queue (barge),
 //! and the first in the queue may take it as well. This is the usual compromise of locks between
 //! throughput and order (Dice, "Malthusian locks", EuroSys 2017, 2; Linux's qspinlock lets one
 //! waiter compete for the lock word, too).
@@ -36,7 +36,7 @@ use crate::sync::Ordering;
 use crate::ticks;
 
 /// How often in a row the lock is left open. A turn of lock, put of 8 bytes and unlock takes 40 ns,
-/// a hand-over 250 ns between two cores and 3 us where ranks share one: with so many turns to one
+/// a hand-over 250 ns between two cores and 3 us where ranks share one: with as many turns to one
 /// hand-over that is little beside the turns.
 const MOST_OPENINGS: u32 = if cfg!(loom) { 1 } else { 256 };
 

@@ -117,7 +117,7 @@ fn packing_is_worth_it_only_where_cells_cost_more() {
                 let packed = ns(collective, bytes, Reachability::Packed, setting);
                 assert!(packed > by_kernel, "{collective:?} {bytes} {setting:?}");
             }
-            // The root of a gather receives: nobody can pack for it.
+            // The root of a gather receives: no rank can pack for it.
             assert_eq!(
                 ns(Gather, bytes, Reachability::Cma, setting),
                 ns(Gather, bytes, Reachability::Packed, setting)

@@ -142,7 +142,7 @@ enum Action {
     Depart { to: u32, packet: Packet },
     /// A packet to the own rank has come.
     LoopBack(Packet),
-    /// The adapter has found out that a message is unexpected, after so many probes.
+    /// The adapter has found out that a message is unexpected; `probes` had been made by then.
     Unexpected { probes: u64 },
 }
 

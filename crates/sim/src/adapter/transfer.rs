@@ -49,7 +49,7 @@ impl Wire {
         SimTime((following as f64 * self.byte_gap).round() as u64)
     }
 
-    /// Reads `length` bytes at `address`. `None` if there is no memory for so many.
+    /// Reads `length` bytes at `address`. `None` if there is no memory for them.
     pub fn read(
         &self,
         at: SimTime,

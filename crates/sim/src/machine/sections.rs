@@ -14,7 +14,7 @@ pub struct Processor {
     pub cycles_per_instruction: f64,
     /// Part of the latency of loads and instruction fetches that other work hides, 0 to 1.
     pub miss_overlap: f64,
-    /// The same of stores, most of which wait in the store queue and not in the core.
+    /// That part for stores, most of which wait in the store queue and not in the core.
     pub store_overlap: f64,
     /// Cores of a node. Those beside the first matter only as targets of injections.
     pub cores: u32,

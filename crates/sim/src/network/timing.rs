@@ -16,7 +16,7 @@ pub(super) struct Timing {
     pub link_byte: SimTime,
     /// `G`, in picoseconds.
     byte_gap: f64,
-    /// The same of a link.
+    /// That time on a link.
     link_byte_gap: f64,
     /// The fewest links between two nodes.
     min_hops: u64,

@@ -10,7 +10,7 @@
 //! goes on when it is. Times do not depend on the order in which ranks run, since everything shared
 //! has one writer: messages that a rank waits for at the same time pass its port in order of their
 //! arrival, and those of different waits in the order of these waits (an approximation: a message
-//! that nobody waits for yet does not keep the port busy).
+//! that no rank waits for yet does not keep the port busy).
 //!
 //! Collectives are carried out message by message ([`Plan`]). Those whose number of messages
 //! grows with the square of the ranks are not, in groups of more than [`EXPANDED_MAX`]: their ranks

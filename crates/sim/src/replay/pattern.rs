@@ -218,7 +218,7 @@ fn rank_steps(rank: &RecordedRank) -> Vec<RankStep> {
                 bytes,
                 size,
             } => {
-                // Messages that nobody waits for before it.
+                // Messages that no rank waits for before it.
                 steps.extend(open.take());
                 steps.push(RankStep {
                     before_ns: std::mem::take(&mut carried) + call.before_ns,

@@ -123,14 +123,8 @@ fn named(name: &str) -> Result<Vec<&'static Experiment>, String> {
 
 fn run(options: &ExperimentOptions) -> Result<(), String> {
     let experiments = named(&options.name)?;
-    let mut hosts = HostRanks::join().map_err(|error| error.to_string())?;
-    let outcome = run_all(&experiments, options, &mut hosts);
-    match &outcome {
-        // The others would wait for this rank.
-        Err(error) if hosts.size() > 1 => hosts.abort(error),
-        _ => hosts.leave().map_err(|error| error.to_string())?,
-    }
-    outcome
+    HostRanks::with(|hosts| Ok(run_all(&experiments, options, hosts)?))
+        .map_err(|error| error.to_string())
 }
 
 fn run_all(

@@ -94,7 +94,7 @@ struct QuantumNews {
     states: Vec<(u32, NodeState)>,
     /// Heads of all packets that its nodes have sent.
     heads: Vec<PacketHead>,
-    /// The packets for nodes of the host rank that is told, in the order of `heads`.
+    /// The packets for nodes of the host rank that receives this, in the order of `heads`.
     departures: Vec<Departure>,
 }
 

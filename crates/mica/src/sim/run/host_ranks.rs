@@ -23,11 +23,25 @@ pub struct HostRanks {
 }
 
 impl HostRanks {
-    /// Joins the simulator's job; blocks until all its processes have.
+    /// Does `work` as one of the simulator's processes: joins their job before, which blocks until
+    /// all have, and leaves it after. If `work` fails while there are others, which would wait for
+    /// this one, ends all of them.
     ///
     /// # Errors
-    /// When MPI cannot start.
-    pub fn join() -> Result<HostRanks, Box<dyn Error>> {
+    /// When MPI cannot start or end, and those of `work`.
+    pub fn with<R>(
+        work: impl FnOnce(&mut HostRanks) -> Result<R, Box<dyn Error>>,
+    ) -> Result<R, Box<dyn Error>> {
+        let mut hosts = HostRanks::join()?;
+        let outcome = work(&mut hosts);
+        match &outcome {
+            Err(error) if hosts.size() > 1 => hosts.abort(&error.to_string()),
+            _ => hosts.leave()?,
+        }
+        outcome
+    }
+
+    fn join() -> Result<HostRanks, Box<dyn Error>> {
         if mica_bootstrap::announced().size == Some(1) {
             return Ok(HostRanks {
                 world: None,
@@ -92,10 +106,7 @@ impl HostRanks {
     }
 
     /// Ends this process's part in the job.
-    ///
-    /// # Errors
-    /// Those of `MPI_Finalize`.
-    pub fn leave(&mut self) -> Result<(), Box<dyn Error>> {
+    fn leave(&mut self) -> Result<(), Box<dyn Error>> {
         match self.world.take() {
             Some(_) => init::finalize().map_err(text),
             None => Ok(()),
@@ -103,7 +114,7 @@ impl HostRanks {
     }
 
     /// Ends all processes of the job after a line on stderr.
-    pub fn abort(&self, reason: &str) -> ! {
+    fn abort(&self, reason: &str) -> ! {
         eprintln!("mica sim: {reason}");
         match process::engine() {
             Ok(engine) => engine.abort(1),

@@ -46,16 +46,10 @@ pub fn main(options: &RunOptions) -> ExitCode {
 }
 
 fn run(options: &RunOptions) -> Result<u8, Box<dyn Error>> {
-    let mut hosts = HostRanks::join()?;
-    let outcome = simulate(options, &mut hosts);
-    match &outcome {
-        // The others would wait for this rank.
-        Err(error) if hosts.size() > 1 => hosts.abort(&error.to_string()),
-        _ => hosts.leave()?,
-    }
-    let summary = outcome?;
+    let (summary, is_first) =
+        HostRanks::with(|hosts| Ok((simulate(options, hosts)?, hosts.rank() == 0)))?;
     let code = summary.exit_code();
-    if hosts.rank() == 0 {
+    if is_first {
         if let Some(file) = &options.json {
             let text = serde_json::to_string_pretty(&summary)? + "\n";
             fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;

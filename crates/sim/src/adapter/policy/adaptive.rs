@@ -119,7 +119,7 @@ struct Trial {
 enum Phase {
     /// Every candidate that was not tried yet has an epoch.
     Trial,
-    /// The best is in force, for so many epochs more; then another is tried.
+    /// The best is in force for this number of epochs; then another is tried.
     Use { left: u32 },
     /// Another is tried for one epoch; `best` is the one in use.
     Probe { best: usize },

@@ -64,7 +64,7 @@ fn all_names() -> String {
     names.join(", ")
 }
 
-/// The fixed policy of a name, or of names joined by `+`, on a machine with so many cores.
+/// The fixed policy of a name, or of names joined by `+`, on a machine with this number of cores.
 pub(super) fn parse(text: &str, cores: u32) -> Result<FixedPolicy, PolicyError> {
     let name = || text.to_owned();
     let mut joined = FixedPolicy::BASE;

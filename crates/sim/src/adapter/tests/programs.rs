@@ -31,7 +31,7 @@ struct Program {
     own: u64,
 }
 
-/// Cycles for which the program stands still, over so many messages.
+/// Cycles for which the program stands still, over this number of messages.
 fn stalls(program: Program, policy: Policy, messages: u64) -> u64 {
     let machine = small_machine();
     let mut node = Node::on(&machine, 0, 2, policy);

@@ -7,7 +7,7 @@ const ARRIVAL: u64 = 200_000;
 const EVENT: u64 = 50_000;
 const LATENCY: u64 = 1_000_000;
 
-/// When a message of so many bytes is sent and received that starts at 0 with its receive posted.
+/// When a message of this length is sent and received that starts at 0, its receive posted.
 fn times(bytes: u64) -> (u64, u64) {
     let mut cluster = Cluster::new(&machine(), 2, &policy("base"));
     let sent = send(1, 7, (BUFFERS, bytes), 1);

@@ -141,7 +141,7 @@ impl Program {
     }
 }
 
-/// Worth of a policy per line over so many lines of each world in turn.
+/// Worth of a policy per line over this number of lines of each world in turn.
 fn worth_of(policy: FixedPolicy, worlds: &[World], lines: u64) -> f64 {
     let mut program = Program::new();
     for world in worlds {
@@ -153,7 +153,7 @@ fn worth_of(policy: FixedPolicy, worlds: &[World], lines: u64) -> f64 {
     program.worth / program.lines as f64
 }
 
-/// The same of the adaptive policy, and the policy that it ends with.
+/// The worth of the adaptive policy, and the policy that it ends with.
 fn worth_of_adaptive(start: usize, worlds: &[World], lines: u64) -> (f64, FixedPolicy) {
     let mut program = Program::new();
     let mut adaptive = Adaptive::from(start, SAVED);
