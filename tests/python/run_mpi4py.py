@@ -8,7 +8,7 @@ silently. Rank 0 prints one line at the end:
 
     mpi4py: MODULE...: RUN run, SKIPPED skipped, BAD failed
 
-where BAD counts failures and errors on any rank; every rank's failures go to its standard error. With
+where BAD counts failures and errors on any rank; every rank's failures go to its standard error at once. With
 --limit a rank that hangs prints where it is and leaves.
 """
 
@@ -139,12 +139,6 @@ def main():
     runner = unittest.TextTestRunner(stream=stream, verbosity=2, resultclass=progress(rank))
     result = runner.run(suite)
     bad = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
-    if bad:
-        sys.stderr.write(f"rank {rank} of {size}:\n")
-        for test, trace in result.failures + result.errors:
-            sys.stderr.write(f"{'=' * 70}\n{test}\n{trace}\n")
-        for test in result.unexpectedSuccesses:
-            sys.stderr.write(f"unexpected success: {test}\n")
     total = comm.allreduce(bad)
     comm.Free()
     if rank == 0:
@@ -157,13 +151,34 @@ def main():
 
 
 def progress(rank):
-    """A result class that notes the running test on rank 0, for the report of a hang."""
+    """A result class that reports a failure as it happens: a rank that fails alone calls other collectives
+    than the others from there on, and all hang. It also notes the running test on rank 0, if asked to."""
+
+    def report(test, trace):
+        sys.stderr.write(f"{'=' * 70}\nrank {rank}: {test}\n{trace}\n")
 
     class Result(unittest.TextTestResult):
         def startTest(self, test):
             super().startTest(test)
             if rank == 0 and os.environ.get("MICA_MPI4PY_VERBOSE"):
                 sys.stderr.write(f"{test.id()}\n")
+
+        def addError(self, test, err):
+            super().addError(test, err)
+            report(*self.errors[-1])
+
+        def addFailure(self, test, err):
+            super().addFailure(test, err)
+            report(*self.failures[-1])
+
+        def addSubTest(self, test, subtest, err):
+            super().addSubTest(test, subtest, err)
+            if err is not None:
+                report(subtest, self._exc_info_to_string(err, test))
+
+        def addUnexpectedSuccess(self, test):
+            super().addUnexpectedSuccess(test)
+            report(test, "unexpected success")
 
     return Result
 

@@ -157,6 +157,16 @@ impl EngineState {
         Ok(())
     }
 
+    /// An iteration that polls all channels, whatever the schedule of polls says: for calls that
+    /// are rare, and that a program may make once only.
+    ///
+    /// # Errors
+    /// As [`progress`](Self::progress).
+    pub fn progress_on_all(&mut self) -> Result<bool, Fault> {
+        self.poll_all_next();
+        self.progress()
+    }
+
     /// True when any channel has something. For the last check before parking.
     pub(crate) fn has_arrivals(&mut self) -> bool {
         let arrived = self.channels.has_arrivals();

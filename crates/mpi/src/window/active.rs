@@ -55,9 +55,7 @@ impl Window {
             epochs.access = AccessEpoch::None;
             self.0.flags.set_all(AllTargets::Closed);
         }
-        if let Some(remote) = &self.0.remote {
-            remote.flush(&self.remote_targets())?;
-        }
+        let flushed = self.flush_remote();
         self.meet()?;
         if assertions & c::MODE_NOSUCCEED == 0 {
             self.epochs().access = AccessEpoch::Fence {
@@ -65,7 +63,16 @@ impl Window {
             };
             self.0.flags.set_all(AllTargets::Ready);
         }
-        Ok(())
+        flushed
+    }
+
+    /// Blocks until the operations by messages are done. Where all ranks meet afterwards, this rank
+    /// meets them first and raises the error then, so that none of them waits for it forever.
+    pub(super) fn flush_remote(&self) -> Result<()> {
+        match &self.0.remote {
+            Some(remote) => remote.flush(&self.remote_targets()),
+            None => Ok(()),
+        }
     }
 
     /// Returns when all ranks of the window have called it. What they have written to window memory
@@ -191,7 +198,8 @@ impl Window {
         Ok(())
     }
 
-    /// `MPI_Win_test`: whether all origins have completed; the exposure epoch has ended then.
+    /// `MPI_Win_test`: whether all origins have completed; the exposure epoch has ended then. A
+    /// program that knows that they have, from a barrier for instance, may call it just once.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -201,7 +209,7 @@ impl Window {
         let pending = self.pending("the origins of MPI_Win_post to complete");
         let ended = poll.try_once(
             |state, arrived| {
-                *arrived = state.progress()?;
+                *arrived = state.progress_on_all()?;
                 Ok(self.end_exposure().then_some(()))
             },
             |_, list| list.add(pending.clone()),

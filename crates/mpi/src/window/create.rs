@@ -285,7 +285,7 @@ impl Window {
     ///
     /// # Errors
     /// `MPI_ERR_WIN`; `MPI_ERR_RMA_SYNC` in an epoch that is not a fence's; those of the delete
-    /// callbacks.
+    /// callbacks. Those of operations under way, after which the window is freed nevertheless.
     pub fn free(handle: u32) -> Result<()> {
         let window = Window::resolve(handle)?;
         {
@@ -302,16 +302,14 @@ impl Window {
             }
         }
         window.0.attributes.delete_all(handle)?;
-        if let Some(remote) = &window.0.remote {
-            remote.flush(&window.remote_targets())?;
-        }
+        let flushed = window.flush_remote();
         window.meet()?;
         if let Some(remote) = &window.0.remote {
             remote.close()?;
         }
         window.discard();
         window.0.comm.discard();
-        Ok(())
+        flushed
     }
 
     /// `MPI_Win_shared_query`: bytes, displacement unit and address of the memory of `rank`, or for
