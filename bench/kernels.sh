@@ -36,7 +36,7 @@ kernels() {
     echo "integer-sort -n $1 $WORK/integer_sort L"
     echo "cg -n $1 $WORK/cg 64"
     echo "heat -n $1 $WORK/heat 1024"
-    echo "cpmd -n $1 $WORK/cpmd"
+    echo "cpmd -n $1 $WORK/cpmd 24K 120"
     if [ -x "$PYTHON" ] && "$PYTHON" -c 'import mpi4py_fft' 2>/dev/null; then
         echo "mpi4py-fft -n $1 $PYTHON $ROOT/bench/src/fft_python.py"
     fi

@@ -15,7 +15,7 @@
  * What is computed is x -> a x + b modulo 2^64, 12 times for each number, with other a and b in
  * every exchange: exact, and known from where a number began. The first and last number of each
  * block are checked in every exchange, all numbers after every pass (not timed), broadcasts and
- * sums in each step. Argument: bytes of a block (24K). */
+ * sums in each step. Arguments: bytes of a block (24K), steps of a pass (12). */
 #include "calls.h"
 
 enum { EXCHANGES = 8, STEPS = 12, PASSES = 15, WARM_UP_PASSES = 3, ROUNDS = 12 };
@@ -110,8 +110,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     long bytes = argc > 1 ? bench_bytes(argv[1]) : 24576;
-    if (argc > 2 || bytes < (long)sizeof(uint64_t) || bytes % (long)sizeof(uint64_t))
-        bench_die("expected the bytes of a block, a multiple of 8");
+    long steps = argc > 2 ? atol(argv[2]) : STEPS;
+    if (argc > 3 || bytes < (long)sizeof(uint64_t) || bytes % (long)sizeof(uint64_t) || steps < 1)
+        bench_die("expected the bytes of a block, a multiple of 8, and the steps of a pass");
     count = (int)(bytes / (long)sizeof(uint64_t));
     mine = allocate((size_t)size * (size_t)bytes);
     theirs = allocate((size_t)size * (size_t)bytes);
@@ -123,7 +124,7 @@ int main(int argc, char **argv)
     for (int pass = -WARM_UP_PASSES; pass < PASSES; pass++) {
         MPI_Barrier(MPI_COMM_WORLD);
         double start = now();
-        for (int i = 0; i < STEPS; i++)
+        for (long i = 0; i < steps; i++)
             step();
         pass_end(&times, now() - start, pass >= 0);
         for (int block = 0; block < size; block++)

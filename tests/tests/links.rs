@@ -107,6 +107,56 @@ fn run_observes_times_the_account_and_memory() {
     assert!(page.contains("Beside the paper") && page.ends_with("</html>\n"));
 }
 
+/// The bytes of a call between each pair of ranks, by an observation of an allgather of 4,096 bytes
+/// of each of 4 ranks, in a job with these variables.
+fn bytes_of_an_allgather(name: &str, variables: &[&str]) -> Vec<(u64, u64, u64)> {
+    let install = Install::find();
+    let folder = folder(name);
+    let mpiexec = install.bin("mpiexec").display().to_string();
+    let run = "run --collective allgather --bytes 4096 --calls 50 -- env";
+    let run: Vec<&str> = run.split(' ').collect();
+    let job = [mpiexec.as_str(), "-n", "4"];
+    let said = links(&install, &folder, &[&run[..], variables, &job].concat());
+    assert!(said.contains("A call moves "), "{said}");
+    let header = header(&folder.join("links.mica"));
+    let pairs = header["workloads"][0]["pairs"].as_array().expect("pairs");
+    let number = |pair: &Value, at: usize| pair[at].as_u64().expect("a number");
+    pairs
+        .iter()
+        .map(|pair| (number(pair, 0), number(pair, 1), number(pair, 2)))
+        .collect()
+}
+
+#[test]
+fn the_account_has_collectives_by_messages() {
+    let _turn = one_at_a_time();
+    let pairs = bytes_of_an_allgather("messages", &["MICA_COLL=messages"]);
+    // Whatever the algorithm: each rank gets three blocks, each once.
+    let moved: u64 = pairs.iter().map(|pair| pair.2).sum();
+    assert_eq!(moved, 4 * 3 * 4096, "{pairs:?}");
+}
+
+#[test]
+fn the_account_has_steps_within_nodes_and_messages_between_them() {
+    let _turn = one_at_a_time();
+    let nodes = [
+        "MICA_VIRTUAL_NODES=2",
+        "MICA_NET_PROVIDER=tcp",
+        "MICA_NET_INTERFACE=lo",
+    ];
+    let pairs = bytes_of_an_allgather("nodes", &nodes);
+    let of = |is_meant: fn(u64, u64) -> bool| -> u64 {
+        let meant = pairs.iter().filter(|pair| is_meant(pair.0, pair.1));
+        meant.map(|pair| pair.2).sum()
+    };
+    // Each node gets the two blocks of the other one, at least once.
+    assert!(of(|from, to| from < 2 && to >= 2) >= 2 * 4096, "{pairs:?}");
+    assert!(of(|from, to| from >= 2 && to < 2) >= 2 * 4096, "{pairs:?}");
+    // And each rank the block of the other rank of its node.
+    assert!(of(|from, to| from < 2 && to < 2) >= 2 * 4096, "{pairs:?}");
+    assert!(of(|from, to| from >= 2 && to >= 2) >= 2 * 4096, "{pairs:?}");
+}
+
 #[test]
 fn run_reads_named_counters_around_each_call_or_says_why_not() {
     let _turn = one_at_a_time();

@@ -1,17 +1,17 @@
 //! The library's own account of its transfers, routed over links: which bytes a call moved between
 //! chips, although nothing counted them.
 //!
-//! With `MICA_TRANSFER_ACCOUNT=PREFIX` each rank writes, for each collective within its node, the
-//! bytes that it read from and wrote to every rank's memory (the module `slot::account` of the
-//! library describes the file; [`RankAccount::parse`] reads it). A rank's memory is on the chip on
-//! which the rank runs: it touches its buffers first. [`ChipLinks`] says which directed links a
+//! With `MICA_TRANSFER_ACCOUNT=PREFIX` each rank writes, for each collective, the bytes that it read
+//! from and wrote to every rank's memory (the module `intranode::account` of the library describes the
+//! file; [`RankAccount::parse`] reads it). A rank's memory is on the chip on which the rank runs: it
+//! touches its buffers first. [`ChipLinks`] says which directed links a
 //! transfer between two chips crosses; [`transfers`] brings both together, one row for each call.
 //!
 //! The account has the collective's own traffic alone. What others load on a link, only counters
 //! know; and what a cache keeps never crosses a link, though it is accounted for. So its bytes are
 //! an upper bound of what one call can load on a link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::data::{LinkSet, PairBytes};
 use crate::discover::Domains;
@@ -23,8 +23,17 @@ const FORMAT: &str = "mica-transfer-account";
 /// What one rank's file says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RankAccount {
-    /// Its collectives, in the order in which they ended.
+    /// Its collectives, in the order in which they ended, with all that belongs to them.
     pub calls: Vec<AccountedCall>,
+}
+
+/// A record: a whole call, but for its steps within a node, or such a step.
+#[derive(Debug)]
+struct Record {
+    call: AccountedCall,
+    is_step: bool,
+    /// Steps that belong to it.
+    steps: usize,
 }
 
 /// One rank's part in a collective.
@@ -32,7 +41,7 @@ pub struct RankAccount {
 pub struct AccountedCall {
     /// The function, `MPI_Allreduce`; empty for the library's own operations.
     pub function: String,
-    /// Ranks of the group.
+    /// Ranks that took part.
     pub ranks: u64,
     /// For each rank whose memory was used: its number in the job, bytes read and bytes written.
     pub moved: Vec<(u32, u64, u64)>,
@@ -54,7 +63,7 @@ impl RankAccount {
         let end = end.ok_or_else(|| wrong("it has no first line"))?;
         let line = str::from_utf8(&bytes[..end]).map_err(|_| wrong("it begins with no text"))?;
         let mut words = line.split(' ');
-        if (words.next(), words.next()) != (Some(FORMAT), Some("1")) {
+        if (words.next(), words.next()) != (Some(FORMAT), Some("2")) {
             return Err(wrong("its first line names no format that is known"));
         }
         let names: Vec<&str> = words.collect();
@@ -64,27 +73,36 @@ impl RankAccount {
         }
         let (numbers, _) = rest.as_chunks::<8>();
         let mut numbers = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes));
-        let mut calls = Vec::new();
+        let mut records = Vec::new();
         while let Some(ranks) = numbers.next() {
             let mut next = || {
                 numbers
                     .next()
                     .ok_or_else(|| wrong("it ends within a record"))
             };
-            let (_number, label, members) = (next()?, next()?, next()?);
+            let (label, part, steps) = (next()?, next()?, next()?);
+            let (repeats, members) = (next()?, next()?);
             let name = (label as usize).checked_sub(1).and_then(|at| names.get(at));
             let mut moved = Vec::new();
             for _ in 0..members {
                 let rank = u32::try_from(next()?).map_err(|_| wrong("a rank is out of range"))?;
                 moved.push((rank, next()?, next()?));
             }
-            calls.push(AccountedCall {
-                function: (*name.unwrap_or(&"")).to_owned(),
-                ranks,
-                moved,
-            });
+            for _ in 0..repeats {
+                records.push(Record {
+                    call: AccountedCall {
+                        function: (*name.unwrap_or(&"")).to_owned(),
+                        ranks,
+                        moved: moved.clone(),
+                    },
+                    is_step: part == 1,
+                    steps: steps as usize,
+                });
+            }
         }
-        Ok(RankAccount { calls })
+        Ok(RankAccount {
+            calls: with_steps(records),
+        })
     }
 
     /// The last `count` calls of a function on `ranks` ranks; `None` if there are fewer.
@@ -96,6 +114,25 @@ impl RankAccount {
         let first = all.len().checked_sub(count)?;
         Some(all[first..].to_vec())
     }
+}
+
+/// The calls, with what their steps have moved. Steps of a function's calls come in the order of
+/// the calls, before or after the call's own record.
+fn with_steps(records: Vec<Record>) -> Vec<AccountedCall> {
+    let (steps, mut calls): (Vec<Record>, Vec<Record>) =
+        records.into_iter().partition(|record| record.is_step);
+    let mut by_function: BTreeMap<String, VecDeque<AccountedCall>> = BTreeMap::new();
+    for step in steps {
+        let of_function = by_function.entry(step.call.function.clone()).or_default();
+        of_function.push_back(step.call);
+    }
+    for record in &mut calls {
+        if let Some(steps) = by_function.get_mut(&record.call.function) {
+            let own = steps.drain(..record.steps.min(steps.len()));
+            record.call.moved.extend(own.flat_map(|step| step.moved));
+        }
+    }
+    calls.into_iter().map(|record| record.call).collect()
 }
 
 /// The directed links between chips, and which of them a transfer crosses.
@@ -192,6 +229,35 @@ impl ChipLinks {
     pub fn chips(&self) -> usize {
         self.routes.len()
     }
+
+    /// The same chips and links on each of `nodes` nodes, one node's chips after the other's. Links
+    /// beyond the first node's have its number before their name, `1:0->1`. No link connects nodes.
+    pub fn on_nodes(&self, nodes: usize) -> ChipLinks {
+        let (chips, links) = (self.chips(), self.links.len());
+        let name = |node: usize| {
+            let of_link = move |name: &String| match node {
+                0 => name.clone(),
+                _ => format!("{node}:{name}"),
+            };
+            self.links.names().iter().map(of_link)
+        };
+        let route = |from: usize, to: usize| match from / chips == to / chips {
+            false => Vec::new(),
+            true => {
+                let first = from / chips * links;
+                let on_first = &self.routes[from % chips][to % chips];
+                on_first.iter().map(|link| first + link).collect()
+            }
+        };
+        let all = 0..nodes * chips;
+        ChipLinks {
+            links: LinkSet::new((0..nodes).flat_map(name).collect()).expect("unlike names"),
+            routes: (all.clone())
+                .map(|from| all.clone().map(|to| route(from, to)).collect())
+                .collect(),
+            source: self.source.clone(),
+        }
+    }
 }
 
 /// The shortest way between all pairs over these directed links, as indices of them; `None` if
@@ -232,7 +298,7 @@ pub struct Transfers {
 }
 
 /// What the last `count` calls of `MPI_<collective>` moved over the links, where rank `r` is on
-/// chip `chips[r]`. `None` if a rank's account has fewer calls of it: they went by messages.
+/// chip `chips[r]`. `None` if a rank's account has fewer calls of it.
 pub fn transfers(
     accounts: &[RankAccount],
     collective: &str,
@@ -288,15 +354,19 @@ mod tests {
         Domains::find(&trees.join(tree)).expect("a tree")
     }
 
-    /// A file with these records: label, ranks, and rank, loaded, stored.
-    fn file(records: &[(u64, u64, &[[u64; 3]])]) -> Vec<u8> {
-        let mut bytes = b"mica-transfer-account 1 MPI_Barrier MPI_Allreduce\n".to_vec();
-        for (number, (label, ranks, moved)) in (7_u64..).zip(records) {
-            let head = [*ranks, number, *label, moved.len() as u64];
-            let words = head.into_iter().chain(moved.iter().copied().flatten());
-            words.for_each(|word| bytes.extend(word.to_le_bytes()));
-        }
+    /// A file with these words of records.
+    fn file_of(words: impl Iterator<Item = u64>) -> Vec<u8> {
+        let mut bytes = b"mica-transfer-account 2 MPI_Barrier MPI_Allreduce\n".to_vec();
+        words.for_each(|word| bytes.extend(word.to_le_bytes()));
         bytes
+    }
+
+    /// A file with these records of whole calls: label, ranks, and rank, loaded, stored.
+    fn file(records: &[(u64, u64, &[[u64; 3]])]) -> Vec<u8> {
+        file_of(records.iter().flat_map(|(label, ranks, moved)| {
+            let head = [*ranks, *label, 0, 0, 1, moved.len() as u64];
+            head.into_iter().chain(moved.iter().copied().flatten())
+        }))
     }
 
     #[test]
@@ -306,10 +376,42 @@ mod tests {
         assert_eq!(account.calls[0].function, "MPI_Allreduce");
         assert_eq!(account.calls[0].moved, [(1, 64, 0), (0, 0, 8)]);
         assert_eq!(account.calls[1].function, "", "the library's own operation");
-        for cut in 1..40 {
-            assert!(RankAccount::parse(&bytes[..bytes.len() - cut]).is_err() || cut == 32);
+        for cut in 1..56 {
+            assert!(RankAccount::parse(&bytes[..bytes.len() - cut]).is_err() || cut == 48);
         }
         assert!(RankAccount::parse(b"32.1 begin MPI_Barrier 0 0\n").is_err());
+    }
+
+    #[test]
+    fn repeated_records_and_steps_make_the_calls() {
+        // Steps of the first call before its record, those of the second one after it.
+        let words = [
+            [2, 2, 1, 0, 1, 1, 1, 10, 0].as_slice(),
+            &[2, 2, 1, 0, 1, 0],
+            &[4, 2, 0, 2, 2, 1, 3, 0, 64],
+            &[2, 2, 1, 0, 1, 1, 1, 20, 0],
+            &[2, 2, 1, 0, 1, 1, 1, 0, 5],
+            &[4, 1, 0, 0, 3, 0],
+        ];
+        let account = RankAccount::parse(&file_of(words.concat().into_iter())).expect("records");
+        let moved: Vec<_> = account.calls.iter().map(|call| &call.moved[..]).collect();
+        assert_eq!(moved[0], [(3, 0, 64), (1, 10, 0)]);
+        assert_eq!(moved[1], [(3, 0, 64), (1, 20, 0), (1, 0, 5)]);
+        assert_eq!(moved[2..], [&[][..]; 3]);
+        assert_eq!(account.calls[4].function, "MPI_Barrier");
+    }
+
+    #[test]
+    fn nodes_have_links_of_their_own() {
+        let one = ChipLinks::of_domains(&domains("intel-2"));
+        let three = one.on_nodes(3);
+        assert_eq!((three.chips(), three.links.len()), (6, 6));
+        let name = |&at: &usize| three.links.names()[at].as_str();
+        let way = |from, to| three.route(from, to).iter().map(name).collect::<Vec<_>>();
+        assert_eq!(way(0, 1), ["0->1"]);
+        assert_eq!(way(5, 4), ["2:1->0"]);
+        assert!(way(1, 2).is_empty(), "another node");
+        assert_eq!(one.on_nodes(1).links.names(), one.links.names());
     }
 
     #[test]

@@ -211,9 +211,9 @@ tunables! {
          path of short collectives is off meanwhile.";
     TRANSFER_ACCOUNT: "transfer_account", "MICA_TRANSFER_ACCOUNT", "off",
         TunableKind::Path(&["off"]),
-        "Each rank counts the bytes that each of its collectives within the node reads from and \
-         writes to every rank's memory, and writes them to the file PREFIX.RANK when MPI ends, for \
-         mica links; the fast path of short collectives is off meanwhile.";
+        "Each rank counts the bytes that each of its collectives reads from and writes to every \
+         rank's memory, and writes them to the file PREFIX.RANK when MPI ends, for mica links; the \
+         fast path of short collectives is off meanwhile.";
     CHECK: "check", "MICA_CHECK", "0", TunableKind::Choice(&["0", "1"]),
         "1: says once on standard error what the program does that MPI does not allow and Mica \
          lets pass, as other MPIs do.";

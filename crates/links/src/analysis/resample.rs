@@ -78,13 +78,34 @@ pub fn half(calls: usize, rng: &mut Rng) -> Vec<usize> {
 
 /// The bootstrap's interval of the mean of values that are independent of each other.
 pub fn mean_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
-    let mut rng = Rng::with_seed(seed);
-    let mean = |rng: &mut Rng| {
-        let drawn = (0..values.len()).map(|_| values[rng.usize(0..values.len())]);
-        drawn.sum::<f64>() / values.len() as f64
-    };
-    match values.is_empty() {
-        true => Interval::of(Vec::new()),
-        false => Interval::of((0..resamples).map(|_| mean(&mut rng)).collect()),
+    interval_of(values, resamples, seed, |drawn| {
+        drawn.iter().sum::<f64>() / drawn.len() as f64
+    })
+}
+
+/// The bootstrap's interval of the median of values that are independent of each other.
+pub fn median_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
+    interval_of(values, resamples, seed, |drawn| {
+        drawn.sort_by(f64::total_cmp);
+        quantile(drawn, 0.5)
+    })
+}
+
+/// The bootstrap's interval of a statistic of values that are independent of each other.
+fn interval_of(
+    values: &[f64],
+    resamples: usize,
+    seed: u64,
+    statistic: impl Fn(&mut [f64]) -> f64,
+) -> Interval {
+    if values.is_empty() {
+        return Interval::of(Vec::new());
     }
+    let mut rng = Rng::with_seed(seed);
+    let mut drawn = vec![0.0; values.len()];
+    let mut resample = || {
+        drawn.fill_with(|| values[rng.usize(0..values.len())]);
+        statistic(&mut drawn)
+    };
+    Interval::of((0..resamples).map(|_| resample()).collect())
 }

@@ -7,7 +7,8 @@
 //!
 //! Observing (`--observer`): jobs of the same calls alternate, with nothing observed but the time of
 //! each hundred calls, and with everything that `mica links run` observes. The compared value is the
-//! median time of a hundred calls; the interval is a bootstrap over the pairs of jobs.
+//! median time of a hundred calls, and of these the median over the pairs of jobs; the interval is a
+//! bootstrap over the pairs.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use std::time::Instant;
 
 use clap::Args;
 use mica_links::analysis::cluster::TIME_CLASSES;
-use mica_links::analysis::resample::{mean_interval, quantile};
+use mica_links::analysis::resample::{median_interval, quantile};
 use mica_links::predictor::Tree;
 use mica_node::perf::{CountedPlace, PerfCounter, PerfEvent};
 use serde::Serialize;
@@ -74,7 +75,8 @@ struct ObserverCost {
     /// Medians over the pairs of the median microseconds of a call.
     without_us: f64,
     with_us: f64,
-    /// By how many percent calls with the observer take longer: mean and 95 % interval over pairs.
+    /// By how many percent calls with the observer take longer: median and 95 % interval over
+    /// pairs, of which one in which the machine changed its speed counts as any other.
     percent: f64,
     low: f64,
     high: f64,
@@ -220,7 +222,7 @@ fn observer(options: &JobOptions, pairs: usize) -> Result<ObserverCost, Box<dyn 
     let percents: Vec<f64> = differences
         .map(|(bare, seen)| 100.0 * (seen / bare - 1.0))
         .collect();
-    let interval = mean_interval(&percents, 1000, 1);
+    let interval = median_interval(&percents, 1000, 1);
     Ok(ObserverCost {
         what: format!(
             "{} of {} B on {ranks} ranks",
@@ -229,7 +231,7 @@ fn observer(options: &JobOptions, pairs: usize) -> Result<ObserverCost, Box<dyn 
         pairs,
         without_us: median(&medians[0]),
         with_us: median(&medians[1]),
-        percent: percents.iter().sum::<f64>() / pairs as f64,
+        percent: median(&percents),
         low: interval.low,
         high: interval.high,
     })

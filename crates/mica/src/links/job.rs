@@ -139,8 +139,8 @@ impl<'a> LinksJob<'a> {
             let bytes = fs::read(&file);
             let bytes = bytes.map_err(|_| {
                 format!(
-                    "rank {rank} has written none here (its collectives went by messages, or it \
-                     runs another library)"
+                    "rank {rank} has written none here (it runs another library, or on another \
+                     host)"
                 )
             })?;
             RankAccount::parse(&bytes).map_err(|error| format!("rank {rank}: {error}"))

@@ -2,9 +2,10 @@
 //! the library's account of its transfers.
 //!
 //! Link columns are the counters' where the kernel permits these, with the account beside them;
-//! otherwise they are the account's. Events that the user names are columns after them. A chip is a package where counters say between which packages
-//! a link is, else a memory domain: then links are those of a described machine, or what the
-//! distances between domains suggest.
+//! otherwise they are the account's. Events that the user names are columns after them. A chip is a
+//! package where counters say between which packages a link is, else a memory domain: then links are
+//! those of a described machine, or what the distances between domains suggest. All nodes of a job
+//! are taken to be like this one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,9 +45,11 @@ impl Gathered<'_> {
         notes.extend(self.refusals());
         let counted = self.counted();
         let has_link_counters = self.wanted.counters.iter().any(|c| c.ends.is_some());
-        let (chips, moved) = self.chips(has_link_counters);
-        notes.extend(moved);
         let links = self.chip_links();
+        let (chips, moved) = self.chips(has_link_counters, links.chips());
+        notes.extend(moved);
+        let nodes = self.raw.places.iter().map(|place| place.node + 1).max();
+        let links = links.on_nodes(nodes.unwrap_or(1));
         let accounted = self.accounted(&chips, &links, &mut notes);
         let mut calls = table(&self.raw.entry, &self.raw.exit);
         let pairs = accounted
@@ -128,9 +131,9 @@ impl Gathered<'_> {
         (names, columns)
     }
 
-    /// The chip of each rank; all on chip 0 where there is one domain. The sentence says what a
-    /// reader must know.
-    fn chips(&self, by_package: bool) -> (Vec<usize>, Option<String>) {
+    /// The chip of each rank, where a node has `on_node` of them; all ranks of a node are on its
+    /// first chip where there is one domain. The sentence says what a reader must know.
+    fn chips(&self, by_package: bool, on_node: usize) -> (Vec<usize>, Option<String>) {
         let places = &self.raw.places;
         let moved = places
             .iter()
@@ -150,7 +153,10 @@ impl Gathered<'_> {
             let index = |domain| numbers.iter().position(|&number| number == domain);
             place.domains[0].and_then(index).unwrap_or(0)
         };
-        (places.iter().map(chip).collect(), note)
+        let on_node = on_node.max(1);
+        let chip_in_job =
+            |place: &super::raw::RankPlace| place.node * on_node + chip(place).min(on_node - 1);
+        (places.iter().map(chip_in_job).collect(), note)
     }
 
     /// The links over which the account is routed.
@@ -192,7 +198,7 @@ impl Gathered<'_> {
                     }
                     return Some(found);
                 }
-                "the collective went by messages, which it does not count".to_owned()
+                "a rank has counted fewer calls".to_owned()
             }
         };
         notes.push(format!(

@@ -63,10 +63,6 @@ pub fn run(options: &RunOptions) -> Result<String, Box<dyn Error>> {
     let raw = raw?;
     let after = Domains::find(Path::new("/"))?;
     spinner.finish_and_clear();
-    let accounts = match raw.places.iter().any(|place| place.node > 0) {
-        true => Err("the job is on several nodes".to_owned()),
-        false => job.accounts(raw.entry.len()),
-    };
     let gathered = Gathered {
         collective: &options.job.collective,
         bytes: options.job.bytes,
@@ -74,7 +70,7 @@ pub fn run(options: &RunOptions) -> Result<String, Box<dyn Error>> {
         seed: options.seed,
         raw: &raw,
         wanted: &wanted,
-        accounts,
+        accounts: job.accounts(raw.entry.len()),
         domains: [before, after],
         machine: machine.as_ref(),
     };

@@ -6,12 +6,12 @@ use mica_node::counters::algorithm_index;
 use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as Work};
 
 use super::intranode::CollectiveOperation;
+use super::intranode::account::{self, SentMessages};
 use super::intranode::call::NodeCall;
 use super::intranode::group::ReservedOperation;
 use super::intranode::plan::{CollectivePlan, plan_on_area};
-use super::intranode::slot::account;
 use super::label::CallLabel;
-use super::schedule::{Round, RoundTransfer, RoundWork};
+use super::schedule::{Round, RoundTransfer, RoundWork, Schedule};
 use crate::comm::{Comm, exchange};
 use crate::error::Result;
 use crate::late;
@@ -62,7 +62,42 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
             local.perform()?;
         }
     }
+    if account::is_on() {
+        account::append_messages(comm.me(), &sent_by(comm, schedule));
+    }
     Ok(())
+}
+
+/// What this rank sends in a collective by messages, for the account of transfers.
+fn sent_by(comm: &Comm, schedule: &Schedule) -> SentMessages {
+    let mut sent = SentMessages {
+        size: comm.size(),
+        label: schedule.label,
+        ..SentMessages::default()
+    };
+    for round in &schedule.rounds {
+        sent.steps += usize::from(round.call.is_some());
+        for transfer in &round.transfers {
+            if let RoundTransfer::Send { to, view } = transfer
+                && !view.is_empty()
+            {
+                *sent.bytes.entry(comm.schedule_peer(*to)).or_default() += view.len() as u64;
+            }
+        }
+    }
+    sent
+}
+
+/// As [`sent_by`], of a plan that is started; `None` if there is no account, or the plan has no
+/// messages.
+fn sent_by_plan(comm: &Comm, plan: &CollectivePlan, label: CallLabel) -> Option<SentMessages> {
+    match plan {
+        CollectivePlan::Rounds(schedule) if account::is_on() => Some(SentMessages {
+            label,
+            ..sent_by(comm, schedule)
+        }),
+        _ => None,
+    }
 }
 
 /// Counts a collective with steps within a node and messages between nodes.
@@ -119,8 +154,15 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
     {
         count_two_level()?;
     }
+    let sent = sent_by_plan(comm, &plan, label);
     let stages = stages(comm, plan.labelled(label));
-    begin(comm, comm.next_collective_tag(), stages, label)
+    begin(
+        comm,
+        comm.next_collective_tag(),
+        stages,
+        label,
+        sent.as_ref(),
+    )
 }
 
 /// The persistent form: a request that runs the schedule each time it is started.
@@ -137,18 +179,28 @@ pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result
             None => CollectivePlan::Rounds(call.by_messages(comm)?),
         },
     };
+    let sent = sent_by_plan(comm, &plan, label);
     let stages = stages(comm, plan.labelled(label));
     // One tag for all starts, chosen at initialization, which all ranks do in the same order: so
     // they may start several persistent operations in any order. Messages of two starts of one
     // operation cannot be confused, as they match in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
     Ok(Request::persistent(comm, move || {
-        begin(&of, tag, stages.clone(), label)
+        begin(&of, tag, stages.clone(), label, sent.as_ref())
     }))
 }
 
-fn begin(comm: &Comm, tag: i32, stages: Arc<[ScheduleStage]>, label: CallLabel) -> Result<Request> {
+fn begin(
+    comm: &Comm,
+    tag: i32,
+    stages: Arc<[ScheduleStage]>,
+    label: CallLabel,
+    sent: Option<&SentMessages>,
+) -> Result<Request> {
     let _visit = arrive(comm);
+    if let Some(sent) = sent {
+        account::append_messages(comm.me(), sent);
+    }
     let context = comm.context() | 1;
     let engine = process::engine()?;
     let id = engine.enter(|state| state.start_schedule(context, tag, stages));

@@ -70,6 +70,8 @@ pub struct Round {
 pub struct Schedule {
     /// The rounds, in order.
     pub rounds: Vec<Round>,
+    /// The function that the program called.
+    pub label: CallLabel,
 }
 
 impl Round {
@@ -124,8 +126,9 @@ impl Schedule {
         self.last().call = Some(call);
     }
 
-    /// Names the function that the program called, for the collectives on the shared area.
-    pub(super) fn label(&mut self, label: CallLabel) {
+    /// Names the function that the program called.
+    pub(super) fn set_label(&mut self, label: CallLabel) {
+        self.label = label;
         for call in self.rounds.iter_mut().filter_map(|r| r.call.as_mut()) {
             call.set_label(label);
         }

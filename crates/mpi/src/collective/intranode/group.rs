@@ -20,12 +20,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mica_channel::area::{Area, Completions};
+use mica_channel::area::{Area, Completions, TURNS};
 use mica_channel::direct::PeerAccess;
 use mica_policy::collective::Collective;
 
 use mica_protocol::ThreadMode;
 
+use super::account::{self, GroupSums, Sums};
 use super::header::{OperationKind, RootBefore};
 use super::tree::MemberTree;
 use crate::late::{self, ArrivalCount};
@@ -50,6 +51,8 @@ pub struct NodeGroup {
     pub(super) asked_for_cma: AtomicBool,
     /// Whether all members can reach all others' memory by address; unset until that is known.
     pub(super) cma: OnceLock<bool>,
+    /// For the account of transfers: what the operations move; `None` if it is off.
+    sums: Option<GroupSums>,
 }
 
 /// Bits of `begun` that count operations; the root lies above them.
@@ -85,7 +88,9 @@ impl NodeGroup {
         has_cores: bool,
         mode: &'static ThreadMode,
     ) -> NodeGroup {
+        let members = area.members().len();
         NodeGroup {
+            sums: account::is_on().then(|| GroupSums::new(members, TURNS)),
             area,
             reach,
             tree,
@@ -96,6 +101,11 @@ impl NodeGroup {
             asked_for_cma: AtomicBool::new(false),
             cma: OnceLock::new(),
         }
+    }
+
+    /// Where the bytes of the operation in slot `at` are added up, if they are.
+    pub(super) fn sums_of(&self, at: usize) -> Option<Sums<'_>> {
+        self.sums.as_ref().map(|sums| sums.slot(at))
     }
 
     /// Number of members.

@@ -11,6 +11,7 @@
 //! call, the engine polls it in every progress iteration. Tests poll all ranks of a node group in
 //! one thread, in any order.
 
+pub mod account;
 mod by_messages;
 pub mod call;
 pub mod cells;

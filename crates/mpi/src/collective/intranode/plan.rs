@@ -61,7 +61,7 @@ impl CollectivePlan {
     pub fn set_label(&mut self, label: CallLabel) {
         match self {
             CollectivePlan::Call(call) => call.set_label(label),
-            CollectivePlan::Rounds(schedule) => schedule.label(label),
+            CollectivePlan::Rounds(schedule) => schedule.set_label(label),
             CollectivePlan::Refused(refused) => refused.plan.set_label(label),
         }
     }

@@ -10,6 +10,7 @@ use mica_node::counters::TrafficClass;
 use mica_policy::collective::{Algorithm, Reachability};
 use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKind, WaitList};
 
+use super::account::CallPart;
 use super::call::NodeCall;
 use super::dispatch::{PathChoice, PathTaken, perform};
 use super::group::ReservedOperation;
@@ -51,9 +52,13 @@ impl NodeCall {
 
     /// This rank's part, from the first stamp to the last.
     async fn run(&self, operation: ReservedOperation, mode: RunMode) -> Result<()> {
+        let part = match self.ranks {
+            None => CallPart::Whole,
+            Some(_) => CallPart::Step,
+        };
         let slot = OperationSlot::new(self.group(), operation, mode)
             .labelled(self.label)
-            .recorded();
+            .recorded(part);
         let own_bytes = self.operation.own_bytes(slot.me());
         slot.begin(own_bytes).await;
         slot.record_begin(own_bytes);

@@ -1,7 +1,6 @@
 //! One operation of a node group: what a member announces to the others and waits for, by stamps
 //! and the operation headers beside them.
 
-pub mod account;
 mod mismatch;
 pub mod record;
 
@@ -42,7 +41,7 @@ pub struct OperationSlot<'a> {
     label: CallLabel,
     before: RootBefore,
     /// How it is recorded, if it is ([`record`], [`account`]).
-    recording: Option<Box<record::Recording>>,
+    recording: record::Recording<'a>,
     /// The operation header that the line holds beside the stamp, once the slot is open. Only this
     /// rank uses it.
     own_header: AtomicU64,
@@ -81,7 +80,7 @@ impl<'a> OperationSlot<'a> {
             kind: operation.kind,
             before: operation.before,
             label: CallLabel::UNSAID,
-            recording: None,
+            recording: record::Recording::Off,
             own_header: AtomicU64::new(0),
             header_is_stored: AtomicBool::new(false),
             by_address: operation.by_address,
@@ -178,7 +177,7 @@ impl<'a> OperationSlot<'a> {
             self.group.area.set_arrived(self.at, arrival.word());
         }
         self.group.area.publish(self.at, self.stamp(phase));
-        if self.recording.is_some() {
+        if self.records_steps() {
             self.record(format_args!("publish {phase}"));
         }
     }
@@ -254,7 +253,7 @@ impl<'a> OperationSlot<'a> {
             })
             .await?;
         }
-        if self.recording.is_some() {
+        if self.records_steps() {
             self.record(format_args!("wait {member} {phase}"));
         }
         self.accept_header(member)
@@ -361,7 +360,7 @@ impl<'a> OperationSlot<'a> {
             Poll::Ready(Ok(()))
         })
         .await?;
-        if self.recording.is_some() {
+        if self.records_steps() {
             self.record(format_args!("wait all {phase}"));
         }
         self.accept_headers()

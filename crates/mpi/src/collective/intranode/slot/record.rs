@@ -26,7 +26,7 @@ use std::sync::{Mutex, OnceLock};
 use mica_node::tunables::RECORD_TRANSFERS;
 
 use super::OperationSlot;
-use super::account::{self, Access, Sums};
+use crate::collective::intranode::account::{self, Access, CallPart, Sums};
 use crate::sync::lock;
 
 static PREFIX: OnceLock<Option<&'static str>> = OnceLock::new();
@@ -36,11 +36,13 @@ static FILE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
 
 /// How an operation is recorded.
 #[derive(Debug)]
-pub enum Recording {
+pub enum Recording<'a> {
+    /// Not at all.
+    Off,
     /// Each step is a line.
     Steps,
-    /// Bytes are added up ([`account`]).
-    Sums(Sums),
+    /// Bytes are added up for this part of a call ([`account`]).
+    Sums(CallPart, Sums<'a>),
 }
 
 /// Whether operations are recorded, as steps or in the account.
@@ -55,68 +57,76 @@ fn prefix() -> Option<&'static str> {
     })
 }
 
-impl OperationSlot<'_> {
-    /// The same operation, recorded if operations are.
-    pub fn recorded(self) -> Self {
-        let recording = match (prefix(), account::is_on()) {
-            (Some(_), _) => Some(Recording::Steps),
-            (None, true) => Some(Recording::Sums(Sums::new(self.size()))),
-            (None, false) => None,
+impl<'a> OperationSlot<'a> {
+    /// The same operation, this part of a call, recorded if operations are.
+    pub fn recorded(self, part: CallPart) -> Self {
+        let recording = match (prefix(), self.group.sums_of(self.at)) {
+            (Some(_), _) => Recording::Steps,
+            (None, Some(sums)) => Recording::Sums(part, sums),
+            (None, None) => Recording::Off,
         };
-        OperationSlot {
-            recording: recording.map(Box::new),
-            ..self
-        }
+        OperationSlot { recording, ..self }
+    }
+
+    /// Whether each step is a line.
+    #[inline]
+    pub(super) fn records_steps(&self) -> bool {
+        matches!(self.recording, Recording::Steps)
     }
 
     /// This rank has read `bytes` bytes from the memory of `member`.
     #[inline]
     pub fn loaded(&self, member: usize, bytes: usize) {
-        if self.recording.is_some() && bytes > 0 {
-            self.record_copy(member, Access::Load, bytes);
-        }
+        self.copied(member, Access::Load, bytes);
     }
 
     /// This rank has written `bytes` bytes to the memory of `member`.
     #[inline]
     pub fn stored(&self, member: usize, bytes: usize) {
-        if self.recording.is_some() && bytes > 0 {
-            self.record_copy(member, Access::Store, bytes);
+        self.copied(member, Access::Store, bytes);
+    }
+
+    #[inline]
+    fn copied(&self, member: usize, access: Access, bytes: usize) {
+        match self.recording {
+            Recording::Off => {}
+            Recording::Sums(_, sums) => sums.add(member, access, bytes),
+            Recording::Steps => self.record_copy(member, access, bytes),
         }
     }
 
     #[cold]
     fn record_copy(&self, member: usize, access: Access, bytes: usize) {
-        match (self.recording.as_deref(), access) {
-            (Some(Recording::Sums(sums)), _) => sums.add(member, access, bytes),
-            (_, Access::Load) => self.record(format_args!("load {member} {bytes}")),
-            (_, Access::Store) => self.record(format_args!("store {member} {bytes}")),
+        match (access, bytes) {
+            (_, 0) => {}
+            (Access::Load, _) => self.record(format_args!("load {member} {bytes}")),
+            (Access::Store, _) => self.record(format_args!("store {member} {bytes}")),
         }
     }
 
     /// The operation begins, with this many bytes of this rank.
     pub fn record_begin(&self, bytes: usize) {
-        if self.recording.is_some() {
+        if self.records_steps() {
             self.record(format_args!("begin {} {} {bytes}", self.label, self.me()));
         }
     }
 
     /// The operation ends, by this path.
     pub fn record_end(&self, path: &str) {
-        match self.recording.as_deref() {
-            Some(Recording::Sums(sums)) => account::append(self, self.label, sums),
-            Some(Recording::Steps) => self.record(format_args!("end {path}")),
-            None => {}
+        match &self.recording {
+            Recording::Sums(part, sums) => {
+                let members = self.group.area.members();
+                account::append(members, self.me(), self.label, *part, *sums);
+            }
+            Recording::Steps => self.record(format_args!("end {path}")),
+            Recording::Off => {}
         }
     }
 
-    /// Appends a line to this rank's file, unless only sums are kept. The program goes on without a record where it cannot be
+    /// Appends a line to this rank's file. The program goes on without a record where it cannot be
     /// written; who reads the files detects that they are not complete.
     #[cold]
     pub(super) fn record(&self, line: fmt::Arguments<'_>) {
-        if let Some(Recording::Sums(_)) = self.recording.as_deref() {
-            return;
-        }
         let file = FILE.get_or_init(|| {
             let path = format!("{}.{}", prefix()?, self.rank(self.me()));
             File::create(path).ok().map(Mutex::new)
