@@ -5,10 +5,10 @@
 //! this machine's link counters, or, where it has none that may be read, of a software event, whose
 //! reading takes the same system call and no access to another chip.
 //!
-//! Observing (`--observer`): jobs of the same calls alternate, with nothing observed but the time of
-//! each hundred calls, and with everything that `mica links run` observes. The compared value is the
-//! median time of a hundred calls, and of these the median over the pairs of jobs; the interval is a
-//! bootstrap over the pairs.
+//! Observing (`--observer`): jobs of the same calls alternate, with nothing observed but the time
+//! of each hundred calls, and with everything that `mica links run` observes. The compared value is
+//! the median time of a hundred calls, and of these the median over the pairs of jobs; the interval
+//! is a bootstrap over the pairs.
 
 use std::error::Error;
 use std::fmt::Write as _;

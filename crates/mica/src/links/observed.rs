@@ -3,9 +3,9 @@
 //!
 //! Link columns are the counters' where the kernel permits these, with the account beside them;
 //! otherwise they are the account's. Events that the user names are columns after them. A chip is a
-//! package where counters say between which packages a link is, else a memory domain: then links are
-//! those of a described machine, or what the distances between domains suggest. All nodes of a job
-//! are taken to be like this one.
+//! package where counters say between which packages a link is, else a memory domain: then links
+//! are those of a described machine, or what the distances between domains suggest. All nodes of a
+//! job are taken to be like this one.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,23 +1,24 @@
-//! The account of transfers (`MICA_TRANSFER_ACCOUNT`): for each collective, the bytes that this rank
-//! read from and wrote to each other rank's memory. `mica links run` routes them over the machine's
-//! links.
+//! The account of transfers (`MICA_TRANSFER_ACCOUNT`): for each collective, the bytes that this
+//! rank read from and wrote to each other rank's memory. `mica links run` routes them over the
+//! machine's links.
 //!
-//! It adds up where [`record`](super::slot::record) writes a line for each step: two additions for each
-//! copy, and one record for each operation, in memory. A collective by messages has a record too:
-//! what this rank sends counts as written to the receivers' memory, whoever copies it there, so each
-//! byte is in one rank's account. Each rank has a file of its own, `PREFIX.RANK`: the line
+//! It adds up where [`record`](super::slot::record) writes a line for each step: two additions for
+//! each copy, and one record for each operation, in memory. A collective by messages has a record
+//! too: what this rank sends counts as written to the receivers' memory, whoever copies it there,
+//! so each byte is in one rank's account. Each rank has a file of its own, `PREFIX.RANK`: the line
 //! `mica-transfer-account 2 MPI_Barrier MPI_Ibarrier ...` with the names of all labels in the order
 //! of their numbers, from 1 on, then records of little-endian u64:
 //!
 //! ```text
-//! size, label, part, steps, repeats, members, then for each of `members`: rank in the job, bytes loaded, bytes stored
+//! size, label, part, steps, repeats, members,
+//! then for each of `members`: rank in the job, bytes loaded, bytes stored
 //! ```
 //!
 //! `size` ranks took part. `part` is 0 for a whole call, and 1 for a step of one that spans nodes:
-//! an operation of a node's ranks, with a record of its own. The call's record has the messages, and
-//! says that it had `steps` of them. A record stands for `repeats` equal ones in a row, as the same
-//! call in a loop makes them. Records are in the order in which this rank ended the operations;
-//! non-blocking collectives by messages have theirs when they start.
+//! an operation of a node's ranks, with a record of its own. The call's record has the messages,
+//! and says that it had `steps` of them. A record stands for `repeats` equal ones in a row, as the
+//! same call in a loop makes them. Records are in the order in which this rank ended the
+//! operations; non-blocking collectives by messages have theirs when they start.
 //!
 //! What is counted on the shared area is what `record` records, so the fast path is off meanwhile.
 //! The buffer is written when it is full and when MPI ends; a program that is killed loses what is

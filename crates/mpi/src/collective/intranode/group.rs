@@ -2,7 +2,7 @@
 //! their shared area.
 //!
 //! Each operation of a node group has a number, and uses the area's memory of one operation slot:
-//! its number modulo [`TURNS`](mica_channel::area::TURNS). Ranks begin operations in the same
+//! its number modulo [`TURNS`]. Ranks begin operations in the same
 //! order, as they call collectives in the same order. Several operations may be in progress at once
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
 //! overwritten for the operation that is `TURNS` later, which therefore first checks that all

@@ -40,7 +40,7 @@ pub struct OperationSlot<'a> {
     /// The function by which it was called.
     label: CallLabel,
     before: RootBefore,
-    /// How it is recorded, if it is ([`record`], [`account`]).
+    /// How it is recorded, if it is ([`record`], [`account`](super::account)).
     recording: record::Recording<'a>,
     /// The operation header that the line holds beside the stamp, once the slot is open. Only this
     /// rank uses it.
