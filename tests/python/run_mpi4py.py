@@ -174,7 +174,8 @@ def progress(rank):
         def addSubTest(self, test, subtest, err):
             super().addSubTest(test, subtest, err)
             if err is not None:
-                report(subtest, self._exc_info_to_string(err, test))
+                failed = issubclass(err[0], test.failureException)
+                report(*(self.failures if failed else self.errors)[-1])
 
         def addUnexpectedSuccess(self, test):
             super().addUnexpectedSuccess(test)

@@ -231,15 +231,12 @@ impl ChipLinks {
     }
 
     /// The same chips and links on each of `nodes` nodes, one node's chips after the other's. Links
-    /// beyond the first node's have its number before their name, `1:0->1`. No link connects nodes.
+    /// are named by [`name_on_node`], and none connects nodes.
     pub fn on_nodes(&self, nodes: usize) -> ChipLinks {
         let (chips, links) = (self.chips(), self.links.len());
         let name = |node: usize| {
-            let of_link = move |name: &String| match node {
-                0 => name.clone(),
-                _ => format!("{node}:{name}"),
-            };
-            self.links.names().iter().map(of_link)
+            let names = self.links.names().iter();
+            names.map(move |name| name_on_node(node, name))
         };
         let route = |from: usize, to: usize| match from / chips == to / chips {
             false => Vec::new(),
@@ -257,6 +254,15 @@ impl ChipLinks {
                 .collect(),
             source: self.source.clone(),
         }
+    }
+}
+
+/// The name of a link, or of what else is counted, on a node: on those beyond the first one it has
+/// their number in front, `1:0->1`.
+pub fn name_on_node(node: usize, name: &str) -> String {
+    match node {
+        0 => name.to_owned(),
+        _ => format!("{node}:{name}"),
     }
 }
 

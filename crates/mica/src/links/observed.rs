@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use mica_links::account::{ChipLinks, RankAccount, Transfers, transfers};
+use mica_links::account::{ChipLinks, RankAccount, Transfers, name_on_node, transfers};
 use mica_links::discover::Domains;
 use mica_links::{Calls, LinkSet, Machine, Observation, PairBytes, Provenance, Source, Workload};
 
-use super::raw::RawCalls;
+use super::raw::{RankPlace, RawCalls};
 use super::wanted::WantedCounters;
 
 /// What the observation is made of.
@@ -103,15 +103,12 @@ impl Gathered<'_> {
     }
 
     /// The names of what counters counted, and for each name and call the amount. Counters of one
-    /// link are added up; nodes beyond the first have their number before the link.
+    /// link of a node are added up.
     fn counted(&self) -> Counted {
         let (mut names, mut columns): (Vec<String>, Vec<Vec<f64>>) = Default::default();
         for (node, readings) in self.raw.readings.iter().enumerate() {
             for (counter, reading) in self.wanted.counters.iter().zip(readings) {
-                let name = match node {
-                    0 => counter.link.clone(),
-                    _ => format!("{node}:{}", counter.link),
-                };
+                let name = name_on_node(node, &counter.link);
                 let amounts = reading
                     .windows(2)
                     .map(|two| (two[1] - two[0]) * counter.scale);
@@ -146,7 +143,7 @@ impl Gathered<'_> {
             )
         });
         let numbers: Vec<u32> = self.domains[0].domains.iter().map(|d| d.number).collect();
-        let chip = |place: &super::raw::RankPlace| {
+        let chip = |place: &RankPlace| {
             if by_package {
                 return place.cpus[0].and_then(package).unwrap_or(0) as usize;
             }
@@ -154,8 +151,7 @@ impl Gathered<'_> {
             place.domains[0].and_then(index).unwrap_or(0)
         };
         let on_node = on_node.max(1);
-        let chip_in_job =
-            |place: &super::raw::RankPlace| place.node * on_node + chip(place).min(on_node - 1);
+        let chip_in_job = |place: &RankPlace| place.node * on_node + chip(place).min(on_node - 1);
         (places.iter().map(chip_in_job).collect(), note)
     }
 

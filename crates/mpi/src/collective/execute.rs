@@ -90,12 +90,9 @@ fn sent_by(comm: &Comm, schedule: &Schedule) -> SentMessages {
 
 /// As [`sent_by`], of a plan that is started; `None` if there is no account, or the plan has no
 /// messages.
-fn sent_by_plan(comm: &Comm, plan: &CollectivePlan, label: CallLabel) -> Option<SentMessages> {
+fn sent_by_plan(comm: &Comm, plan: &CollectivePlan) -> Option<SentMessages> {
     match plan {
-        CollectivePlan::Rounds(schedule) if account::is_on() => Some(SentMessages {
-            label,
-            ..sent_by(comm, schedule)
-        }),
+        CollectivePlan::Rounds(schedule) if account::is_on() => Some(sent_by(comm, schedule)),
         _ => None,
     }
 }
@@ -154,8 +151,9 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
     {
         count_two_level()?;
     }
-    let sent = sent_by_plan(comm, &plan, label);
-    let stages = stages(comm, plan.labelled(label));
+    let plan = plan.labelled(label);
+    let sent = sent_by_plan(comm, &plan);
+    let stages = stages(comm, plan);
     begin(
         comm,
         comm.next_collective_tag(),
@@ -179,8 +177,9 @@ pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result
             None => CollectivePlan::Rounds(call.by_messages(comm)?),
         },
     };
-    let sent = sent_by_plan(comm, &plan, label);
-    let stages = stages(comm, plan.labelled(label));
+    let plan = plan.labelled(label);
+    let sent = sent_by_plan(comm, &plan);
+    let stages = stages(comm, plan);
     // One tag for all starts, chosen at initialization, which all ranks do in the same order: so
     // they may start several persistent operations in any order. Messages of two starts of one
     // operation cannot be confused, as they match in order.

@@ -4,7 +4,7 @@
 //!
 //! It adds up where [`record`](super::slot::record) writes a line for each step: two additions for
 //! each copy, and one record for each operation, in memory. A collective by messages has a record
-//! too: what this rank sends counts as written to the receivers' memory, whoever copies it there,
+//! too: what this rank sends counts as written to the receivers' memory, whichever rank copies it,
 //! so each byte is in one rank's account. Each rank has a file of its own, `PREFIX.RANK`: the line
 //! `mica-transfer-account 2 MPI_Barrier MPI_Ibarrier ...` with the names of all labels in the order
 //! of their numbers, from 1 on, then records of little-endian u64:

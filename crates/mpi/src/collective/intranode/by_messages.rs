@@ -125,10 +125,7 @@ impl Schedule {
     /// # Errors
     /// When there is no memory for temporary buffers.
     pub fn by_messages(self, comm: &Comm) -> Result<Schedule> {
-        let mut schedule = Schedule {
-            label: self.label,
-            ..Schedule::new()
-        };
+        let mut schedule = Schedule::new();
         for mut round in self.rounds {
             let Some(call) = round.call.take() else {
                 schedule.rounds.push(round);

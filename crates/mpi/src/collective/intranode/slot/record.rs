@@ -113,10 +113,10 @@ impl<'a> OperationSlot<'a> {
 
     /// The operation ends, by this path.
     pub fn record_end(&self, path: &str) {
-        match &self.recording {
+        match self.recording {
             Recording::Sums(part, sums) => {
                 let members = self.group.area.members();
-                account::append(members, self.me(), self.label, *part, *sums);
+                account::append(members, self.me(), self.label, part, sums);
             }
             Recording::Steps => self.record(format_args!("end {path}")),
             Recording::Off => {}
