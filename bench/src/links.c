@@ -21,6 +21,7 @@
  * sum or a copy of the root's vector. */
 #include "bench_mpi.h"
 #include "links_node.h"
+#include "ticks.h"
 
 enum { EXCHANGES = 100, TAG = 7, BATCH = 100 };
 
@@ -415,19 +416,26 @@ static void observe(void (*call)(void), long calls, Observed *seen)
 {
     int counters = seen->readings ? seen->counters.count : 0;
     const int *descriptors = seen->counters.descriptors;
-    double start = MPI_Wtime();
+    TickClock clock;
+    tick_clock_start(&clock);
+    double start = tick_clock_now(&clock);
     for (long i = 0; i <= calls; i++) {
         for (int c = 0; c < counters; c++)
             seen->readings[c * (calls + 1) + i] = counter_read(descriptors[c]);
         if (i == calls)
             break;
         if (counters)
-            seen->entry[i] = MPI_Wtime();
+            seen->entry[i] = tick_clock_now(&clock);
         call();
-        seen->exit[i] = MPI_Wtime();
+        seen->exit[i] = tick_clock_now(&clock);
     }
+    tick_clock_stop(&clock);
     for (long i = 0; i < calls && !counters; i++)
         seen->entry[i] = i ? seen->exit[i - 1] : start;
+    for (long i = 0; i < calls; i++) {
+        seen->entry[i] = tick_clock_seconds(&clock, seen->entry[i]);
+        seen->exit[i] = tick_clock_seconds(&clock, seen->exit[i]);
+    }
 }
 
 int main(int argc, char **argv)

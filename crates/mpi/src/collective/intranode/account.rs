@@ -2,8 +2,9 @@
 //! rank read from and wrote to each other rank's memory. `mica links run` routes them over the
 //! machine's links.
 //!
-//! It adds up where [`record`](super::slot::record) writes a line for each step: two additions for
-//! each copy, and one record for each operation, in memory. A collective by messages has a record
+//! It adds up where [`record`](super::slot::record) writes a line for each step: one record for
+//! each operation, in memory. A copy is compared with the same one of the last operation, and an
+//! operation without a difference is that record once more. A collective by messages has a record
 //! too: what this rank sends counts as written to the receivers' memory, whichever rank copies it,
 //! so each byte is in one rank's account. Each rank has a file of its own, `PREFIX.RANK`: the line
 //! `mica-transfer-account 2 MPI_Barrier MPI_Ibarrier ...` with the names of all labels in the order
@@ -27,7 +28,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use mica_node::tunables::TRANSFER_ACCOUNT;
@@ -43,6 +44,7 @@ static PREFIX: OnceLock<Option<&'static str>> = OnceLock::new();
 static ACCOUNT: Mutex<AccountFile> = Mutex::new(AccountFile {
     file: None,
     buffer: Vec::new(),
+    records: 0,
     last: None,
 });
 
@@ -50,6 +52,8 @@ static ACCOUNT: Mutex<AccountFile> = Mutex::new(AccountFile {
 struct AccountFile {
     file: Option<File>,
     buffer: Vec<u8>,
+    /// Records so far.
+    records: u64,
     /// The record that may still be repeated.
     last: Option<Record>,
 }
@@ -57,15 +61,13 @@ struct AccountFile {
 /// What is written of an operation, or of equal ones in a row.
 #[derive(Debug)]
 struct Record {
+    /// From 1 on, in the order of the file.
+    number: u64,
     /// Size, label, part, steps.
     head: [u64; 4],
-    /// The node group; `None`: messages.
-    group: Option<u64>,
     repeats: u64,
-    /// Ranks in the job.
-    ranks: Vec<u32>,
-    /// The bytes loaded and stored; ranks without any are not written.
-    moved: Vec<[u64; 2]>,
+    /// By rank in the job, the bytes loaded and stored; ranks without any are not written.
+    moved: Vec<(u32, [u64; 2])>,
 }
 
 /// Which part of a call an operation is.
@@ -77,25 +79,41 @@ pub enum CallPart {
     Step,
 }
 
-/// Bytes loaded and stored, by member: a row.
-type Row = [[AtomicU64; 2]];
-
-/// What the operations of a node group move: a row for each of its operation slots, and one for the
-/// last operation that has ended. In one block: where ranks share a core, each page that a rank
-/// touches is looked up anew whenever it runs.
+/// What the operations of a node group move, by operation slot. In one block: where ranks share a
+/// core, each page that a rank touches is looked up anew whenever it runs.
 #[derive(Debug)]
 pub struct GroupSums {
-    /// A number of its own.
-    group: u64,
     members: usize,
-    rows: Box<Row>,
+    slots: Box<[SlotSums]>,
+    /// For each slot, room for [`MIN_COPIES`] copies or more.
+    copies: Box<[AtomicU64]>,
+    /// Bytes loaded and stored by slot and member, of the copies for which there was no room.
+    rest: Box<[[AtomicU64; 2]]>,
+}
+
+/// Copies of an operation that a slot has room for, if it has fewer than four for each member.
+const MIN_COPIES: usize = 64;
+
+/// The operation in one slot, whose copies are compared with those of the slot's last one as they
+/// come: in a loop of the same call nothing is written and nothing has to be added up.
+#[derive(Debug, Default)]
+struct SlotSums {
+    /// Copies of this operation so far.
+    copies: AtomicUsize,
+    /// Copies of the last one.
+    last_copies: AtomicUsize,
+    /// Whether a copy was another one than the last operation's.
+    differs: AtomicBool,
+    /// Number of the record that has the last one; 0: none.
+    record: AtomicU64,
 }
 
 /// Those of the operation in one slot.
 #[derive(Debug, Clone, Copy)]
 pub struct Sums<'a> {
-    all: &'a GroupSums,
-    row: &'a Row,
+    slot: &'a SlotSums,
+    copies: &'a [AtomicU64],
+    rest: &'a [[AtomicU64; 2]],
 }
 
 /// What this rank sends in a collective by messages.
@@ -123,63 +141,120 @@ pub enum Access {
 impl GroupSums {
     /// For a node group with these members and operation slots. Nothing has been moved yet.
     pub fn new(members: usize, slots: usize) -> GroupSums {
-        static NEXT_GROUP: AtomicU64 = AtomicU64::new(0);
+        let room = MIN_COPIES.max(4 * members);
         GroupSums {
-            // Relaxed: only the number matters.
-            group: NEXT_GROUP.fetch_add(1, Ordering::Relaxed),
             members,
-            rows: (0..members * (slots + 1))
-                .map(|_| Default::default())
-                .collect(),
+            slots: (0..slots).map(|_| SlotSums::default()).collect(),
+            copies: (0..slots * room).map(|_| AtomicU64::new(0)).collect(),
+            rest: (0..slots * members).map(|_| Default::default()).collect(),
         }
     }
 
     /// Those of the operation in slot `at`.
+    #[inline]
     pub fn slot(&self, at: usize) -> Sums<'_> {
+        let room = self.copies.len() / self.slots.len();
         Sums {
-            all: self,
-            row: &self.rows[at * self.members..][..self.members],
+            slot: &self.slots[at],
+            copies: &self.copies[at * room..][..room],
+            rest: &self.rest[at * self.members..][..self.members],
         }
-    }
-
-    /// Those of the last operation that has ended.
-    fn last(&self) -> &Row {
-        &self.rows[self.rows.len() - self.members..]
     }
 }
 
+/// A copy as one word: the member, the access, and the bytes in the lower 43 bits.
+mod copy {
+    use super::Access;
+
+    const ACCESS: u32 = 43;
+    const MEMBER: u32 = 44;
+
+    pub fn to_word(member: usize, access: Access, bytes: usize) -> u64 {
+        debug_assert!(bytes >> ACCESS == 0 && member >> (u64::BITS - MEMBER) == 0);
+        (member as u64) << MEMBER | (access as u64) << ACCESS | bytes as u64
+    }
+
+    /// Member, access as a number, bytes.
+    pub fn from_word(word: u64) -> (usize, usize, u64) {
+        let access = word >> ACCESS & 1;
+        (
+            (word >> MEMBER) as usize,
+            access as usize,
+            word & !(u64::MAX << ACCESS),
+        )
+    }
+}
+
+/// Only the thread that advances the operation reads and writes these words, so each access is
+/// relaxed and an addition in two steps loses nothing.
 impl Sums<'_> {
-    /// Only the thread that advances the operation adds, so a plain addition loses nothing.
+    /// The operation has moved this many bytes more from or to the memory of `member`.
     #[inline]
     pub fn add(&self, member: usize, access: Access, bytes: usize) {
-        let sum = &self.row[member][access as usize];
+        let at = self.slot.copies.load(Ordering::Relaxed);
+        self.slot.copies.store(at + 1, Ordering::Relaxed);
+        let Some(last) = self.copies.get(at) else {
+            return self.add_rest(member, access, bytes);
+        };
+        let copy = copy::to_word(member, access, bytes);
+        if last.load(Ordering::Relaxed) != copy {
+            last.store(copy, Ordering::Relaxed);
+            self.slot.differs.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn add_rest(&self, member: usize, access: Access, bytes: usize) {
+        let sum = &self.rest[member][access as usize];
         let so_far = sum.load(Ordering::Relaxed);
         sum.store(so_far.wrapping_add(bytes as u64), Ordering::Relaxed);
+        self.slot.differs.store(true, Ordering::Relaxed);
     }
 
-    fn values(&self) -> impl Iterator<Item = [u64; 2]> {
-        values(self.row)
+    /// The number of the record that has the last operation of this slot, if this one has moved
+    /// the same.
+    fn record_of_last(&self) -> Option<u64> {
+        let SlotSums {
+            copies,
+            last_copies,
+            differs,
+            record,
+        } = self.slot;
+        let is_same = copies.load(Ordering::Relaxed) == last_copies.load(Ordering::Relaxed)
+            && !differs.load(Ordering::Relaxed);
+        is_same.then(|| record.load(Ordering::Relaxed))
     }
 
-    /// Whether the last operation that has ended moved the same.
-    fn are_last(&self) -> bool {
-        self.values().eq(values(self.all.last()))
+    /// Bytes loaded and stored, by member.
+    fn moved(&self) -> Vec<[u64; 2]> {
+        let values = |sums: &[AtomicU64; 2]| sums.each_ref().map(|s| s.load(Ordering::Relaxed));
+        let mut moved: Vec<[u64; 2]> = self.rest.iter().map(values).collect();
+        let copies = self.slot.copies.load(Ordering::Relaxed);
+        for word in self.copies.iter().take(copies) {
+            let (member, access, bytes) = copy::from_word(word.load(Ordering::Relaxed));
+            moved[member][access] += bytes;
+        }
+        moved
     }
 
-    /// The operation has ended, and the next one of the slot begins with nothing.
-    fn end(&self) {
-        for (sums, last) in self.row.iter().zip(self.all.last()) {
-            for (sum, last) in sums.iter().zip(last) {
-                last.store(sum.load(Ordering::Relaxed), Ordering::Relaxed);
+    /// The operation has ended and is in this record.
+    fn end(&self, record: u64) {
+        let SlotSums {
+            copies,
+            last_copies,
+            differs,
+            record: last_record,
+        } = self.slot;
+        let ended = copies.swap(0, Ordering::Relaxed);
+        last_copies.store(ended, Ordering::Relaxed);
+        differs.store(false, Ordering::Relaxed);
+        last_record.store(record, Ordering::Relaxed);
+        if ended > self.copies.len() {
+            for sum in self.rest.iter().flatten() {
                 sum.store(0, Ordering::Relaxed);
             }
         }
     }
-}
-
-fn values(row: &Row) -> impl Iterator<Item = [u64; 2]> {
-    let values = |sums: &[AtomicU64; 2]| sums.each_ref().map(|s| s.load(Ordering::Relaxed));
-    row.iter().map(values)
 }
 
 /// Whether there is an account.
@@ -200,16 +275,15 @@ pub fn append(members: &[u32], me: usize, label: CallLabel, part: CallPart, sums
     let (size, label) = (members.len() as u64, u64::from(label.number()));
     let head = [size, label, part as u64, 0];
     let mut account = lock(&ACCOUNT);
-    let is_last =
-        |last: &Record| last.group == Some(sums.all.group) && last.head == head && sums.are_last();
-    account.append(members[me], is_last, || Record {
-        head,
-        group: Some(sums.all.group),
-        repeats: 1,
-        ranks: members.to_vec(),
-        moved: sums.values().collect(),
-    });
-    sums.end();
+    if let Some(last) = &mut account.last
+        && sums.record_of_last() == Some(last.number)
+        && last.head == head
+    {
+        last.repeats += 1;
+        return sums.end(last.number);
+    }
+    let moved = members.iter().copied().zip(sums.moved()).collect();
+    sums.end(account.append(members[me], head, moved));
 }
 
 /// Adds a record of a collective by messages of the rank `me` of the job.
@@ -220,18 +294,8 @@ pub fn append_messages(me: u32, sent: &SentMessages) {
         CallPart::Whole as u64,
         sent.steps as u64,
     ];
-    let moved = || sent.bytes.values().map(|&bytes| [0, bytes]);
-    let is_last = |last: &Record| {
-        let is_same = last.group.is_none() && last.head == head;
-        is_same && last.ranks.iter().eq(sent.bytes.keys()) && last.moved.iter().copied().eq(moved())
-    };
-    lock(&ACCOUNT).append(me, is_last, || Record {
-        head,
-        group: None,
-        repeats: 1,
-        ranks: sent.bytes.keys().copied().collect(),
-        moved: moved().collect(),
-    });
+    let moved = sent.bytes.iter().map(|(&rank, &bytes)| (rank, [0, bytes]));
+    lock(&ACCOUNT).append(me, head, moved.collect());
 }
 
 /// Writes what is left, at the end of MPI.
@@ -244,41 +308,40 @@ pub fn flush() {
 }
 
 impl AccountFile {
-    /// Counts the last record once more if it is the same, else adds what `make` returns.
-    fn append(
-        &mut self,
-        me: u32,
-        is_last: impl FnOnce(&Record) -> bool,
-        make: impl FnOnce() -> Record,
-    ) {
-        if self.repeat_last(is_last) {
-            return;
-        }
+    /// Counts the last record once more if it is the same, else begins one. Returns its number.
+    fn append(&mut self, me: u32, head: [u64; 4], moved: Vec<(u32, [u64; 2])>) -> u64 {
         if self.file.is_none() {
             let path = format!("{}.{me}", prefix().unwrap_or_default());
             // The program goes on without an account where it cannot be written; who reads the
             // files sees that one is missing.
             let Ok(file) = File::create(path) else {
-                return;
+                return 0;
             };
             self.file = Some(file);
             self.buffer.extend_from_slice(first_line().as_bytes());
         }
-        self.take_last();
-        self.last = Some(make());
+        let number = self.append_record(head, moved);
         if self.buffer.len() >= BUFFER_BYTES {
             self.write();
         }
+        number
     }
 
-    fn repeat_last(&mut self, is_last: impl FnOnce(&Record) -> bool) -> bool {
+    fn append_record(&mut self, head: [u64; 4], moved: Vec<(u32, [u64; 2])>) -> u64 {
         match &mut self.last {
-            Some(last) if is_last(last) => {
-                last.repeats += 1;
-                true
+            Some(last) if last.head == head && last.moved == moved => last.repeats += 1,
+            _ => {
+                self.take_last();
+                self.records += 1;
+                self.last = Some(Record {
+                    number: self.records,
+                    head,
+                    repeats: 1,
+                    moved,
+                });
             }
-            _ => false,
         }
+        self.records
     }
 
     /// Moves the last record to the buffer.
@@ -286,8 +349,7 @@ impl AccountFile {
         let Some(last) = self.last.take() else {
             return;
         };
-        let moved = last.ranks.into_iter().zip(last.moved);
-        let moved = moved.filter(|&(_, sums)| sums != [0, 0]);
+        let moved = last.moved.into_iter().filter(|&(_, sums)| sums != [0, 0]);
         let counts = [last.repeats, moved.clone().count() as u64];
         let moved = moved.flat_map(|(rank, [loaded, stored])| [u64::from(rank), loaded, stored]);
         let words = last.head.into_iter().chain(counts).chain(moved);
@@ -317,43 +379,76 @@ fn first_line() -> String {
 mod tests {
     use super::*;
 
+    /// Ends the operation as [`append`] does, without a file.
+    fn append(account: &mut AccountFile, sums: Sums<'_>) -> Vec<[u64; 2]> {
+        let moved = sums.moved();
+        let by_rank = (0..).zip(moved.iter().copied()).collect();
+        sums.end(account.append_record([4, 7, 0, 0], by_rank));
+        moved
+    }
+
+    fn empty() -> AccountFile {
+        AccountFile {
+            file: None,
+            buffer: Vec::new(),
+            records: 0,
+            last: None,
+        }
+    }
+
     #[test]
     fn sums_keep_loads_and_stores_of_each_member_apart() {
-        let all = GroupSums::new(3, 2);
+        let (all, mut account) = (GroupSums::new(3, 2), empty());
         let (sums, other) = (all.slot(1), all.slot(0));
         sums.add(2, Access::Load, 5);
         sums.add(2, Access::Load, 6);
         sums.add(0, Access::Store, 7);
-        let moved = [[0, 7], [0, 0], [11, 0]];
-        assert!(sums.values().eq(moved) && other.values().eq([[0, 0]; 3]));
-        assert!(!sums.are_last());
-        sums.end();
-        assert!(sums.values().eq([[0, 0]; 3]) && values(all.last()).eq(moved));
-        other.add(0, Access::Store, 7);
-        other.add(2, Access::Load, 11);
-        assert!(other.are_last());
-        assert_ne!(all.group, GroupSums::new(3, 1).group);
+        other.add(1, Access::Store, 1);
+        assert_eq!(append(&mut account, sums), [[0, 7], [0, 0], [11, 0]]);
+        assert_eq!(append(&mut account, other), [[0, 0], [0, 1], [0, 0]]);
+        assert_eq!(sums.moved(), [[0, 0]; 3]);
+    }
+
+    #[test]
+    fn finds_the_record_of_the_last_operation_only_if_all_copies_are_the_same() {
+        let (all, mut account) = (GroupSums::new(2, 1), empty());
+        let sums = all.slot(0);
+        let many = MIN_COPIES + 3;
+        // Copies of 8 bytes, the last of other bytes, and which record the operation before has.
+        for (copies, last, same) in [
+            (2, 8, None),
+            (2, 8, Some(1)),
+            (3, 8, None),
+            (2, 8, None),
+            (2, 9, None),
+            (2, 9, Some(4)),
+            (0, 0, None),
+            (many, 8, None),
+            (many, 8, None),
+            (2, 9, None),
+        ] {
+            for at in 1..=copies {
+                sums.add(1, Access::Load, if at == copies { last } else { 8 });
+            }
+            assert_eq!(
+                sums.record_of_last(),
+                same,
+                "{copies} copies, the last of {last}"
+            );
+            let bytes = (8 * copies + last).saturating_sub(8) as u64;
+            assert_eq!(append(&mut account, sums), [[0, 0], [bytes, 0]]);
+        }
+        assert_eq!(
+            account.records, 7,
+            "two operations repeat one, and the second of `many`"
+        );
     }
 
     #[test]
     fn equal_records_in_a_row_are_one() {
-        let mut account = AccountFile {
-            file: None,
-            buffer: Vec::new(),
-            last: None,
-        };
+        let mut account = empty();
         for loaded in [64, 64, 64, 0, 64] {
-            let moved = [[0, 0], [loaded, 0]];
-            if !account.repeat_last(|last| last.moved == moved) {
-                account.take_last();
-                account.last = Some(Record {
-                    head: [4, 7, 0, 0],
-                    group: None,
-                    repeats: 1,
-                    ranks: vec![0, 1],
-                    moved: moved.to_vec(),
-                });
-            }
+            account.append_record([4, 7, 0, 0], vec![(0, [0, 0]), (1, [loaded, 0])]);
         }
         account.take_last();
         let words: Vec<u64> = (account.buffer.as_chunks().0.iter())
