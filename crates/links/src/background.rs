@@ -15,6 +15,7 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xorshift::XorShiftRng;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 
@@ -59,8 +60,18 @@ pub enum Traffic {
     Fair(u32),
 }
 
+/// How much there is of one sort of traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TrafficIntensity {
+    /// I/O.
+    Io(IoIntensity),
+    /// Memory streams.
+    Streams(StreamIntensity),
+}
+
 /// How much I/O there is.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct IoIntensity {
     /// The part of each link on its way that a burst takes.
     pub share: f64,
@@ -75,6 +86,33 @@ impl IoIntensity {
         share: IO_SHARE,
         quiet: IO_QUIET,
     };
+}
+
+/// How many memory streams there are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StreamIntensity {
+    /// Streams from each chip, which come and go together; each is as fast as a core.
+    pub streams: u32,
+    /// How long they run at a time, and on average are quiet in between, in seconds.
+    pub time: f64,
+}
+
+impl StreamIntensity {
+    /// What [`Background::memory_streams`] has.
+    pub const DEFAULT: StreamIntensity = StreamIntensity {
+        streams: 1,
+        time: STREAM_TIME,
+    };
+}
+
+impl TrafficIntensity {
+    /// Whether `--background` has this one.
+    pub fn is_default(self) -> bool {
+        match self {
+            TrafficIntensity::Io(io) => io == IoIntensity::DEFAULT,
+            TrafficIntensity::Streams(streams) => streams == StreamIntensity::DEFAULT,
+        }
+    }
 }
 
 /// The part of a link that an I/O burst takes.
@@ -101,8 +139,15 @@ impl Background {
         Background::io_of(machine, IoIntensity::DEFAULT)
     }
 
-    /// This background with another intensity.
-    pub fn io_of(machine: &Machine, intensity: IoIntensity) -> Background {
+    /// This traffic alone.
+    pub fn of(machine: &Machine, intensity: TrafficIntensity) -> Background {
+        match intensity {
+            TrafficIntensity::Io(io) => Background::io_of(machine, io),
+            TrafficIntensity::Streams(streams) => Background::streams_of(machine.chips(), streams),
+        }
+    }
+
+    fn io_of(machine: &Machine, intensity: IoIntensity) -> Background {
         let mut kinds = Vec::new();
         for (index, length) in IO_LENGTHS.into_iter().enumerate() {
             for (nth, &io) in machine.io_chips().iter().enumerate() {
@@ -141,14 +186,18 @@ impl Background {
 
     /// The same between this many chips.
     pub fn streams_between(chips: usize) -> Background {
+        Background::streams_of(chips, StreamIntensity::DEFAULT)
+    }
+
+    fn streams_of(chips: usize, intensity: StreamIntensity) -> Background {
         let process = |from: usize| BurstProcess {
-            quiet: STREAM_TIME,
+            quiet: intensity.time,
             kinds: vec![BurstKind {
                 weight: 1.0,
                 from,
                 to: (from + 1) % chips,
-                length: STREAM_TIME,
-                traffic: Traffic::Fair(1),
+                length: intensity.time,
+                traffic: Traffic::Fair(intensity.streams),
             }],
         };
         Background {

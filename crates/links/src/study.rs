@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::background::TrafficIntensity;
 use crate::predictor::payoff::Payoff;
 
 /// The results of `mica links model --study`.
@@ -21,14 +22,13 @@ pub struct ModelStudy {
     pub choosing: ChoosingStudy,
 }
 
-/// Calls under I/O of one intensity.
+/// Calls under one sort of traffic of one intensity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SensitivityRow {
-    /// The part of its links that an I/O burst takes.
-    pub share: f64,
-    /// The mean time between bursts, in seconds.
-    pub quiet: f64,
-    /// This row has the values that `--background io` uses.
+    /// The traffic.
+    #[serde(flatten)]
+    pub intensity: TrafficIntensity,
+    /// This row has the values that `--background` uses.
     pub is_default: bool,
     /// The share of the time that the slowest 5 % of the calls take: the mean over the worlds.
     pub slowest_share: f64,

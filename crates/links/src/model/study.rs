@@ -1,10 +1,10 @@
 //! Studies on a modelled machine: how the share of the slowest calls depends on the background, and
 //! whether the predictor pays there ([`ModelStudy`]).
 //!
-//! Sensitivity: the same calls under I/O of other intensities, one factor at a time around the
-//! default: the part of a link that a burst takes, and the time between bursts. The default was
-//! chosen to show the paper's 93 %, so that number by itself shows nothing; the table says how far
-//! the choice carries it.
+//! Sensitivity: the same calls under traffic of other intensities, one factor at a time around the
+//! default: the part of a link that an I/O burst takes and the time between bursts; the number of
+//! memory streams and how long they run. The default I/O was chosen to show the paper's 93 %, so that
+//! number by itself shows nothing; the table says how far the choice carries it.
 //!
 //! Predictor: for each schedule a tree is learnt in a world of its own (load of every link before
 //! each call, and the call's class), then used in worlds that it has not seen, with other seeds.
@@ -13,7 +13,7 @@ use super::world::ModelWorld;
 use crate::analysis::Columns;
 use crate::analysis::cluster::{TimeClass, clusters};
 use crate::analysis::distribution::distribution;
-use crate::background::{Background, IoIntensity};
+use crate::background::{Background, IoIntensity, StreamIntensity, TrafficIntensity};
 use crate::data::DataError;
 use crate::machine::Machine;
 use crate::model::observe_model;
@@ -34,36 +34,42 @@ const LEARNT: usize = 1500;
 /// Seeds of worlds that trees are learnt in are this far from those that they are used in.
 const LEARNING_SEED: u64 = 1 << 32;
 
-/// The intensities of the sensitivity table: share of a link, seconds between bursts.
-pub const INTENSITIES: [IoIntensity; 9] = {
+/// Intensities of I/O for the sensitivity table: share of a link, seconds between bursts.
+pub const IO_INTENSITIES: [TrafficIntensity; 9] = {
     let IoIntensity { share, quiet } = IoIntensity::DEFAULT;
     [
-        IoIntensity { share: 0.5, quiet },
-        IoIntensity { share: 0.9, quiet },
-        IoIntensity { share: 0.99, quiet },
-        IoIntensity {
-            share: 0.999,
-            quiet,
-        },
-        IoIntensity { share, quiet },
-        IoIntensity {
-            share,
-            quiet: quiet / 4.0,
-        },
-        IoIntensity {
-            share,
-            quiet: quiet * 4.0,
-        },
-        IoIntensity {
-            share,
-            quiet: quiet * 16.0,
-        },
-        IoIntensity {
-            share,
-            quiet: quiet * 64.0,
-        },
+        io(0.5, quiet),
+        io(0.9, quiet),
+        io(0.99, quiet),
+        io(0.999, quiet),
+        io(share, quiet),
+        io(share, quiet / 4.0),
+        io(share, quiet * 4.0),
+        io(share, quiet * 16.0),
+        io(share, quiet * 64.0),
     ]
 };
+
+/// The same for memory streams: streams from each chip, seconds that they run.
+pub const STREAM_INTENSITIES: [TrafficIntensity; 6] = {
+    let StreamIntensity { streams, time } = StreamIntensity::DEFAULT;
+    [
+        of_streams(streams, time),
+        of_streams(streams * 4, time),
+        of_streams(streams * 16, time),
+        of_streams(streams * 64, time),
+        of_streams(streams, time * 10.0),
+        of_streams(streams * 64, time * 10.0),
+    ]
+};
+
+const fn io(share: f64, quiet: f64) -> TrafficIntensity {
+    TrafficIntensity::Io(IoIntensity { share, quiet })
+}
+
+const fn of_streams(streams: u32, time: f64) -> TrafficIntensity {
+    TrafficIntensity::Streams(StreamIntensity { streams, time })
+}
 
 /// What is studied.
 #[derive(Debug, Clone, Copy)]
@@ -74,18 +80,27 @@ pub struct StudyPlan<'a> {
     pub schedules: &'a [(&'a str, &'a Schedule)],
     /// The background of the uses of the predictor.
     pub background: &'a Background,
+    /// Those of the sensitivity table.
+    pub intensities: &'a [TrafficIntensity],
     /// Worlds, their calls, and their first seed.
     pub trial: Trial,
 }
 
-/// Runs all studies; `done` is called after each of [`steps`] parts.
+impl StudyPlan<'_> {
+    /// Number of parts of the study, for a progress bar.
+    pub fn steps(&self) -> u64 {
+        self.intensities.len() as u64 + 3
+    }
+}
+
+/// Runs all studies; `done` is called after each of [`StudyPlan::steps`] parts.
 ///
 /// # Errors
 /// If the numbers of the machine lead to times that are not finite.
 pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, DataError> {
     let mut sensitivity = Vec::new();
-    for intensity in INTENSITIES {
-        sensitivity.push(sensitivity_row(plan, intensity)?);
+    for intensity in plan.intensities {
+        sensitivity.push(sensitivity_row(plan, *intensity)?);
         done();
     }
     let schedules: Vec<&Schedule> = plan
@@ -132,13 +147,11 @@ pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, D
     })
 }
 
-/// Number of parts of a study, for a progress bar.
-pub fn steps() -> u64 {
-    INTENSITIES.len() as u64 + 3
-}
-
-fn sensitivity_row(plan: &StudyPlan, intensity: IoIntensity) -> Result<SensitivityRow, DataError> {
-    let background = Background::io_of(plan.machine, intensity);
+fn sensitivity_row(
+    plan: &StudyPlan,
+    intensity: TrafficIntensity,
+) -> Result<SensitivityRow, DataError> {
+    let background = Background::of(plan.machine, intensity);
     let schedule = plan.schedules[0].1;
     let runs = in_worlds(plan.trial, |seed| {
         let calls = plan.trial.calls;
@@ -152,9 +165,8 @@ fn sensitivity_row(plan: &StudyPlan, intensity: IoIntensity) -> Result<Sensitivi
     let shares = || runs.iter().map(|run| run.0);
     let worlds = runs.len().max(1) as f64;
     Ok(SensitivityRow {
-        share: intensity.share,
-        quiet: intensity.quiet,
-        is_default: intensity == IoIntensity::DEFAULT,
+        intensity,
+        is_default: intensity.is_default(),
         slowest_share: shares().sum::<f64>() / worlds,
         least: shares().fold(f64::INFINITY, f64::min),
         highest: shares().fold(0.0, f64::max),
@@ -196,6 +208,7 @@ mod tests {
             machine: &machine,
             schedules: &[("one", &schedule), ("two", &schedule)],
             background: &background,
+            intensities: &[IO_INTENSITIES.as_slice(), &STREAM_INTENSITIES].concat(),
             trial: Trial {
                 calls: 20,
                 first_seed: 3,
@@ -207,7 +220,7 @@ mod tests {
             parts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         };
         let first = study(&plan, &count).expect("finite");
-        assert_eq!(parts.into_inner(), steps());
+        assert_eq!(parts.into_inner(), plan.steps());
         assert_eq!(first, study(&plan, &|| ()).expect("finite"));
         assert_eq!(
             first
@@ -215,7 +228,8 @@ mod tests {
                 .iter()
                 .filter(|row| row.is_default)
                 .count(),
-            1
+            2,
+            "of I/O and of streams"
         );
         // Two names of one schedule: neither can be better.
         assert_eq!(first.choosing.alone[0], first.choosing.alone[1]);

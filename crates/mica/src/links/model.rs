@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
-use mica_links::model::study::{StudyPlan, steps, study};
+use mica_links::background::TrafficIntensity;
+use mica_links::model::study::{IO_INTENSITIES, STREAM_INTENSITIES, StudyPlan, study};
 use mica_links::predictor::Trial;
 use mica_links::study::ModelStudy;
 use mica_links::{Background, Machine, ModelPlan, Schedule};
@@ -142,22 +143,21 @@ fn studied(options: &ModelOptions, plan: &ModelPlan) -> Result<ModelStudy, Box<d
         (options.schedule.as_str(), plan.schedule),
         (options.against.as_str(), &against),
     ];
-    let bar = ProgressBar::new(steps());
-    bar.tick();
-    let found = study(
-        &StudyPlan {
-            machine: plan.machine,
-            schedules: &schedules,
-            background: plan.background,
-            trial: Trial {
-                calls: options.study_calls,
-                // Not the observation's own seed.
-                first_seed: options.seed.wrapping_add(1),
-                worlds: options.worlds,
-            },
+    let plan = StudyPlan {
+        machine: plan.machine,
+        schedules: &schedules,
+        background: plan.background,
+        intensities: &intensities(options.background),
+        trial: Trial {
+            calls: options.study_calls,
+            // Not the observation's own seed.
+            first_seed: options.seed.wrapping_add(1),
+            worlds: options.worlds,
         },
-        &|| bar.inc(1),
-    )?;
+    };
+    let bar = ProgressBar::new(plan.steps());
+    bar.tick();
+    let found = study(&plan, &|| bar.inc(1))?;
     bar.finish_and_clear();
     Ok(found)
 }
@@ -195,6 +195,14 @@ fn background(traffic: Traffic, machine: &Machine) -> Background {
         Traffic::Memory => Background::memory_streams(machine),
         Traffic::Both => Background::io(machine).and(Background::memory_streams(machine)),
     }
+}
+
+/// Those of the sorts of traffic that there are.
+fn intensities(traffic: Traffic) -> Vec<TrafficIntensity> {
+    let io = matches!(traffic, Traffic::Io | Traffic::Both).then_some(IO_INTENSITIES);
+    let memory = matches!(traffic, Traffic::Memory | Traffic::Both).then_some(STREAM_INTENSITIES);
+    let memory = memory.into_iter().flatten();
+    io.into_iter().flatten().chain(memory).collect()
 }
 
 fn schedule(name: &str) -> Result<Schedule, Box<dyn Error>> {

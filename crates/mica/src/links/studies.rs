@@ -3,7 +3,7 @@
 
 use mica_links::study::ModelStudy;
 
-use super::text::{payoff_sentence, uses};
+use super::text::{intensity, payoff_sentence, uses};
 use crate::draw::colour::hue;
 use crate::draw::page::{Cell, DataTable, section};
 use crate::draw::text::{percent, time};
@@ -26,8 +26,7 @@ pub fn html(study: &ModelStudy) -> String {
 fn sensitivity(study: &ModelStudy) -> String {
     let rows = study.sensitivity.iter().map(|row| {
         vec![
-            Cell::number(row.share, format!("{:.2} %", 100.0 * row.share)),
-            Cell::number(row.quiet, time(row.quiet)),
+            Cell::text(intensity(row.intensity)),
             Cell::number(row.slowest_share, percent(row.slowest_share))
                 .with_bar(row.slowest_share, hue(0)),
             Cell::text(format!(
@@ -40,16 +39,15 @@ fn sensitivity(study: &ModelStudy) -> String {
         ]
     });
     let caption = format!(
-        "The share of the time that the slowest 5 % of the calls take under I/O of other \
-         intensities; the paper measured 93 %, and the default was chosen to come near it. {} \
+        "The share of the time that the slowest 5 % of the calls take under traffic of other \
+         intensities; the paper measured 93 %, and the default I/O was chosen to come near it. {} \
          worlds of {} calls",
         study.worlds, study.calls
     );
     let table = DataTable {
         caption: &caption,
         header: &[
-            "part of a link that a burst takes",
-            "mean time between bursts",
+            "other traffic",
             "slowest 5 % take",
             "over worlds",
             "longest call, in medians",

@@ -1,6 +1,7 @@
 //! The text and the page of an observation with a planted link.
 
 use mica_links::analysis::resample::Interval;
+use mica_links::background::{IoIntensity, TrafficIntensity};
 use mica_links::predictor::{Payoff, Verdict};
 use mica_links::study::{ChoosingStudy, SensitivityRow};
 use mica_links::{Calls, LinkSet, Observation, Provenance, Workload};
@@ -129,8 +130,7 @@ fn study() -> ModelStudy {
         verdict,
     };
     let row = |share, is_default| SensitivityRow {
-        share,
-        quiet: 5e-3,
+        intensity: TrafficIntensity::Io(IoIntensity { share, quiet: 5e-3 }),
         is_default,
         slowest_share: share / 1.1,
         least: share / 1.2,

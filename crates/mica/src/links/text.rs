@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
 use mica_links::analysis::cluster::TIME_CLASSES;
+use mica_links::background::{IoIntensity, StreamIntensity, TrafficIntensity};
 use mica_links::data::NumaFacts;
 use mica_links::explain::Explanation;
 use mica_links::predictor::{Payoff, Validation};
@@ -126,8 +127,7 @@ fn memory(numa: &NumaFacts) -> String {
 /// What a study of the modelled machine found.
 pub fn study(study: &ModelStudy) -> String {
     let header = [
-        "a burst takes",
-        "quiet for",
+        "other traffic",
         "slowest 5 % take",
         "over worlds",
         "longest/median",
@@ -135,8 +135,7 @@ pub fn study(study: &ModelStudy) -> String {
     let mut rows = table(&header);
     for row in &study.sensitivity {
         rows.add_row([
-            format!("{:.2} %", 100.0 * row.share),
-            time(row.quiet),
+            intensity(row.intensity),
             percent(row.slowest_share) + if row.is_default { " (default)" } else { "" },
             format!("{} to {}", percent(row.least), percent(row.highest)),
             format!("{:.0}", row.longest),
@@ -156,6 +155,22 @@ pub fn study(study: &ModelStudy) -> String {
         let _ = writeln!(text, "* {what}: {}", payoff_sentence(payoff));
     }
     text
+}
+
+/// What there is of the traffic.
+pub fn intensity(intensity: TrafficIntensity) -> String {
+    match intensity {
+        TrafficIntensity::Io(IoIntensity { share, quiet }) => {
+            let share = 100.0 * share;
+            format!("I/O: {share:.2} % of a link, {} apart", time(quiet))
+        }
+        TrafficIntensity::Streams(StreamIntensity { streams, time: on }) => {
+            format!(
+                "memory streams: {streams} from each chip, {} on and off",
+                time(on)
+            )
+        }
+    }
 }
 
 /// The uses of the predictor that were compared.
