@@ -1,8 +1,8 @@
 /* Thousands of consecutive calls of one collective, each timed on every rank (muecke-2010, section
  * 5). `mica links run` starts it and reads its file. Arguments: the collective's name without MPI_
  * and in lower case, bytes, calls, the file, and a file that lists counters (links_node.h) or `-`.
- * With `bare` as a sixth argument nothing is observed: of BATCH calls together the time is taken,
- * for `mica links cost`.
+ * With `alternate` as a sixth argument, for `mica links cost`, calls are in batches of BATCH, by turns
+ * without and with the observer, and entries and returns are those of batches.
  *
  * Bytes are those of a vector (bcast, reductions) or of one rank's block (all others), rounded down
  * to doubles; barrier ignores them. There is no wait between calls, as in the paper. The root is
@@ -396,19 +396,6 @@ static void prepare(long bytes)
     }
 }
 
-/* The calls, one after another; the time of BATCH of them together. */
-static long bare(void (*call)(void), long calls, Observed *seen)
-{
-    long batches = calls / BATCH;
-    for (long b = 0; b < batches; b++) {
-        seen->entry[b] = MPI_Wtime();
-        for (int i = 0; i < BATCH; i++)
-            call();
-        seen->exit[b] = MPI_Wtime();
-    }
-    return batches;
-}
-
 /* Where no counters are read in between, a call is entered when the last one has returned: one
  * reading of the clock for both, and one column until the calls are over. Readings and pages that
  * are touched take their time where ranks share cores. */
@@ -438,13 +425,36 @@ static void observe(void (*call)(void), long calls, Observed *seen)
     }
 }
 
+/* Batches without and with what `observe` does for a call and the library's account, which
+ * MPI_Pcontrol stops: in one job, since jobs of one kind differ by more than the observer costs. */
+static long alternate(void (*call)(void), long calls, Observed *seen)
+{
+    long batches = calls / BATCH;
+    double *returned = (double *)bench_alloc((size_t)calls * sizeof *returned, 0);
+    TickClock clock;
+    tick_clock_start(&clock);
+    for (long b = 0; b < batches; b++) {
+        int observed = b % 2;
+        MPI_Pcontrol(observed);
+        seen->entry[b] = MPI_Wtime();
+        for (long i = b * BATCH; i < (b + 1) * BATCH; i++) {
+            call();
+            if (observed)
+                returned[i] = tick_clock_now(&clock);
+        }
+        seen->exit[b] = MPI_Wtime();
+    }
+    free(returned);
+    return batches;
+}
+
 int main(int argc, char **argv)
 {
     const Collective *chosen = NULL;
     static Observed seen;
     MPI_Init(&argc, &argv);
-    if (argc != 6 && (argc != 7 || strcmp(argv[6], "bare") != 0))
-        bench_die("arguments: COLLECTIVE BYTES CALLS FILE COUNTERS [bare]");
+    if (argc != 6 && (argc != 7 || strcmp(argv[6], "alternate") != 0))
+        bench_die("arguments: COLLECTIVE BYTES CALLS FILE COUNTERS [alternate]");
     for (int c = 0; c < COLLECTIVES; c++)
         if (!strcmp(argv[1], collectives[c].name))
             chosen = &collectives[c];
@@ -452,7 +462,7 @@ int main(int argc, char **argv)
     if (!chosen)
         bench_die("there is no collective %s", argv[1]);
     if (bytes < 0 || calls < (argc == 7 ? BATCH : 1) || calls > 100000000)
-        bench_die("bytes 0 or more, calls 1 to 100000000 (bare: 100 or more)");
+        bench_die("bytes 0 or more, calls 1 to 100000000 (alternate: 100 or more)");
     prepare(bytes);
     seen.entry = (double *)bench_alloc((size_t)calls * sizeof *seen.entry, 0);
     seen.exit = (double *)bench_alloc((size_t)calls * sizeof *seen.exit, 0);
@@ -471,7 +481,7 @@ int main(int argc, char **argv)
         chosen->call();
     where_now(&seen.before[0], &seen.before[1]);
     if (argc == 7)
-        calls = bare(chosen->call, calls, &seen);
+        calls = alternate(chosen->call, calls, &seen);
     else
         observe(chosen->call, calls, &seen);
     where_now(&seen.after[0], &seen.after[1]);

@@ -136,6 +136,63 @@ fn the_account_has_collectives_by_messages() {
     assert_eq!(moved, 4 * 3 * 4096, "{pairs:?}");
 }
 
+/// The number of calls of a function in a rank's account (`intranode/account.rs` has the format).
+fn accounted_calls(account: &[u8], function: &str) -> u64 {
+    let line = account
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .expect("a line");
+    let (line, records) = account.split_at(line + 1);
+    let line = str::from_utf8(line).expect("text").trim_end();
+    let mut names = line.split(' ').skip(2);
+    let label = 1 + names.position(|name| name == function).expect("a label") as u64;
+    let words = records
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u64::from_le_bytes(*word));
+    let words: Vec<u64> = words.collect();
+    let (mut calls, mut at) = (0, 0);
+    while let Some([_, of, _, _, repeats, members]) = words.get(at..at + 6) {
+        calls += if *of == label { *repeats } else { 0 };
+        at += 6 + 3 * *members as usize;
+    }
+    calls
+}
+
+#[test]
+fn pcontrol_stops_the_account() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let folder = folder("pcontrol");
+    let program = "#include <mpi.h>
+        static double out[2048], in[2048];
+        int main(void) {
+            MPI_Init(0, 0);
+            for (int i = 0; i < 7; i++) {
+                MPI_Pcontrol(i % 3); /* 2 changes nothing: 1, 2, 4 and 5 are counted */
+                MPI_Allreduce(out, in, 2048, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+            }
+            MPI_Finalize();
+        }";
+    fs::write(folder.join("program.c"), program).expect("a file");
+    let run = |mut command: Command| {
+        let done = command.current_dir(&folder).output().expect("it starts");
+        assert!(done.status.success(), "{done:?}");
+    };
+    let mut compile = Command::new(install.bin("mpicc"));
+    compile.args(["-o", "program", "program.c"]);
+    run(compile);
+    let mut job = Command::new(install.bin("mpiexec"));
+    job.args(["-n", "3", "./program"])
+        .env("MICA_TRANSFER_ACCOUNT", "account");
+    run(job);
+    for rank in 0..3 {
+        let account = fs::read(folder.join(format!("account.{rank}"))).expect("an account");
+        assert_eq!(accounted_calls(&account, "MPI_Allreduce"), 4);
+    }
+}
+
 #[test]
 fn the_account_has_steps_within_nodes_and_messages_between_them() {
     let _turn = one_at_a_time();
@@ -305,7 +362,7 @@ fn cost_measures_a_prediction_and_the_observer() {
         "{said}"
     );
     let observer = &json["observer"];
-    assert_eq!(observer["pairs"], 2);
+    assert_eq!(observer["jobs"], 2);
     for side in ["without_us", "with_us"] {
         assert!(observer[side].as_f64().expect("a number") > 0.0, "{said}");
     }

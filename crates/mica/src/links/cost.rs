@@ -5,10 +5,13 @@
 //! this machine's link counters, or, where it has none that may be read, of a software event, whose
 //! reading takes the same system call and no access to another chip.
 //!
-//! Observing (`--observer`): jobs of the same calls alternate, with nothing observed but the time
-//! of each hundred calls, and with everything that `mica links run` observes. The compared value is
-//! the median time of a hundred calls, and of these the median over the pairs of jobs; the interval
-//! is a bootstrap over the pairs.
+//! Observing (`--observer`): batches of a hundred calls alternate within a job, with nothing but the
+//! time of the batch, and with the clock after each call and the library's account, as `mica links
+//! run` observes where it reads no counters. Jobs of one kind differ by more than the observer costs,
+//! batches that follow each other do not. The compared value is the time of an observed batch over
+//! the mean of its neighbours: of these the median of a job, of these the median over jobs; the
+//! interval is a bootstrap over jobs. In both kinds of batches the fast path of short collectives is
+//! off, which the account would also take from an unobserved program.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -37,14 +40,14 @@ const BATCHES: usize = 201;
 /// Links that a tree reads at most.
 const LINKS: usize = 3;
 
-/// Calls of a batch of links.c, whose time is compared.
+/// Calls of a batch of links.c.
 const CALLS: usize = 100;
 
 /// The options of `mica links cost`.
 #[derive(Args)]
 pub struct CostOptions {
-    /// Compare jobs with and without the observer, too: this many pairs.
-    #[arg(long, value_name = "PAIRS", default_value_t = 0)]
+    /// Compare calls with and without the observer, too, in this many jobs.
+    #[arg(long, value_name = "JOBS", default_value_t = 0)]
     observer: usize,
     /// Print JSON.
     #[arg(long)]
@@ -71,12 +74,11 @@ struct Cost {
 #[derive(Debug, Serialize)]
 struct ObserverCost {
     what: String,
-    pairs: usize,
-    /// Medians over the pairs of the median microseconds of a call.
+    jobs: usize,
+    /// Medians over the jobs of the median microseconds of a call.
     without_us: f64,
     with_us: f64,
-    /// By how many percent calls with the observer take longer: median and 95 % interval over
-    /// pairs, of which one in which the machine changed its speed counts as any other.
+    /// By how many percent calls with the observer take longer: median and 95 % interval over jobs.
     percent: f64,
     low: f64,
     high: f64,
@@ -88,7 +90,7 @@ pub fn cost(options: &CostOptions) -> Result<String, Box<dyn Error>> {
     let decision_ns = decision();
     let observer = match options.observer {
         0 => None,
-        pairs => Some(observer(&options.job, pairs)?),
+        jobs => Some(observer(&options.job, jobs)?),
     };
     let cost = Cost {
         decision_ns,
@@ -117,14 +119,14 @@ fn render(cost: &Cost) -> String {
         let _ = writeln!(
             text,
             "{}: {:.2} us without the observer, {:.2} us with it; {:+.2} % ({:+.2} to {:+.2}, \
-             {} pairs of jobs)",
+             {} jobs)",
             observer.what,
             observer.without_us,
             observer.with_us,
             observer.percent,
             observer.low,
             observer.high,
-            observer.pairs
+            observer.jobs
         );
     }
     text
@@ -195,68 +197,69 @@ fn reading() -> (String, Option<f64>) {
     }
 }
 
-fn observer(options: &JobOptions, pairs: usize) -> Result<ObserverCost, Box<dyn Error>> {
-    if options.calls < 2 * CALLS as u64 {
-        return Err(format!("--observer needs {} calls or more", 2 * CALLS).into());
+fn observer(options: &JobOptions, jobs: usize) -> Result<ObserverCost, Box<dyn Error>> {
+    if options.calls < 3 * CALLS as u64 {
+        return Err(format!("--observer needs {} calls or more", 3 * CALLS).into());
     }
-    let wanted = WantedCounters::find(Path::new("/"), &[])?;
     let spinner = spinner()?;
     let job = LinksJob::compile(options)?;
-    let mut medians: [Vec<f64>; 2] = Default::default();
+    let mut found: Vec<Alternation> = Vec::new();
     let mut ranks = 0;
-    for pair in 0..pairs {
-        spinner.set_message(format!("pair {} of {pairs}", pair + 1));
-        // Every other pair begins with the observer: a drift of the machine is not its effect.
-        let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
-        for side in order {
-            let raw = match side {
-                0 => job.run(JobMode::Bare, "")?,
-                _ => job.run(JobMode::Observe, &wanted.list())?,
-            };
-            ranks = raw.entry.len();
-            medians[side].push(median_of_batches(&raw, side == 0) * 1e6 / CALLS as f64);
-        }
+    for number in 1..=jobs {
+        spinner.set_message(format!("job {number} of {jobs}"));
+        let raw = job.run(JobMode::Alternate, "")?;
+        ranks = raw.entry.len();
+        found.push(Alternation::of(&batches(&raw)));
     }
     spinner.finish_and_clear();
-    let differences = medians[0].iter().zip(&medians[1]);
-    let percents: Vec<f64> = differences
-        .map(|(bare, seen)| 100.0 * (seen / bare - 1.0))
-        .collect();
+    let all = |value: fn(&Alternation) -> f64| found.iter().map(value).collect::<Vec<f64>>();
+    let percents = all(|job| job.percent);
     let interval = median_interval(&percents, 1000, 1);
     Ok(ObserverCost {
         what: format!(
             "{} of {} B on {ranks} ranks",
             options.collective, options.bytes
         ),
-        pairs,
-        without_us: median(&medians[0]),
-        with_us: median(&medians[1]),
+        jobs,
+        without_us: median(&all(|job| job.without)) * 1e6 / CALLS as f64,
+        with_us: median(&all(|job| job.with)) * 1e6 / CALLS as f64,
         percent: median(&percents),
         low: interval.low,
         high: interval.high,
     })
 }
 
-/// The median seconds of a hundred calls on rank 0.
-fn median_of_batches(raw: &RawCalls, is_bare: bool) -> f64 {
-    let Some((entry, exit)) = raw.entry.first().zip(raw.exit.first()) else {
-        return 0.0;
-    };
-    let times: Vec<f64> = match is_bare {
-        true => entry
-            .iter()
-            .zip(exit)
-            .map(|(entry, exit)| exit - entry)
-            .collect(),
-        // From a call's entry to the entry of the one a hundred later: all of the observer.
-        false => entry
-            .iter()
-            .step_by(CALLS)
-            .zip(entry.iter().skip(CALLS).step_by(CALLS))
-            .map(|(from, to)| to - from)
-            .collect(),
-    };
-    median(&times)
+/// The seconds of each batch on rank 0.
+fn batches(raw: &RawCalls) -> Vec<f64> {
+    let times = raw.entry.first().zip(raw.exit.first());
+    let times = times.map(|(entry, exit)| entry.iter().zip(exit));
+    let times = times.into_iter().flatten();
+    times.map(|(entry, exit)| exit - entry).collect()
+}
+
+/// The batches of a job: medians of their seconds without and with the observer, and of the percent
+/// by which observed ones took longer than the mean of their neighbours.
+#[derive(Debug, PartialEq)]
+struct Alternation {
+    without: f64,
+    with: f64,
+    percent: f64,
+}
+
+impl Alternation {
+    /// Of batches that are without and with it by turns.
+    fn of(batches: &[f64]) -> Alternation {
+        let every_other = |from: usize| batches.iter().copied().skip(from).step_by(2);
+        let percents = batches.windows(3).step_by(2).map(|three| match *three {
+            [before, observed, after] => 100.0 * (2.0 * observed / (before + after) - 1.0),
+            _ => 0.0,
+        });
+        Alternation {
+            without: median(&every_other(0).collect::<Vec<_>>()),
+            with: median(&every_other(1).collect::<Vec<_>>()),
+            percent: median(&percents.collect::<Vec<_>>()),
+        }
+    }
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -289,15 +292,22 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_observed_calls_contain_what_is_between_them() {
-        let entry: Vec<f64> = (0..301).map(f64::from).collect();
-        let exit: Vec<f64> = entry.iter().map(|time| time + 0.25).collect();
+    fn observed_batches_are_compared_with_their_neighbours() {
+        let entry = vec![0.0, 10.0, 20.0, 30.0, 40.0, 50.0];
+        let took = [1.0, 1.25, 1.5, 2.5, 2.5, 9.0];
+        let exit = entry.iter().zip(took).map(|(at, time)| at + time).collect();
         let raw = RawCalls {
             entry: vec![entry],
             exit: vec![exit],
             ..RawCalls::default()
         };
-        assert_eq!(median_of_batches(&raw, false), 100.0);
-        assert_eq!(median_of_batches(&raw, true), 0.25);
+        assert_eq!(batches(&raw), took);
+        // Over neighbours: 1.25 over 1.25, and 2.5 over 2.
+        let expected = Alternation {
+            without: 1.5,
+            with: 2.5,
+            percent: 12.5,
+        };
+        assert_eq!(Alternation::of(&took), expected);
     }
 }

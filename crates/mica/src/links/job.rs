@@ -43,8 +43,8 @@ pub struct JobOptions {
 pub enum JobMode {
     /// Each call is observed, with counters and the library's account.
     Observe,
-    /// Nothing is observed; the time of each hundred calls is taken.
-    Bare,
+    /// Calls in batches, by turns without and with the observer, but for counters.
+    Alternate,
 }
 
 /// The compiled program in a directory of its own, which is removed with the value.
@@ -118,15 +118,11 @@ impl<'a> LinksJob<'a> {
             .arg(&self.options.collective)
             .args([self.options.bytes, self.options.calls].map(|number| number.to_string()))
             .arg(&raw);
+        job.env("MICA_TRANSFER_ACCOUNT", self.scratch.join("account"));
         match mode {
-            JobMode::Observe => {
-                job.env("MICA_TRANSFER_ACCOUNT", self.scratch.join("account"));
-                match list.is_empty() {
-                    true => job.arg("-"),
-                    false => job.arg(&counters),
-                }
-            }
-            JobMode::Bare => job.args(["-", "bare"]),
+            JobMode::Observe if list.is_empty() => job.arg("-"),
+            JobMode::Observe => job.arg(&counters),
+            JobMode::Alternate => job.args(["-", "alternate"]),
         };
         execute(job, &self.first.display().to_string())?;
         RawCalls::read(BufReader::new(File::open(&raw)?))

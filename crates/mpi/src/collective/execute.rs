@@ -62,7 +62,7 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
             local.perform()?;
         }
     }
-    if account::is_on() {
+    if account::is_counting() {
         account::append_messages(comm.me(), &sent_by(comm, schedule));
     }
     Ok(())
@@ -88,11 +88,11 @@ fn sent_by(comm: &Comm, schedule: &Schedule) -> SentMessages {
     sent
 }
 
-/// As [`sent_by`], of a plan that is started; `None` if there is no account, or the plan has no
+/// As [`sent_by`], of a plan that is started; `None` if nothing is counted, or the plan has no
 /// messages.
 fn sent_by_plan(comm: &Comm, plan: &CollectivePlan) -> Option<SentMessages> {
     match plan {
-        CollectivePlan::Rounds(schedule) if account::is_on() => Some(sent_by(comm, schedule)),
+        CollectivePlan::Rounds(schedule) if account::is_counting() => Some(sent_by(comm, schedule)),
         _ => None,
     }
 }

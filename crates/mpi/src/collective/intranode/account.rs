@@ -21,6 +21,8 @@
 //! same call in a loop makes them. Records are in the order in which this rank ended the
 //! operations; non-blocking collectives by messages have theirs when they start.
 //!
+//! `MPI_Pcontrol(0)` stops the account in the rank that calls it, `MPI_Pcontrol(1)` goes on.
+//!
 //! What is counted on the shared area is what `record` records, so the fast path is off meanwhile.
 //! The buffer is written when it is full and when MPI ends; a program that is killed loses what is
 //! in it.
@@ -40,6 +42,10 @@ use crate::sync::lock;
 const BUFFER_BYTES: usize = 1 << 18;
 
 static PREFIX: OnceLock<Option<&'static str>> = OnceLock::new();
+
+/// Whether the program has stopped it. Relaxed: a rank calls in order what is to be counted and
+/// what is not.
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 static ACCOUNT: Mutex<AccountFile> = Mutex::new(AccountFile {
     file: None,
@@ -260,6 +266,18 @@ impl Sums<'_> {
 /// Whether there is an account.
 pub fn is_on() -> bool {
     prefix().is_some()
+}
+
+/// Whether operations that begin now are counted.
+pub fn is_counting() -> bool {
+    is_on() && !IS_STOPPED.load(Ordering::Relaxed)
+}
+
+/// `MPI_Pcontrol`: 0 stops, 1 goes on, other levels change nothing.
+pub fn control(level: i32) {
+    if matches!(level, 0 | 1) {
+        IS_STOPPED.store(level == 0, Ordering::Relaxed);
+    }
 }
 
 fn prefix() -> Option<&'static str> {

@@ -62,8 +62,8 @@ impl<'a> OperationSlot<'a> {
     pub fn recorded(self, part: CallPart) -> Self {
         let recording = match (prefix(), self.group.sums_of(self.at)) {
             (Some(_), _) => Recording::Steps,
-            (None, Some(sums)) => Recording::Sums(part, sums),
-            (None, None) => Recording::Off,
+            (None, Some(sums)) if account::is_counting() => Recording::Sums(part, sums),
+            (None, _) => Recording::Off,
         };
         OperationSlot { recording, ..self }
     }
