@@ -21,6 +21,7 @@ pub mod discover;
 pub mod explain;
 pub mod fairness;
 pub mod file;
+pub mod intensity;
 pub mod machine;
 pub mod model;
 pub mod network;

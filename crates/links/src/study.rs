@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::background::TrafficIntensity;
+use crate::intensity::TrafficIntensity;
 use crate::predictor::payoff::Payoff;
 
 /// The results of `mica links model --study`.

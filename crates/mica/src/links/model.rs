@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
-use mica_links::background::TrafficIntensity;
+use mica_links::intensity::TrafficIntensity;
 use mica_links::model::study::{IO_INTENSITIES, STREAM_INTENSITIES, StudyPlan, study};
 use mica_links::predictor::Trial;
 use mica_links::study::ModelStudy;

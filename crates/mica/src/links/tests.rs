@@ -1,7 +1,7 @@
 //! The text and the page of an observation with a planted link.
 
 use mica_links::analysis::resample::Interval;
-use mica_links::background::{IoIntensity, TrafficIntensity};
+use mica_links::intensity::{IoIntensity, TrafficIntensity};
 use mica_links::predictor::{Payoff, Verdict};
 use mica_links::study::{ChoosingStudy, SensitivityRow};
 use mica_links::{Calls, LinkSet, Observation, Provenance, Workload};

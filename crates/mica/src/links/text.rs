@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
 use mica_links::analysis::cluster::TIME_CLASSES;
-use mica_links::background::{IoIntensity, StreamIntensity, TrafficIntensity};
 use mica_links::data::NumaFacts;
 use mica_links::explain::Explanation;
+use mica_links::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
 use mica_links::predictor::{Payoff, Validation};
 use mica_links::study::ModelStudy;
 
