@@ -7,7 +7,9 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_uint, c_void};
 use std::ptr::null_mut;
 
-use crate::node::Node;
+use mica_sim::memory::DataAccess;
+
+use crate::node::{BlockFacts, Node};
 use crate::qemu::{
     Block, LOADS_AND_STORES, NO_REGISTERS, PluginId, qemu_plugin_insn_size,
     qemu_plugin_insn_symbol, qemu_plugin_insn_vaddr, qemu_plugin_mem_is_store,
@@ -63,14 +65,6 @@ unsafe extern "C" fn on_processor(_id: PluginId, processor: c_uint) {
     }
 }
 
-/// A block's instructions, as `on_block` needs them; made at its translation, kept for ever, since
-/// QEMU may run the block at any later time.
-struct BlockFacts {
-    instructions: u64,
-    /// Addresses of the lines of instructions that it touches, in order.
-    lines: Vec<u64>,
-}
-
 /// # Safety
 /// Called by QEMU with a block that is being translated.
 unsafe extern "C" fn on_translation(_id: PluginId, block: *mut Block) {
@@ -100,8 +94,11 @@ unsafe extern "C" fn on_translation(_id: PluginId, block: *mut Block) {
                 LOADS_AND_STORES,
                 null_mut(),
             );
+            if functions.is_empty() {
+                continue;
+            }
             let symbol = qemu_plugin_insn_symbol(instruction);
-            if !functions.is_empty() && !symbol.is_null() {
+            if !symbol.is_null() {
                 // `symbol` names the function that the instruction is in: its entry is the
                 // instruction at the function's address, the first one seen under that name.
                 let name = CStr::from_ptr(symbol).to_string_lossy();
@@ -117,11 +114,7 @@ unsafe extern "C" fn on_translation(_id: PluginId, block: *mut Block) {
                 }
             }
         }
-        let facts = Box::leak(Box::new(BlockFacts {
-            instructions: count as u64,
-            lines,
-        }));
-        let word: *mut BlockFacts = facts;
+        let word: *mut BlockFacts = Box::into_raw(Box::new(node().block(count as u64, &lines)));
         qemu_plugin_register_vcpu_tb_exec_cb(block, on_block, NO_REGISTERS, word.cast());
     }
 }
@@ -129,10 +122,11 @@ unsafe extern "C" fn on_translation(_id: PluginId, block: *mut Block) {
 /// # Safety
 /// Called by QEMU before a block runs, with the word registered for it.
 unsafe extern "C" fn on_block(_processor: c_uint, word: *mut c_void) {
-    // SAFETY: the word is the block's facts, which live for ever and never change.
-    let facts: &BlockFacts = unsafe { &*word.cast::<BlockFacts>() };
+    // SAFETY: the word is the block's facts, which live for ever, since QEMU may run the block at any
+    // later time; only this function uses them, and there is one processor.
+    let facts: &mut BlockFacts = unsafe { &mut *word.cast::<BlockFacts>() };
     // SAFETY: called on the processor's thread.
-    unsafe { node() }.run_block(facts.instructions, &facts.lines);
+    unsafe { node() }.run_block(facts);
 }
 
 /// # Safety
@@ -143,19 +137,49 @@ unsafe extern "C" fn on_access(
     address: u64,
     _word: *mut c_void,
 ) {
-    // SAFETY: the description is QEMU's, of this access.
+    // SAFETY: called on the processor's thread; the reference ends in this statement.
+    let known = unsafe { (*DESCRIPTIONS.0.get()).get(description as usize) };
+    match known {
+        // SAFETY: called on the processor's thread.
+        Some(Some(access)) => unsafe { node() }.access(*access, address),
+        // SAFETY: the description is QEMU's, of this access.
+        _ => unsafe { describe(description, address) },
+    }
+}
+
+/// What QEMU's descriptions of accesses mean, by their number, as far as they were met: to ask QEMU
+/// at each access took a quarter of the time of a simulation.
+struct Descriptions(UnsafeCell<[Option<DataAccess>; 1 << 18]>);
+
+// SAFETY: only `on_access` and `describe` reach it, on the thread of the one processor.
+unsafe impl Sync for Descriptions {}
+
+static DESCRIPTIONS: Descriptions = Descriptions(UnsafeCell::new([None; 1 << 18]));
+
+/// As [`on_access`]: asks QEMU what the description means, and keeps the answer.
+///
+/// # Safety
+/// The description is QEMU's, of the access that it calls back for, on the processor's thread.
+#[cold]
+#[inline(never)]
+unsafe fn describe(description: u32, address: u64) {
+    // SAFETY: this function's contract.
     let (is_store, size) = unsafe {
         (
             qemu_plugin_mem_is_store(description),
             1 << qemu_plugin_mem_size_shift(description),
         )
     };
-    // SAFETY: called on the processor's thread.
-    let node = unsafe { node() };
-    match is_store {
-        true => node.store(address, size),
-        false => node.load(address, size),
+    let access = match is_store {
+        true => DataAccess::store(size),
+        false => DataAccess::load(size),
+    };
+    // SAFETY: this function's contract; no other reference exists.
+    if let Some(known) = unsafe { (*DESCRIPTIONS.0.get()).get_mut(description as usize) } {
+        *known = Some(access);
     }
+    // SAFETY: called on the processor's thread.
+    unsafe { node() }.access(access, address);
 }
 
 /// # Safety

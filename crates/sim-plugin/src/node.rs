@@ -18,7 +18,7 @@ use mica_node::adapter::{AdapterMemory, MAGIC, Registers};
 use mica_sim::adapter::policy::Policy;
 use mica_sim::adapter::{Adapter, AdapterSetup};
 use mica_sim::machine::{Machine, WriteMode};
-use mica_sim::memory::{MemoryMode, NodeMemory};
+use mica_sim::memory::{DataAccess, FetchLine, MemoryMode, NodeMemory};
 use mica_sim::port::{Arrival, Departure, Grant, NodeState, NodeSummary, Port, Report, Setup};
 use mica_sim::time::SimTime;
 
@@ -43,6 +43,16 @@ enum Detail {
     Nothing,
 }
 
+/// A block of instructions, made at its translation.
+#[derive(Debug)]
+pub struct BlockFacts {
+    instructions: u64,
+    /// What they add to the clock.
+    parts: u64,
+    /// The lines that it touches, in order.
+    lines: Box<[FetchLine]>,
+}
+
 /// The node of this process. The module documentation says how it goes on.
 #[derive(Debug)]
 pub struct Node {
@@ -53,6 +63,9 @@ pub struct Node {
     detail: Detail,
     /// Parts of a cycle that an instruction takes.
     instruction_parts: u64,
+    /// Parts of a cycle that a hit of the L1 of data takes, and of that of instructions.
+    hit_parts: u64,
+    fetch_parts: u64,
     instructions: u64,
     memory: NodeMemory,
     /// Addresses of the adapter's registers, once the program has mapped them.
@@ -104,13 +117,16 @@ impl Node {
         };
         let adapter = Adapter::new(&machine, adapter);
         let Grant { until, arrivals } = port.receive()?;
+        let memory = NodeMemory::new(&machine);
         let mut node = Node {
             clock: 0,
             stop: 0,
             detail: Detail::Instructions,
             instruction_parts: (machine.processor.cycles_per_instruction * PARTS as f64) as u64,
             instructions: 0,
-            memory: NodeMemory::new(&machine),
+            hit_parts: memory.l1d_hit() * PARTS,
+            fetch_parts: memory.l1i_hit() * PARTS,
+            memory,
             registers: 0..0,
             rest: Box::new(Rest {
                 port,
@@ -142,13 +158,16 @@ impl Node {
 
     /// A block runs.
     #[inline(always)]
-    pub fn run_block(&mut self, instructions: u64, lines: &[u64]) {
-        self.instructions += instructions;
-        self.clock += instructions * self.instruction_parts;
+    pub fn run_block(&mut self, block: &mut BlockFacts) {
+        self.instructions += block.instructions;
+        self.clock += block.parts;
         if self.detail == Detail::Accesses {
-            for &line in lines {
-                let stall = self.memory.fetch(self.clock / PARTS, line, 1);
-                self.clock += stall.cycles() * PARTS;
+            // No call in this loop, so that the function needs no frame.
+            for (index, line) in block.lines.iter().enumerate() {
+                if !self.memory.is_fetch_hit(line) {
+                    return self.fetch_from(block, index);
+                }
+                self.clock += self.fetch_parts;
             }
         }
         if self.clock >= self.stop {
@@ -156,28 +175,49 @@ impl Node {
         }
     }
 
-    /// The program has loaded.
-    #[inline(always)]
-    pub fn load(&mut self, address: u64, size: u32) {
-        if self.detail == Detail::Accesses {
-            let stall = self.memory.load(self.clock / PARTS, address, size);
+    /// The block runs on from this line, which is no simple hit of the L1.
+    #[inline(never)]
+    fn fetch_from(&mut self, block: &mut BlockFacts, line: usize) {
+        for line in &mut block.lines[line..] {
+            let stall = self.memory.fetch_line(self.clock / PARTS, line);
             self.clock += stall.cycles() * PARTS;
+        }
+        if self.clock >= self.stop {
+            self.go_on();
         }
     }
 
-    /// The program has stored.
+    /// The program has loaded or stored.
     #[inline(always)]
-    pub fn store(&mut self, address: u64, size: u32) {
-        if self.detail == Detail::Accesses {
-            let stall = self.memory.store(self.clock / PARTS, address, size);
-            if !stall.is_nothing() {
-                self.clock += stall.cycles() * PARTS;
-                if stall.is_device() {
-                    self.store_to_register(address);
-                }
+    pub fn access(&mut self, access: DataAccess, address: u64) {
+        match self.memory.is_hit(access, address) {
+            true => self.clock += self.hit_parts,
+            false => self.access_beyond(access, address),
+        }
+    }
+
+    /// The access is no simple hit of the L1, or not simulated.
+    #[inline(never)]
+    fn access_beyond(&mut self, access: DataAccess, address: u64) {
+        if self.detail != Detail::Accesses {
+            if access.is_store() && self.registers.contains(&address) {
+                self.store_to_register(address);
             }
-        } else if self.registers.contains(&address) {
+            return;
+        }
+        let stall = self.memory.access(self.clock / PARTS, access, address);
+        self.clock += stall.cycles() * PARTS;
+        if stall.is_device() && access.is_store() {
             self.store_to_register(address);
+        }
+    }
+
+    /// What a block of these lines of instructions needs to [`run`](Self::run_block).
+    pub fn block(&self, instructions: u64, lines: &[u64]) -> BlockFacts {
+        BlockFacts {
+            instructions,
+            parts: instructions * self.instruction_parts,
+            lines: lines.iter().map(|&line| FetchLine::new(line)).collect(),
         }
     }
 
@@ -468,7 +508,7 @@ impl Node {
         if rest.region_since != SimTime::NEVER {
             rest.region_time += at.since(rest.region_since);
         }
-        let counts = summary::by_name(self.memory.counts(), &rest.adapter.counts());
+        let counts = summary::by_name(&self.memory.counts(), &rest.adapter.counts());
         let report = Report {
             at,
             state: NodeState::Ended,

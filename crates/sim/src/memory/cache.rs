@@ -27,7 +27,7 @@ pub(super) const PREFETCHED: u64 = 8;
 pub(super) const FLAGS: u64 = 31;
 
 /// What tells a line from others and from an empty way.
-const IDENTITY: u64 = !FLAGS | VALID;
+pub(super) const IDENTITY: u64 = !FLAGS | VALID;
 
 /// A place in a cache, until the next change of its set.
 #[derive(Debug, Clone, Copy)]
@@ -155,13 +155,8 @@ impl Cache {
         entry
     }
 
-    /// Takes all lines out.
-    pub(super) fn empty(&mut self) {
-        self.entries.fill(0);
-        self.trees.fill(0);
-    }
-
     /// All entries with lines.
+    #[cfg(test)]
     pub(super) fn lines(&self) -> impl Iterator<Item = u64> {
         self.entries.iter().copied().filter(|&entry| entry != 0)
     }
@@ -208,80 +203,5 @@ impl Cache {
 fn shift_up(entries: &mut [u64], way: usize) {
     for n in (0..way).rev() {
         entries[n + 1] = entries[n];
-    }
-}
-
-/// An L1, with the line that each of its sets used last where the fast path finds it.
-#[derive(Debug, Clone)]
-pub(super) struct L1 {
-    pub(super) cache: Cache,
-    /// The entry that each set used last, or 0. If it has no flag but [`VALID`] and [`DIRTY`], to
-    /// use that line again changes nothing in `cache`.
-    recent: Box<[u64]>,
-    line_bits: u32,
-}
-
-impl L1 {
-    pub(super) fn new(size: u64, ways: u32, line: u32, replacement: Replacement) -> L1 {
-        let sets = size / (u64::from(ways) * u64::from(line));
-        assert!(sets.is_power_of_two());
-        L1 {
-            cache: Cache::new(size, ways, line, replacement),
-            recent: vec![0; sets as usize].into(),
-            line_bits: line.trailing_zeros(),
-        }
-    }
-
-    /// The entry that the set of this address used last, or 0.
-    #[inline(always)]
-    pub(super) fn recent(&self, address: u64) -> u64 {
-        self.recent[self.set(address)]
-    }
-
-    #[inline(always)]
-    fn set(&self, address: u64) -> usize {
-        (address >> self.line_bits) as usize & (self.recent.len() - 1)
-    }
-
-    /// The line is used, if it is here; raises `flags`. Returns its entry from before.
-    pub(super) fn access(&mut self, line: u64, flags: u64) -> Option<u64> {
-        let before = self.cache.access(line, flags, INJECTED | PREFETCHED)?;
-        let set = self.set(line);
-        self.recent[set] = before & !(INJECTED | PREFETCHED) | flags;
-        Some(before)
-    }
-
-    /// Puts a line in. Returns the entry that made room, or 0.
-    pub(super) fn insert(&mut self, line: u64, flags: u64) -> u64 {
-        let set = self.set(line);
-        self.recent[set] = line | flags | VALID;
-        self.cache.insert(line, flags)
-    }
-
-    /// Takes a line out. Returns its entry, or 0.
-    pub(super) fn remove(&mut self, line: u64) -> u64 {
-        self.forget(line);
-        self.cache.remove(line)
-    }
-
-    /// The next store of this line has to go to the level below again.
-    pub(super) fn clean(&mut self, line: u64) {
-        self.forget(line);
-        if let Some(slot) = self.cache.find(line) {
-            self.cache.clear(slot, DIRTY);
-        }
-    }
-
-    fn forget(&mut self, line: u64) {
-        let set = self.set(line);
-        if self.recent[set] & !FLAGS == line {
-            self.recent[set] = 0;
-        }
-    }
-
-    /// Takes all lines out.
-    pub(super) fn empty(&mut self) {
-        self.recent.fill(0);
-        self.cache.empty();
     }
 }

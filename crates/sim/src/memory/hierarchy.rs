@@ -17,9 +17,10 @@
 //! The caches hold no data. All lines have the same size. Levels are told apart by the functions'
 //! names, since each has rules of its own; [`super::NodeMemory`] is the only caller.
 
-use super::cache::{Cache, DIRTY, FLAGS, INJECTED, L1, PREFETCHED};
+use super::cache::{Cache, DIRTY, FLAGS, INJECTED, PREFETCHED};
 use super::controller::Controller;
 use super::counts::Counts;
+use super::l1::L1;
 use super::prefetch::{InFlight, Prefetcher};
 use crate::machine::{CacheParameters, Inclusion, L1Parameters, Machine, WritePolicy};
 
@@ -403,7 +404,7 @@ impl Hierarchy {
     }
 
     fn prefetch_l1(&mut self, line: u64) {
-        if self.l1d.cache.holds(line) || !self.prefetch_l2(line) {
+        if self.l1d.holds(line) || !self.prefetch_l2(line) {
             return;
         }
         let wait = self.in_flight.wait(line, self.now).max(self.l2.latency);
@@ -419,7 +420,7 @@ impl Hierarchy {
 
     /// Brings a line into the L2. False if the memory's queue has no room for it.
     fn prefetch_l2(&mut self, line: u64) -> bool {
-        if self.l2.cache.holds(line) || self.l1d.cache.holds(line) {
+        if self.l2.cache.holds(line) || self.l1d.holds(line) {
             return true;
         }
         let (ready, flags) = match self.take_l3_for_prefetch(line) {
@@ -457,7 +458,7 @@ impl Hierarchy {
     pub(super) fn empty_l1s(&mut self) {
         let lines: Vec<u64> = [&self.l1i, &self.l1d]
             .into_iter()
-            .flat_map(|l1| l1.cache.lines())
+            .flat_map(L1::lines)
             .collect();
         self.l1i.empty();
         self.l1d.empty();

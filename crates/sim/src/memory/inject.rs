@@ -102,8 +102,8 @@ impl NodeMemory {
 impl Hierarchy {
     fn is_cached(&self, line: u64) -> bool {
         let others = self.others.iter().flatten();
-        self.l1d.cache.holds(line)
-            || self.l1i.cache.holds(line)
+        self.l1d.holds(line)
+            || self.l1i.holds(line)
             || self.l2.cache.holds(line)
             || self.l3.as_ref().is_some_and(|l3| l3.cache.holds(line))
             || others.into_iter().any(|l2| l2.holds(line))

@@ -5,11 +5,10 @@
 //! ([`NodeMemory::load`], [`store`](NodeMemory::store), [`fetch`](NodeMemory::fetch)), and when
 //! transfers of the adapter end ([`adapter_read`](NodeMemory::adapter_read),
 //! [`adapter_write`](NodeMemory::adapter_write)). It holds no data, only which lines are where.
-//! Addresses are those of the program. Its caller is the emulator's plugin, at every access: an
-//! access to the line that its set of the L1 used last compares one word and counts
-//! (`cache::L1`); all else, also the mode and the device's registers, is asked after that has
-//! failed. So lines of the device are never in a cache, and the L1s are empty outside accurate
-//! mode.
+//! Addresses are those of the program. Its caller is the emulator's plugin, at every access: a hit
+//! of the L1 is one comparison of what is where the line is guessed to be (`l1`), and counts; all
+//! else, also the mode and the device's registers, is asked after that has failed. So lines of the
+//! device are never in a cache, and the L1s are empty outside accurate mode.
 //!
 //! Stalls: an L1 hit costs what the machine says beyond its cycles per instruction; a miss costs
 //! the latency of the level that has the line, less the part that overlaps with other work. A
@@ -23,19 +22,23 @@ mod counts;
 mod hierarchy;
 mod index;
 mod inject;
+mod l1;
 mod prefetch;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZeroU16;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 pub use controller::MemoryTiming;
 pub use counts::{AccessCounts, Counts, Injections, MemoryReads, MemoryWrites, Prefetches};
+pub use l1::FetchLine;
 
 use cache::{DIRTY, FLAGS, INJECTED, PREFETCHED, VALID};
 use hierarchy::{Hierarchy, Origin};
+use l1::UseOrder;
 
 use crate::machine::{Machine, Processor, WritePolicy};
 
@@ -98,6 +101,44 @@ enum AccessKind {
     Fetch,
 }
 
+/// A load or store of up to 256 bytes, in the form that takes least work at each access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAccess(NonZeroU16);
+
+impl DataAccess {
+    /// Above the size less one: [`DIRTY`] for a load, since the entry of an L1 need not have it.
+    const SPARE: u32 = 8;
+    /// Nothing else: is never 0, so that tables of `Option<DataAccess>` are small.
+    const SET: NonZeroU16 = NonZeroU16::new(1 << 15).unwrap();
+
+    /// A load of 1 to 256 bytes.
+    pub fn load(size: u32) -> DataAccess {
+        DataAccess(Self::SET | (size - 1) as u16 | (DIRTY << Self::SPARE) as u16)
+    }
+
+    /// A store of 1 to 256 bytes.
+    pub fn store(size: u32) -> DataAccess {
+        DataAccess(Self::SET | (size - 1) as u16)
+    }
+
+    /// Whether it is a store.
+    #[inline]
+    pub fn is_store(self) -> bool {
+        self.spare() == 0
+    }
+
+    /// Number of bytes.
+    #[inline]
+    pub fn size(self) -> u32 {
+        u32::from(self.0.get() & 0xff) + 1
+    }
+
+    #[inline(always)]
+    fn spare(self) -> u64 {
+        u64::from(self.0.get() >> Self::SPARE) & DIRTY
+    }
+}
+
 /// Caches, prefetcher and memory of one node.
 #[derive(Debug, Clone)]
 pub struct NodeMemory {
@@ -106,10 +147,14 @@ pub struct NodeMemory {
     l1d_hit: u64,
     l1i_hit: u64,
     levels: Hierarchy,
+    /// Stores that hit by the fast path; `levels.counts` has no such hits.
+    store_hits: u64,
     mode: MemoryMode,
     /// Key of the line of the last access beyond the fast path, if that was a store that went
     /// through the L1: more stores to it merge with it in the store queue. Else 0.
     merging: u64,
+    /// The L1 has that line, which is the second one of a store to two lines; more stores hit it.
+    merging_is_cached: bool,
     device: Range<u64>,
     device_load: u64,
     device_store: u64,
@@ -130,8 +175,10 @@ impl NodeMemory {
             l1d_hit: machine.caches.l1d.latency.into(),
             l1i_hit: machine.caches.l1i.latency.into(),
             levels: Hierarchy::new(machine),
+            store_hits: 0,
             mode: MemoryMode::Accurate,
             merging: 0,
+            merging_is_cached: false,
             device: 0..0,
             device_load: cycles(machine.device.load_ns),
             device_store: cycles(machine.device.store_ns + machine.network.overhead_ns),
@@ -145,34 +192,70 @@ impl NodeMemory {
     /// The program loads `size` bytes at `address` in cycle `now`.
     #[inline]
     pub fn load(&mut self, now: u64, address: u64, size: u32) -> Stall {
-        self.levels.counts.loads.accesses += 1;
-        let entry = self.levels.l1d.recent(address);
-        if entry & !DIRTY == self.key(address) && self.is_inside(address, size) {
-            return Stall(self.l1d_hit);
+        match self.data_hit(address, size.into(), DIRTY) {
+            true => Stall(self.l1d_hit),
+            false => self.data_beyond(now, AccessKind::Load, address, size),
         }
-        self.beyond(now, AccessKind::Load, address, size)
     }
 
     /// The program stores `size` bytes at `address` in cycle `now`.
     #[inline]
     pub fn store(&mut self, now: u64, address: u64, size: u32) -> Stall {
-        self.levels.counts.stores.accesses += 1;
-        let entry = self.levels.l1d.recent(address);
-        if entry == self.key(address) | DIRTY && self.is_inside(address, size) {
-            return Stall(self.l1d_hit);
+        match self.data_hit(address, size.into(), 0) {
+            true => Stall(self.l1d_hit),
+            false => self.data_beyond(now, AccessKind::Store, address, size),
         }
-        self.beyond(now, AccessKind::Store, address, size)
     }
 
     /// The core fetches `size` bytes of instructions at `address` in cycle `now`.
     #[inline]
     pub fn fetch(&mut self, now: u64, address: u64, size: u32) -> Stall {
         self.levels.counts.fetches.accesses += 1;
-        let entry = self.levels.l1i.recent(address);
-        if entry & !DIRTY == self.key(address) && self.is_inside(address, size) {
-            return Stall(self.l1i_hit);
+        if self.is_inside(address, size) {
+            let mut line = FetchLine::new(address & !self.offset_mask);
+            return self.fetch_beyond(now, &mut line);
         }
         self.beyond(now, AccessKind::Fetch, address, size)
+    }
+
+    /// Whether an access hits the L1 by the fast path, in which case it is done, and costs
+    /// [`l1d_hit`](Self::l1d_hit). Else nothing has happened: [`access`](Self::access) does it.
+    #[inline(always)]
+    pub fn is_hit(&mut self, access: DataAccess, address: u64) -> bool {
+        self.data_hit(address, access.size().into(), access.spare())
+    }
+
+    /// An access that is no [hit](Self::is_hit) by the fast path.
+    #[inline]
+    pub fn access(&mut self, now: u64, access: DataAccess, address: u64) -> Stall {
+        let kind = match access.is_store() {
+            true => AccessKind::Store,
+            false => AccessKind::Load,
+        };
+        self.data_beyond(now, kind, address, access.size())
+    }
+
+    /// Cycles of a hit of the L1 of data.
+    pub fn l1d_hit(&self) -> u64 {
+        self.l1d_hit
+    }
+
+    /// Whether a fetch of a line of instructions, or of a part of it, hits the L1 by the fast path,
+    /// in which case it is done. Else nothing has happened: [`fetch_line`](Self::fetch_line) does it.
+    #[inline(always)]
+    pub fn is_fetch_hit(&mut self, line: &FetchLine) -> bool {
+        self.levels.l1i.hit_fetch(line, self.merging)
+    }
+
+    /// Cycles of a hit of the L1 of instructions.
+    pub fn l1i_hit(&self) -> u64 {
+        self.l1i_hit
+    }
+
+    /// A fetch that is no [hit](Self::is_fetch_hit) by the fast path.
+    pub fn fetch_line(&mut self, now: u64, line: &mut FetchLine) -> Stall {
+        self.levels.counts.fetches.accesses += 1;
+        self.fetch_beyond(now, line)
     }
 
     /// Makes these addresses registers of a device, which are in no cache.
@@ -202,13 +285,20 @@ impl NodeMemory {
     }
 
     /// What was counted so far.
-    pub fn counts(&self) -> &Counts {
-        &self.levels.counts
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.levels.counts;
+        counts.stores.accesses += self.store_hits;
+        counts.loads.accesses += self.levels.l1d.hits() - self.store_hits;
+        counts.fetches.accesses += self.levels.l1i.hits();
+        counts
     }
 
     /// Sets all counts to 0, as at the start of a region of interest.
     pub fn reset_counts(&mut self) {
         self.levels.counts = Counts::default();
+        self.store_hits = 0;
+        self.levels.l1d.forget_hits();
+        self.levels.l1i.forget_hits();
     }
 
     #[inline(always)]
@@ -221,14 +311,66 @@ impl NodeMemory {
         (address & self.offset_mask) + u64::from(size) <= self.offset_mask + 1
     }
 
-    /// An access that is not to the line that its set used last.
-    #[inline(never)]
-    fn beyond(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> Stall {
-        let merges = kind == AccessKind::Store && self.merging == self.key(address);
-        if merges && self.is_inside(address, size) {
-            self.levels.counts.stores.merged += 1;
-            return Stall(0);
+    /// A hit of the L1 of data by the fast path; `spare` is [`DIRTY`] for a load and 0 for a store.
+    #[inline(always)]
+    fn data_hit(&mut self, address: u64, size: u64, spare: u64) -> bool {
+        let last = address.wrapping_add(size).wrapping_sub(1);
+        let [first, last] = [address, last].map(|at| self.key(at) | DIRTY);
+        // Not 0 if the access ends in another line. And while stores may merge: then every hit has
+        // to be looked at, since one of another line than its set used last ends that.
+        let blocked = first ^ last | self.merging;
+        let hit = self.levels.l1d.hit(first, spare, blocked);
+        if hit {
+            self.store_hits += u64::from(spare != DIRTY);
         }
+        hit
+    }
+
+    /// A load or store that the fast path does not do.
+    #[inline(never)]
+    fn data_beyond(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> Stall {
+        let spare = if kind == AccessKind::Store { 0 } else { DIRTY };
+        self.counts_of(kind).accesses += 1;
+        if self.merging != 0 && self.is_inside(address, size) {
+            let key = self.key(address);
+            if kind == AccessKind::Store && self.merging == key && !self.merging_is_cached {
+                self.levels.counts.stores.merged += 1;
+                return Stall(0);
+            }
+            let (line, key) = (address & !self.offset_mask, key | DIRTY);
+            if let Some(order) = self.levels.l1d.hit_and_order(line, spare, key) {
+                self.keep_merging_if(order);
+                return Stall(self.l1d_hit);
+            }
+        }
+        self.beyond(now, kind, address, size)
+    }
+
+    /// A fetch that the fast path does not do.
+    #[inline(never)]
+    fn fetch_beyond(&mut self, now: u64, line: &mut FetchLine) -> Stall {
+        let address = line.address();
+        if self.merging != 0
+            && let Some(order) = self.levels.l1i.hit_and_order(address, DIRTY, line.key())
+        {
+            self.keep_merging_if(order);
+            return Stall(self.l1i_hit);
+        }
+        let stall = self.beyond(now, AccessKind::Fetch, address, 1);
+        self.levels.l1i.point(line);
+        stall
+    }
+
+    /// The store queue is kept by hits of the line that its set used last, as if the core had not
+    /// looked at the L1 again.
+    fn keep_merging_if(&mut self, order: UseOrder) {
+        if order == UseOrder::Earlier {
+            self.merging = 0;
+        }
+    }
+
+    /// An access that may do more than use the line that its set used last.
+    fn beyond(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> Stall {
         self.merging = 0;
         if self.device.contains(&address) {
             self.counts_of(kind).device += 1;
@@ -293,6 +435,7 @@ impl NodeMemory {
         }
         if kind == AccessKind::Store && farthest != Origin::L1 && self.writes_through() {
             self.merging = last | VALID;
+            self.merging_is_cached = self.levels.l1d.holds(last);
         }
         stall + self.levels.controller.excess(now + stall)
     }

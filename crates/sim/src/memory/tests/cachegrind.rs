@@ -102,7 +102,7 @@ impl Replay {
         } else {
             &levels.l1d
         };
-        let held = [first, last].map(|line| l1.cache.holds(line));
+        let held = [first, last].map(|line| l1.holds(line));
         let before = self.data_misses_of_ll();
         let mut missed = false;
         if held == [true, false] {

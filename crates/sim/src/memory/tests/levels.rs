@@ -219,3 +219,13 @@ fn power5_s_ways_and_slices_hold_as_many_lines_as_they_should() {
     memory.load(0, lines * 128, 8);
     assert!(memory.holds(0, InjectTarget::L3));
 }
+
+#[test]
+fn an_access_to_two_lines_does_not_hit_where_the_first_is_guessed_wrongly() {
+    let mut memory = memory(&["caches.l1d.ways=2"]);
+    // The first way of the first set, which is also the guess for a line that was never here.
+    memory.load(0, 4096, 8);
+    assert_eq!(memory.counts().loads.l1_misses(), 1);
+    memory.load(0, 4090, 12);
+    assert_eq!(memory.counts().loads.l1_misses(), 2);
+}

@@ -113,8 +113,12 @@ fn machine_of(settings: &[String]) -> Machine {
 }
 
 fn contents(cache: &Cache) -> Vec<NaiveLine> {
-    let mut lines: Vec<_> = cache
-        .lines()
+    naive_lines(cache.lines())
+}
+
+fn naive_lines(entries: impl IntoIterator<Item = u64>) -> Vec<NaiveLine> {
+    let mut lines: Vec<_> = entries
+        .into_iter()
         .map(|entry| NaiveLine {
             line: entry & !FLAGS,
             dirty: entry & DIRTY != 0,
@@ -182,8 +186,8 @@ impl Naive {
 
     fn check(&self, memory: &NodeMemory) -> Result<(), TestCaseError> {
         let levels = &memory.levels;
-        prop_assert_eq!(contents(&levels.l1i.cache), self.l1i.contents());
-        prop_assert_eq!(contents(&levels.l1d.cache), self.l1d.contents());
+        prop_assert_eq!(naive_lines(levels.l1i.lines()), self.l1i.contents());
+        prop_assert_eq!(naive_lines(levels.l1d.lines()), self.l1d.contents());
         prop_assert_eq!(contents(&levels.l2.cache), self.l2.contents());
         if let (Some(l3), Some(naive)) = (&levels.l3, &self.l3) {
             prop_assert_eq!(contents(&l3.cache), naive.contents());
@@ -203,8 +207,9 @@ impl Naive {
 fn check_conservation(memory: &NodeMemory) -> Result<(), TestCaseError> {
     let levels = &memory.levels;
     let mut there = 0;
-    let mut count = |cache: &Cache| there += cache.lines().filter(|e| e & INJECTED != 0).count();
-    count(&levels.l1d.cache);
+    let mut add = |entry: u64| there += usize::from(entry & INJECTED != 0);
+    levels.l1d.lines().into_iter().for_each(&mut add);
+    let mut count = |cache: &Cache| cache.lines().for_each(&mut add);
     count(&levels.l2.cache);
     levels.l3.iter().for_each(|l3| count(&l3.cache));
     levels.others.iter().flatten().for_each(count);
@@ -228,7 +233,8 @@ fn check_conservation(memory: &NodeMemory) -> Result<(), TestCaseError> {
 fn check_inclusion(memory: &NodeMemory) -> Result<(), TestCaseError> {
     let levels = &memory.levels;
     let above = |cache: &Cache| cache.lines().map(|e| e & !FLAGS).collect::<Vec<_>>();
-    let l1s = [above(&levels.l1i.cache), above(&levels.l1d.cache)].concat();
+    let l1s = [levels.l1i.lines(), levels.l1d.lines()].concat();
+    let l1s: Vec<u64> = l1s.into_iter().map(|e| e & !FLAGS).collect();
     if levels.l2.inclusion == Inclusion::Inclusive {
         prop_assert!(l1s.iter().all(|line| levels.l2.cache.holds(*line)));
     }
@@ -282,7 +288,7 @@ proptest! {
             check_conservation(&memory)?;
             check_inclusion(&memory)?;
         }
-        let Counts { prefetched, memory_reads, .. } = *memory.counts();
+        let Counts { prefetched, memory_reads, .. } = memory.counts();
         prop_assert!(prefetched.used <= prefetched.lines);
         prop_assert!(memory_reads.prefetch <= prefetched.lines);
     }
@@ -294,7 +300,8 @@ fn prefetched_lines_are_marked_until_their_first_use() {
     for n in 0..4 {
         memory.load(n * 1000, (1 << 20) + n * LINE, 8);
     }
-    let marked = |cache: &Cache| cache.lines().filter(|e| e & PREFETCHED != 0).count();
-    assert_eq!(marked(&memory.levels.l1d.cache), 1);
-    assert!(marked(&memory.levels.l2.cache) >= 2);
+    let levels = &memory.levels;
+    let marked = |entries: Vec<u64>| entries.iter().filter(|&e| e & PREFETCHED != 0).count();
+    assert_eq!(marked(levels.l1d.lines()), 1);
+    assert!(marked(levels.l2.cache.lines().collect()) >= 2);
 }
