@@ -540,7 +540,7 @@ pub fn imrecv(message: u32, view: &View) -> Result<Request> {
 ///
 /// # Errors
 /// As [`isend_on`] and [`recv`].
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn sendrecv(
     comm: &Comm,
     out: &View,
