@@ -131,8 +131,8 @@ def shim_signature(functions: list[Function], name: str) -> str:
         raise SystemExit(f"{name}: no function of the ABI has this name")
     plain, large = forms[False], forms.get(True, forms[False])
     params = [f"{p.rust_name}: {_shim_type(_of(plain, p.name), p)}" for p in large.params if not p.variadic]
-    if _wants_wide(plain, large):
-        params.append("wide: bool")
+    if _wants_form(plain, large):
+        params.append("form: CallForm")
     returns = plain.returns if plain.returns != "double" else "f64"
     if plain.errors:
         returns = "Result<(), c_int>" if plain.tool else "mica_mpi::Result<()>"
@@ -162,7 +162,7 @@ def _of(function: Function, name: str) -> Param | None:
     return next((p for p in function.params if p.name == name), None)
 
 
-def _wants_wide(plain: Function, large: Function) -> bool:
+def _wants_form(plain: Function, large: Function) -> bool:
     return plain is not large and any(p.kind == "POLYFUNCTION" or p.large_only for p in large.params)
 
 
@@ -196,8 +196,8 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims) -> st
     signature = f"{function.name} P{function.name}({', '.join(_declaration(p) for p in params)})"
     taken = [p for p in large.params if not p.variadic]
     arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]
-    if _wants_wide(plain, large):
-        arguments.append("true" if function.large else "false")
+    if _wants_form(plain, large):
+        arguments.append("CallForm::Large" if function.large else "CallForm::Plain")
     call = shims.call(function.shim, [p.name for p in taken], arguments) or "unsupported"
     if not function.errors:
         returns = api.RUST.get(function.returns, function.returns)
@@ -231,7 +231,7 @@ def _uses(body: str) -> str:
     macros = [m for m in ("call", "tool", "value") if f"{m}! {{" in body]
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
-    poly = sorted(words & {"PolyArray", "PolyOut"})
+    poly = sorted(words & {"CallForm", "PolyArray", "PolyOut"})
     modules = sorted(set(re.findall(r"(?:=>)\s+(?!collective|fast_path)(\w+)::", body)))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
     collective = [name for name, use in (("self", "collective::"), ("Call", "Call::"), ("fast_path", "fast_path::")) if use in body]

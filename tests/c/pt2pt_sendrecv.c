@@ -57,6 +57,67 @@ static void proc_null(void)
     CHECK_INT(token, right == MPI_PROC_NULL ? test_rank : right, "value passed back in place");
 }
 
+enum { WAIT, TEST, WAITALL, TESTALL, WAITANY, TESTANY, WAITSOME, TESTSOME, FORMS };
+
+/* Receives from MPI_PROC_NULL complete in every form, many at a time, with their status. */
+static void proc_null_requests(void)
+{
+    enum { N = 3 };
+    for (int form = 0; form < FORMS; form++) {
+        MPI_Request r[N];
+        MPI_Status st[N];
+        int y = 42, flag = 1, at[N] = {0, 1, 2}, out = N, count = -1;
+        for (int i = 0; i < N; i++)
+            MPI_Irecv(&y, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &r[i]);
+        CHECK(r[0] != MPI_REQUEST_NULL, "Irecv from MPI_PROC_NULL gave MPI_REQUEST_NULL");
+        memset(st, 0x55, sizeof st);
+        MPI_Cancel(&r[0]);
+        MPI_Request_get_status(r[0], &flag, &st[0]);
+        CHECK(flag, "get_status: a receive from MPI_PROC_NULL is incomplete");
+        CHECK_INT(st[0].MPI_SOURCE, MPI_PROC_NULL, "source by get_status");
+        memset(st, 0x55, sizeof st);
+        for (int i = 0; i < N && form <= TEST; i++)
+            if (form == WAIT)
+                MPI_Wait(&r[i], &st[i]);
+            else
+                MPI_Test(&r[i], &flag, &st[i]);
+        for (int i = 0; i < N && (form == WAITANY || form == TESTANY); i++)
+            if (form == WAITANY)
+                MPI_Waitany(N, r, &at[i], &st[i]);
+            else
+                MPI_Testany(N, r, &at[i], &flag, &st[i]);
+        if (form == WAITALL)
+            MPI_Waitall(N, r, st);
+        if (form == TESTALL)
+            MPI_Testall(N, r, &flag, st);
+        if (form == WAITSOME)
+            MPI_Waitsome(N, r, &out, at, st);
+        if (form == TESTSOME)
+            MPI_Testsome(N, r, &out, at, st);
+        CHECK(flag, "form %d: a receive from MPI_PROC_NULL is incomplete", form);
+        CHECK_INT(out, N, "receives from MPI_PROC_NULL that are complete");
+        for (int i = 0; i < N; i++) {
+            int cancelled = 1;
+            CHECK_INT(at[i], i, "index");
+            CHECK(r[i] == MPI_REQUEST_NULL, "form %d: request %d stays", form, i);
+            CHECK_INT(st[i].MPI_SOURCE, MPI_PROC_NULL, "source of Irecv(MPI_PROC_NULL)");
+            CHECK_INT(st[i].MPI_TAG, MPI_ANY_TAG, "tag of Irecv(MPI_PROC_NULL)");
+            MPI_Get_count(&st[i], MPI_INT, &count);
+            CHECK_INT(count, 0, "count of Irecv(MPI_PROC_NULL)");
+            MPI_Test_cancelled(&st[i], &cancelled);
+            CHECK(!cancelled, "form %d: a receive from MPI_PROC_NULL was cancelled", form);
+        }
+        CHECK_INT(y, 42, "buffer after Irecv from MPI_PROC_NULL");
+        /* one is freed, the other stays */
+        MPI_Irecv(&y, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &r[0]);
+        MPI_Irecv(&y, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &r[1]);
+        MPI_Request_free(&r[0]);
+        CHECK(r[0] == MPI_REQUEST_NULL, "Request_free left the handle");
+        MPI_Wait(&r[1], &st[1]);
+        CHECK_INT(st[1].MPI_SOURCE, MPI_PROC_NULL, "source after another was freed");
+    }
+}
+
 /* A column of a matrix goes out, a row comes in; and a replace with a strided type. */
 static void layouts(void)
 {
@@ -90,6 +151,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         ring(sizes[i]);
     proc_null();
+    proc_null_requests();
     layouts();
     return test_finish();
 }

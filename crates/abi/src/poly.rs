@@ -24,6 +24,15 @@ pub struct PolyOut {
     wide: bool,
 }
 
+/// Which of a call's two forms was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallForm {
+    /// `MPI_X`, whose counts are `int`.
+    Plain,
+    /// `MPI_X_c`, whose counts are `MPI_Count`.
+    Large,
+}
+
 /// The integer types that polymorphic arguments have in C.
 pub trait PolyInt {
     /// Whether it has 64 bits.
@@ -43,6 +52,12 @@ impl PolyInt for MPI_Aint {
 }
 
 impl PolyArray {
+    /// Whether the caller passed a null pointer.
+    #[inline]
+    pub fn is_null(self) -> bool {
+        self.base.is_null()
+    }
+
     /// Wraps the caller's pointer, which may be null.
     #[inline]
     pub const fn new<T: PolyInt>(base: *const T) -> Self {
@@ -52,10 +67,10 @@ impl PolyArray {
         }
     }
 
-    /// Whether the caller passed a null pointer.
+    /// The caller's pointer.
     #[inline]
-    pub fn is_null(self) -> bool {
-        self.base.is_null()
+    pub fn as_ptr(self) -> *const u8 {
+        self.base
     }
 
     /// Element `i`.

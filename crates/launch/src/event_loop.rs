@@ -220,6 +220,7 @@ impl<'a> JobLoop<'a> {
     }
 
     /// Waits for a source or a deadline; not at all if work is left that needs no event.
+    // flag: the call passes whether there is `more` to do.
     fn wait<W: Workers>(&mut self, workers: &W, at_once: bool) -> Result<(), LaunchError> {
         let stdin = io::stdin();
         let mut polled = Polled::default();

@@ -220,7 +220,8 @@ pub fn finish_output(
         OutputSettled::Written => 0,
     };
     // The report of lost output is output, too.
-    settle(&mut writer, signals, true, None)?;
+    let impatient = true;
+    settle(&mut writer, signals, impatient, None)?;
     writer.finish();
     Ok(status)
 }
@@ -238,6 +239,7 @@ enum OutputSettled {
 
 /// Waits until all is written, at most until `deadline`, and only for a short time if the user
 /// wants to leave (`impatient`). Signals are still handled.
+// flag: both calls pass a variable of this name.
 fn settle(
     writer: &mut Writer,
     signals: &Signals,

@@ -148,7 +148,7 @@ impl<'a> NodePlan<'a> {
         decision: RankPlacement,
         reservation: Reservation,
     ) -> NodePlan<'a> {
-        let refused = refusal(machine, decision.unbound.is_none());
+        let refused = refusal(machine, &decision);
         let is_refused = refused.is_some();
         let decision = match refused {
             Some(why) => RankPlacement::unbound(machine, job, decision.need, why),
@@ -270,11 +270,11 @@ impl<'a> NodePlan<'a> {
     }
 }
 
-/// Why the kernel refuses to bind ranks, if they are to be bound.
-fn refusal(machine: &Machine, bind: bool) -> Option<String> {
+/// Why the kernel refuses to bind ranks, if `placement` binds them.
+fn refusal(machine: &Machine, placement: &RankPlacement) -> Option<String> {
     let (call, error) = match machine.refusal() {
         Some(error) => ("sched_getaffinity", error.to_string()),
-        None if !bind || machine.is_synthetic() => return None,
+        None if placement.unbound.is_some() || machine.is_synthetic() => return None,
         None => ("sched_setaffinity", can_bind().err()?.to_string()),
     };
     Some(format!(

@@ -53,6 +53,7 @@ impl Writer {
         Writer::with_sinks(sinks, false)
     }
 
+    // flag: the answer of `is_one_file()`; no for files of its own.
     fn with_sinks(sinks: [OutputSink; 2], is_one_file: bool) -> io::Result<Writer> {
         Ok(Writer {
             out: None,

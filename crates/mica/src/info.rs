@@ -145,6 +145,7 @@ pub fn library() -> LibraryInfo {
     }
 }
 
+// flag: the command's own flag, passed on.
 fn machine_info(machine: &Machine, drawing: bool) -> MachineInfo {
     let numa_nodes = machine.numa_nodes().into_iter().map(|node| NumaNodeInfo {
         index: node.index,

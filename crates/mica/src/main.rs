@@ -123,6 +123,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints the report. The exit status says whether a finding hinders.
+// flag: the command's own flags.
 fn doctor(json: bool, all: bool) -> ExitCode {
     let report = doctor::DoctorReport::gather();
     let text = match json {
@@ -133,6 +134,7 @@ fn doctor(json: bool, all: bool) -> ExitCode {
     ExitCode::from(u8::from(!report.healthy))
 }
 
+// flag: the command's own flags.
 fn info_text(json: bool, topology: bool, all: bool) -> Result<String, Box<dyn std::error::Error>> {
     let info = info::MachineReport::gather(topology)?;
     Ok(if json {

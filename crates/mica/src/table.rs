@@ -9,6 +9,7 @@ use crate::channels::ChannelInfo;
 use crate::info::MachineReport;
 
 /// The whole text; `all` includes every offer of the network library.
+// flag: the command's own flags.
 pub fn render(info: &MachineReport, all: bool) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "Library\n{}\n", library(info));

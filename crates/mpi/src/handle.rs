@@ -46,6 +46,10 @@ pub enum HandleKind {
 const USER: u32 = 0x4000_0000;
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+/// The last indexes, which [`HandleTable`] never gives out.
+const RESERVED: u32 = 2;
+/// Objects of one kind that can live at a time.
+const OBJECTS: u32 = INDEX_MASK + 1 - RESERVED;
 
 /// A freed index is not reused until more than this many are free, so that a stale handle is
 /// refused and does not name a new object.
@@ -66,9 +70,11 @@ impl HandleKind {
         }
     }
 
-    /// A handle that [`HandleTable`] never gives out: for an object that all can share.
-    pub const fn reserved_handle(self) -> u32 {
-        self.handle(INDEX_MASK)
+    /// Handle `number`, 0 or 1, of those that [`HandleTable`] never gives out: for an object that
+    /// all can share.
+    pub const fn reserved_handle(self, number: u32) -> u32 {
+        assert!(number < RESERVED);
+        self.handle(OBJECTS + number)
     }
 
     /// Whether `handle` has the form of a user's object of this kind (which may be gone).
@@ -166,7 +172,7 @@ impl<T> HandleTable<T> {
     /// The error of a table whose handles are used up.
     #[cold]
     pub fn used_up(&self) -> Error {
-        let (kind, all) = (self.kind, INDEX_MASK);
+        let (kind, all) = (self.kind, OBJECTS);
         let detail = format!("all {all} handles of this kind ({kind:?}) are in use; free some");
         Error::other(c::ERR_NO_MEM, detail)
     }
@@ -249,7 +255,7 @@ impl<T> Slots<T> {
     /// The index of an empty slot, which is no longer in the free list.
     fn vacancy(&mut self) -> Option<u32> {
         let fresh = self.used.len() as u32;
-        let exhausted = fresh >= INDEX_MASK; // the last one is reserved
+        let exhausted = fresh >= OBJECTS;
         if self.free.len() > RESTING || exhausted {
             self.free.pop_front()
         } else {
@@ -320,7 +326,8 @@ mod tests {
             assert_eq!(table.remove(wrong), None, "{wrong:#x}");
         }
         assert!(HandleKind::Group.owns(0x4200_0007) && !HandleKind::Group.owns(0x4300_0007));
-        assert_eq!(HandleKind::Request.reserved_handle(), 0x45ff_ffff);
+        let reserved = [0, 1].map(|number| HandleKind::Request.reserved_handle(number));
+        assert_eq!(reserved, [0x45ff_fffe, 0x45ff_ffff]);
     }
 
     #[test]
@@ -367,7 +374,7 @@ mod tests {
     #[test]
     fn handles_that_are_used_up_are_an_error() {
         let table = HandleTable::new(HandleKind::Info);
-        for _ in 0..INDEX_MASK {
+        for _ in 0..OBJECTS {
             table.insert(()).unwrap();
         }
         for error in [
@@ -375,7 +382,7 @@ mod tests {
             table.insert_with(|_| ()).unwrap_err(),
         ] {
             assert_eq!(error.code(), c::ERR_NO_MEM);
-            assert!(error.to_string().contains("16777215"), "{error}");
+            assert!(error.to_string().contains("16777214"), "{error}");
         }
         // The next object gets the handle of a removed one.
         assert_eq!(table.remove(HandleKind::Info.handle(7)), Some(()));

@@ -55,7 +55,7 @@ pub fn recv_init(comm: &Comm, view: View, source: i32, tag: i32) -> Result<Reque
 ///
 /// # Errors
 /// As [`pt2pt::isend_on`] and [`pt2pt::irecv_on`].
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn isendrecv(
     comm: &Comm,
     out: &View,

@@ -12,7 +12,7 @@ use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
 use crate::process;
-use crate::request::{Request, SENT_HANDLE};
+use crate::request::{PROC_NULL_HANDLE, Request, SENT_HANDLE};
 use crate::status::{Cancelled, Status, outcome, status_of};
 
 /// Whose traffic: the program's, or that of collectives and the library itself. The two never match
@@ -279,7 +279,7 @@ pub fn irecv(comm: u32, view: &View, source: i32, tag: i32) -> Result<u32> {
 fn irecv_unrouted(comm: u32, view: &View, source: i32, tag: i32) -> Result<u32> {
     match unrouted_source(comm, source, tag)? {
         Some(source) => source.start_receive(comm, view),
-        None => Request::done(Status::PROC_NULL).register(),
+        None => Ok(PROC_NULL_HANDLE),
     }
 }
 
@@ -540,7 +540,7 @@ pub fn imrecv(message: u32, view: &View) -> Result<Request> {
 ///
 /// # Errors
 /// As [`isend_on`] and [`recv`].
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn sendrecv(
     comm: &Comm,
     out: &View,

@@ -123,7 +123,10 @@ pub fn window(win: MPI_Win) -> Option<&'static CommInfo> {
             (code == SUCCESS).then(|| members(group))??
         };
         let size = found.0.len();
-        Some(keep(win, CommInfo::new(found.0, size, found.1, false)))
+        Some(keep(
+            win,
+            CommInfo::new(found.0, size, found.1, CommKind::Intra),
+        ))
     })
 }
 
@@ -170,10 +173,15 @@ unsafe fn describe(comm: MPI_Comm) -> Option<CommInfo> {
         let (local, rank) = members(group)?;
         if inter == 0 {
             let size = local.len();
-            return Some(CommInfo::new(local, size, rank, false));
+            return Some(CommInfo::new(local, size, rank, CommKind::Intra));
         }
         pmpi!(c"MPI_Comm_remote_group"(comm => MPI_Comm, &mut remote => *mut MPI_Group));
-        Some(CommInfo::new(members(remote)?.0, local.len(), rank, true))
+        Some(CommInfo::new(
+            members(remote)?.0,
+            local.len(),
+            rank,
+            CommKind::Inter,
+        ))
     }
 }
 
@@ -199,8 +207,15 @@ unsafe fn members(mut group: MPI_Group) -> Option<(Vec<u32>, c_int)> {
     }
 }
 
+/// The two kinds of communicators (MPI 5.0, 7.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommKind {
+    Intra,
+    Inter,
+}
+
 impl CommInfo {
-    fn new(peers: Vec<u32>, local_size: usize, rank: c_int, inter: bool) -> CommInfo {
+    fn new(peers: Vec<u32>, local_size: usize, rank: c_int, kind: CommKind) -> CommInfo {
         // FNV-1a over the members.
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         let group = peers.iter().fold(0xcbf2_9ce4_8422_2325, |hash, rank| {
@@ -214,7 +229,7 @@ impl CommInfo {
             peers,
             local_size,
             rank,
-            inter,
+            inter: kind == CommKind::Inter,
             sequence: AtomicU64::new(0),
             neighbors: OnceLock::new(),
         }

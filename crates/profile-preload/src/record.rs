@@ -302,6 +302,7 @@ fn count_blocks(tables: &mut Tables, to: Receiver, bytes: u64) {
 ///
 /// # Safety
 /// The arrays of the collective are those of a call that succeeded.
+// flag: every call passes a variable of this name.
 unsafe fn flow(
     tables: &mut Tables,
     comm: &'static CommInfo,
@@ -438,7 +439,8 @@ impl Collective {
             match (self.flow, self.data) {
                 (Flow::Neighbors, Data::Blocks(..) | Data::Each(..)) => {
                     let mut sum = 0;
-                    flow(tables, comm, self, false, |_, _, bytes| sum += bytes);
+                    let is_root = false;
+                    flow(tables, comm, self, is_root, |_, _, bytes| sum += bytes);
                     sum
                 }
                 (Flow::Mixed, data) => data.bytes(tables, comm, comm.local_size),

@@ -124,8 +124,8 @@ impl Engine {
     /// To be called when a segment has come or gone: polls what is there now. Threads that sleep
     /// listen where this rank is woken now.
     fn renew_polling(&self, state: &mut EngineState) {
-        let (loopback, policy) = (self.is_loopback, self.wait.channels);
-        state.polling = polling(&self.segment, &state.channels, loopback, policy);
+        let (traffic, policy) = (self.node_traffic, self.wait.channels);
+        state.polling = polling(&self.segment, &state.channels, traffic, policy);
         state.threads.notifications |= NOTIFY_WAITERS;
     }
 }

@@ -17,6 +17,7 @@ use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
 use mica_channel::memory::View;
+use mica_channel::shm::NodeTraffic;
 use mica_node::counters::{Counter, CounterRef, Counters, LiveCounters, WindowCounterRef};
 use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
@@ -67,8 +68,8 @@ pub struct Engine {
     pub(crate) counters: CounterRef,
     /// Unexpected messages by context.
     pub(crate) unexpected: Arc<UnexpectedCounts>,
-    /// Messages between ranks of this node go over the network: they are not to share memory.
-    pub(crate) is_loopback: bool,
+    /// Ranks of this node that use the network are not to share memory.
+    pub(crate) node_traffic: NodeTraffic,
     /// An adapter matches, on a simulated node: this rank waits by its register.
     pub(crate) waits_for_adapter: bool,
 }
@@ -186,7 +187,7 @@ impl Engine {
         members: &[u32],
         me: usize,
     ) -> Result<Option<Area>, Fault> {
-        if self.is_loopback {
+        if self.node_traffic == NodeTraffic::Network {
             return Ok(None);
         }
         Area::open(&self.segment, context, members, me).map_err(|e| Fault::Channel {

@@ -23,6 +23,7 @@ use crate::fault::Fault;
 use crate::packet;
 use crate::state::EngineState;
 use mica_channel::memory;
+use mica_channel::shm::HoldChange;
 use mica_node::counters::Counter;
 
 /// Minimum size in bytes of a backlog whose memory is returned to the system afterwards.
@@ -46,13 +47,13 @@ impl EngineState {
         }
         self.holds.held.push(source);
         self.counters.count(Counter::HeldSenders);
-        self.announce_hold(source, true)
+        self.announce_hold(source, HoldChange::Hold)
     }
 
-    fn announce_hold(&mut self, source: u32, on: bool) -> Result<(), Fault> {
-        match self.channels.shm.hold(source, on) {
+    fn announce_hold(&mut self, source: u32, change: HoldChange) -> Result<(), Fault> {
+        match self.channels.shm.hold(source, change) {
             true => Ok(()),
-            false => self.send_control(source, packet::hold(on)),
+            false => self.send_control(source, packet::hold(change == HoldChange::Hold)),
         }
     }
 
@@ -78,7 +79,7 @@ impl EngineState {
             && let Some(at) = self.holds.held.iter().position(|&s| s == source)
         {
             self.holds.held.swap_remove(at);
-            self.announce_hold(source, false)?;
+            self.announce_hold(source, HoldChange::Release)?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use mica_bootstrap::{BootstrapError, PublishedValue, PublishedValues};
 use mica_channel::net::{AddressSource, JobSecret};
+use mica_channel::shm::NodeTraffic;
 use mica_node::segment::{Difference, JobSegment, Settings};
 
 /// What a rank publishes of itself.
@@ -52,12 +53,12 @@ impl NetworkRecord {
 #[derive(Debug)]
 pub(crate) struct NetworkAddresses {
     pub values: PublishedValues,
-    /// Whose ranks are not reached by the network, unless `loopback`.
+    /// Whose ranks are not reached by the network, unless `traffic` says so.
     pub segment: Arc<JobSegment>,
     /// This rank.
     pub rank: u32,
     /// Ranks of one node communicate over the network.
-    pub loopback: bool,
+    pub traffic: NodeTraffic,
     /// All ranks have published the same common part.
     pub is_uniform: bool,
 }
@@ -87,7 +88,7 @@ impl AddressSource for NetworkAddresses {
     }
 
     fn reaches(&self, peer: u32) -> bool {
-        let is_elsewhere = self.loopback || !self.segment.is_member(peer);
+        let is_elsewhere = self.traffic == NodeTraffic::Network || !self.segment.is_member(peer);
         peer != self.rank && peer < self.segment.job_size() && is_elsewhere
     }
 

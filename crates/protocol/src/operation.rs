@@ -59,12 +59,20 @@ pub(crate) struct RtsState {
 }
 
 impl RtsState {
-    /// The state of a message whose memory is open to the receiver.
-    pub fn of(exposed: Option<Exposed>, unverified: bool) -> RtsState {
+    /// The state of a message whose memory is open to the receiver, if any is.
+    pub fn of(exposed: Option<Exposed>) -> RtsState {
         RtsState {
             exposed,
-            unverified,
             ..RtsState::default()
+        }
+    }
+
+    /// The state of a message whose memory is open as it was last: to be confirmed when the RTS has
+    /// left.
+    pub fn of_recalled(exposed: Exposed) -> RtsState {
+        RtsState {
+            unverified: true,
+            ..RtsState::of(Some(exposed))
         }
     }
 }

@@ -198,16 +198,27 @@ pub fn read_join(p: &Packet) -> JoinPacket {
     }
 }
 
-pub fn pushed(receiver_op: u32, failed: bool) -> Packet {
+pub fn pushed(receiver_op: u32, outcome: PushOutcome) -> Packet {
     let mut p = Packet::of_kind(PUSHED);
-    p.aux = u16::from(failed);
+    p.aux = outcome as u16;
     p.set_word(0, u64::from(receiver_op));
     p
 }
 
-/// The receiver's op, and whether the sender failed.
-pub fn read_pushed(p: &Packet) -> (u32, bool) {
-    (p.word(0) as u32, p.aux == 1)
+/// The receiver's op, and how the sender's part of the copy ended.
+pub fn read_pushed(p: &Packet) -> (u32, PushOutcome) {
+    let outcome = match p.aux {
+        0 => PushOutcome::Copied,
+        _ => PushOutcome::Failed,
+    };
+    (p.word(0) as u32, outcome)
+}
+
+/// How the sender's part of a copy into the receiver's buffer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushOutcome {
+    Copied = 0,
+    Failed = 1,
 }
 
 pub fn skew(skewed: bool) -> Packet {
@@ -374,8 +385,14 @@ mod tests {
 
     #[test]
     fn completion_and_skew_packets_round_trip() {
-        assert_eq!(read_pushed(&pushed(9, true)), (9, true));
-        assert_eq!(read_pushed(&pushed(9, false)), (9, false));
+        assert_eq!(
+            read_pushed(&pushed(9, PushOutcome::Failed)),
+            (9, PushOutcome::Failed)
+        );
+        assert_eq!(
+            read_pushed(&pushed(9, PushOutcome::Copied)),
+            (9, PushOutcome::Copied)
+        );
         assert!(read_skew(&skew(true)) && !read_skew(&skew(false)));
         assert_eq!(
             read_fin(&fin(8, TrafficClass::Mapped)),

@@ -25,16 +25,13 @@ pub(crate) struct Polling {
 }
 
 impl Polling {
-    /// For these channels besides the rings. `None` if there are none.
-    pub fn new(
-        further: Vec<PacketChannel>,
-        rings_deliver: bool,
-        policy: PollPolicy,
-    ) -> Option<Polling> {
+    /// For these channels besides the rings; `None` if there are none. `schedule` says how often
+    /// they are polled; `None` if nothing arrives through the rings: in every iteration.
+    pub fn new(further: Vec<PacketChannel>, schedule: Option<PollPolicy>) -> Option<Polling> {
         let channels = further.len() + 1;
         (!further.is_empty()).then(|| Polling {
             further,
-            schedule: rings_deliver.then(|| PollSchedule::new(policy, channels)),
+            schedule: schedule.map(|policy| PollSchedule::new(policy, channels)),
             polls_all_next: false,
         })
     }
@@ -77,7 +74,7 @@ mod tests {
     use super::*;
 
     fn polling(policy: PollPolicy) -> Polling {
-        Polling::new(vec![PacketChannel::Transports], true, policy).expect("a further channel")
+        Polling::new(vec![PacketChannel::Transports], Some(policy)).expect("a further channel")
     }
 
     /// Iterations until the network is due, with `taken` packets through the rings in each.
@@ -102,17 +99,13 @@ mod tests {
     #[test]
     fn polls_all_channels_without_rings() {
         let policy = PollPolicy::Static { ratio: 50 };
-        let mut polling = Polling::new(
-            vec![PacketChannel::Fifos, PacketChannel::Transports],
-            false,
-            policy,
-        )
-        .expect("further channels");
+        let mut polling = Polling::new(vec![PacketChannel::Fifos, PacketChannel::Transports], None)
+            .expect("further channels");
         assert!(polling.schedule.is_none());
         for _ in 0..3 {
             assert_eq!(polling.begin_iteration(0), 0b11);
         }
-        assert!(Polling::new(Vec::new(), true, policy).is_none());
+        assert!(Polling::new(Vec::new(), Some(policy)).is_none());
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
 use crate::operation::{ReceiveStage, RecvId, SendPhase};
-use crate::packet::{self, JoinPacket, RtsPacket};
+use crate::packet::{self, JoinPacket, PushOutcome, RtsPacket};
 use crate::select::BufferFacts;
 use crate::state::EngineState;
 use mica_channel::direct::{CopyRefusal, Exposed, RemoteRun, SenderBuffer};
@@ -150,7 +150,7 @@ impl EngineState {
         let opened = if sender_mapped && !self.selection.may_cooperate() {
             None
         } else {
-            self.open_receive(&view, len, rts.copy_index.is_some())
+            self.open_receive(&view, len, rts.copy_index)
         };
         let buffers = BufferFacts {
             len,
@@ -268,7 +268,7 @@ impl EngineState {
         opened: Option<OpenedBuffer>,
     ) -> Result<(), Fault> {
         self.send_join(id, rts, view, len, opened, Copier::Sender)?;
-        self.await_push(id, rts.op, false);
+        self.await_push(id, rts.op, PushOutcome::Copied);
         Ok(())
     }
 
@@ -296,7 +296,11 @@ impl EngineState {
         });
         failed |= !peer_range.is_confirmed(CopyEnd::Back);
         if copy.is_shared_with(CopyEnd::Back) {
-            self.await_push(id, rts.op, failed);
+            let own_part = match failed {
+                true => PushOutcome::Failed,
+                false => PushOutcome::Copied,
+            };
+            self.await_push(id, rts.op, own_part);
         } else if failed {
             return self.ask_for_cells(id, peer_range.peer, rts.op);
         } else {
@@ -354,9 +358,16 @@ impl EngineState {
 
     /// Opens the buffer of a receive to the sender; from cached state, if there is a cooperative
     /// copy for the answer.
-    fn open_receive(&mut self, view: &View, len: usize, has_copy: bool) -> Option<OpenedBuffer> {
+    fn open_receive(
+        &mut self,
+        view: &View,
+        len: usize,
+        copy_index: Option<u8>,
+    ) -> Option<OpenedBuffer> {
         let (address, _) = view.as_contiguous()?;
-        if has_copy && let Some(exposed) = self.direct.recall(address, len) {
+        if copy_index.is_some()
+            && let Some(exposed) = self.direct.recall(address, len)
+        {
             let unverified = true;
             return Some(OpenedBuffer {
                 exposed,
@@ -372,7 +383,7 @@ impl EngineState {
     }
 
     /// This side has done its part of receive `id`, and waits for the sender's.
-    fn await_push(&mut self, id: RecvId, sender_op: u32, failed: bool) {
+    fn await_push(&mut self, id: RecvId, sender_op: u32, own_part: PushOutcome) {
         let op = &mut self.operations.recvs[id.0 as usize];
         if let ReceiveStage::Incoming {
             envelope, total, ..
@@ -382,7 +393,7 @@ impl EngineState {
                 envelope,
                 total,
                 sender_op,
-                failed,
+                failed: own_part == PushOutcome::Failed,
             };
         }
     }
@@ -446,12 +457,17 @@ impl EngineState {
         } else if join.sender_copies_all {
             self.complete_send(id, TrafficClass::Mapped);
         }
-        self.send_control(peer, packet::pushed(join.receiver_op, failed))
+        let outcome = match failed {
+            true => PushOutcome::Failed,
+            false => PushOutcome::Copied,
+        };
+        self.send_control(peer, packet::pushed(join.receiver_op, outcome))
     }
 
     /// The sender has copied its part.
     pub(crate) fn on_pushed(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
-        let (id, push_failed) = packet::read_pushed(packet);
+        let (id, outcome) = packet::read_pushed(packet);
+        let push_failed = outcome == PushOutcome::Failed;
         let id = RecvId(id);
         let op = &mut self.operations.recvs[id.0 as usize];
         let ReceiveStage::Cooperative {

@@ -100,6 +100,7 @@ impl Selection {
     ///
     /// # Errors
     /// When a tunable's value is invalid.
+    // flag: a property of the segment, kept as the field of this name.
     pub fn new(
         costs: PathCosts,
         peers: impl Iterator<Item = PeerKind>,

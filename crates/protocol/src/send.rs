@@ -114,7 +114,7 @@ impl EngineState {
             && let Some((address, _)) = view.as_contiguous()
             && let Some(exposed) = self.direct.recall(address, len)
         {
-            return (SendPlan::Rendezvous, RtsState::of(Some(exposed), true));
+            return (SendPlan::Rendezvous, RtsState::of_recalled(exposed));
         }
         let exposed = match plan {
             SendPlan::Rendezvous => self.expose(view, len),
@@ -128,7 +128,7 @@ impl EngineState {
         } else {
             plan
         };
-        (plan, RtsState::of(exposed, false))
+        (plan, RtsState::of(exposed))
     }
 
     /// True when the send is complete; it is then removed.

@@ -8,7 +8,7 @@ use crate::network_record::{NetworkAddresses, NetworkRecord};
 use crate::pending::HangReporter;
 use crate::polling::{PacketChannel, Polling};
 use crate::progress_wakeup::{IdleThread, ProgressWakeup};
-use crate::select::Selection;
+use crate::select::{PeerKind, Selection};
 use crate::state::{EngineState, Holds, Offload};
 use crate::wait_policy::WaitPolicy;
 use std::path::Path;
@@ -21,7 +21,7 @@ use mica_channel::adapter::AdapterTransport;
 use mica_channel::direct::{self, Direct};
 use mica_channel::net::{self, Net};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
-use mica_channel::shm::Shm;
+use mica_channel::shm::{NodeTraffic, Shm};
 use mica_channel::transport::NetError;
 use mica_channel::transport::Transport;
 use mica_node::adapter::AdapterMemory;
@@ -95,8 +95,8 @@ pub(crate) struct EngineParts {
     pub progress_thread: Option<IdleThread>,
     /// How this rank orders its stores before it wakes others.
     pub wake_fencing: Fencing,
-    /// Ranks of one node communicate over `net`.
-    pub loopback: bool,
+    /// How messages between the ranks of this node go.
+    pub node_traffic: NodeTraffic,
     pub collective_costs: Arc<CollectiveCosts>,
     pub policies: Policies,
 }
@@ -134,7 +134,10 @@ impl Engine {
         segment.agree_on_settings(rank, &settings)?;
         let wake_fencing = wake_fencing(&segment);
         let simulated = adapter.is_some();
-        let loopback = !simulated && tunables::NET.choice()? == "loopback";
+        let requested = match tunables::NET.choice()? {
+            "loopback" if !simulated => NodeTraffic::Network,
+            _ => NodeTraffic::SharedMemory,
+        };
         let net = match adapter {
             Some(adapter) => Some(open_adapter(adapter)?),
             None => open_net(
@@ -142,11 +145,16 @@ impl Engine {
                 rank,
                 &nodes,
                 &settings,
-                loopback,
+                requested,
                 manager.as_deref_mut(),
             )?,
         };
-        let shm = Shm::new(&segment, rank, wake_fencing, net.is_none() || !loopback)?;
+        let node_traffic = match net {
+            Some(_) => requested,
+            // The network was not needed: this rank is alone.
+            None => NodeTraffic::SharedMemory,
+        };
+        let shm = Shm::new(&segment, rank, wake_fencing, node_traffic)?;
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
@@ -172,7 +180,7 @@ impl Engine {
             offload,
             progress_thread,
             wake_fencing,
-            loopback,
+            node_traffic,
             collective_costs: Arc::new(collective_costs),
             policies: Policies {
                 poll: PollPolicy::from_environment()?,
@@ -186,6 +194,7 @@ impl Engine {
     ///
     /// # Errors
     /// When a tunable's value is invalid, or the wake-up socket cannot be created.
+    // long: more than half are the names of its parts and of the engine's fields.
     pub(crate) fn assemble(parts: EngineParts) -> Result<Engine, StartError> {
         let EngineParts {
             segment,
@@ -199,29 +208,17 @@ impl Engine {
             offload,
             progress_thread,
             wake_fencing,
-            loopback,
+            node_traffic,
             collective_costs,
             policies,
         } = parts;
         let mut channels = Channels::new(shm, net);
         let waits_for_adapter = channels.matching().is_some();
         let costs = collective_costs.messages.clone();
-        let here = segment.place(rank);
-        let peers = (0..segment.job_size()).map(|peer| {
-            if waits_for_adapter {
-                // Also this rank: its messages to itself go there. Another kind would cost half a
-                // million instructions to derive, which are simulated.
-                return (Level::Network, None);
-            }
-            let level = match channels.is_remote(peer) {
-                true => Level::Network,
-                false => level_between(&here, &segment.place(peer)),
-            };
-            (level, channels.packet_payload_max(peer))
-        });
         let oversubscribed = segment.is_oversubscribed();
+        let peers = peer_kinds(&segment, rank, &mut channels);
         let selection = Selection::new(costs, peers, oversubscribed)?;
-        let polling = polling(&segment, &channels, loopback, policies.poll);
+        let polling = polling(&segment, &channels, node_traffic, policies.poll);
         // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
         // arrive through several channels of the node.
         let direct_polls = !channels.shm.is_mixed() && !waits_for_adapter;
@@ -278,10 +275,32 @@ impl Engine {
                 costs: collective_costs,
             },
             unexpected,
-            is_loopback: loopback,
+            node_traffic,
             waits_for_adapter,
         })
     }
+}
+
+/// What the paths to each rank of the job depend on.
+fn peer_kinds(
+    segment: &JobSegment,
+    rank: u32,
+    channels: &mut Channels,
+) -> impl Iterator<Item = PeerKind> {
+    let waits_for_adapter = channels.matching().is_some();
+    let here = segment.place(rank);
+    (0..segment.job_size()).map(move |peer| {
+        if waits_for_adapter {
+            // Also this rank: its messages to itself go there. Another kind would cost half a
+            // million instructions to derive, which are simulated.
+            return (Level::Network, None);
+        }
+        let level = match channels.is_remote(peer) {
+            true => Level::Network,
+            false => level_between(&here, &segment.place(peer)),
+        };
+        (level, channels.packet_payload_max(peer))
+    })
 }
 
 /// Key under which ranks publish their network addresses.
@@ -294,10 +313,13 @@ fn open_net(
     rank: u32,
     nodes: &NodeMap,
     settings: &Settings,
-    loopback: bool,
+    traffic: NodeTraffic,
     manager: Option<&mut (dyn ProcessManager + 'static)>,
 ) -> Result<Option<Box<dyn Transport>>, StartError> {
-    let needed = if loopback { 1 } else { segment.ranks() };
+    let needed = match traffic {
+        NodeTraffic::SharedMemory => segment.ranks(),
+        NodeTraffic::Network => 1,
+    };
     if segment.job_size() <= needed {
         return Ok(None);
     }
@@ -316,7 +338,7 @@ fn open_net(
         values,
         segment: Arc::clone(segment),
         rank,
-        loopback,
+        traffic,
     };
     if !addresses.is_uniform
         && let Some(difference) = addresses.difference(settings)?
@@ -370,7 +392,7 @@ pub(crate) fn open_wake_socket(segment: &JobSegment, rank: u32) -> Result<WakeSo
 pub(crate) fn polling(
     segment: &JobSegment,
     channels: &Channels,
-    loopback: bool,
+    traffic: NodeTraffic,
     policy: PollPolicy,
 ) -> Option<Box<Polling>> {
     let mut further = Vec::new();
@@ -382,8 +404,9 @@ pub(crate) fn polling(
         further.push(PacketChannel::Transports);
     }
     let has_rings = !channels.shm.has_fifos() || channels.shm.is_mixed();
-    let rings_deliver = has_rings && segment.ranks() > 1 && !(loopback && has_transports);
-    Polling::new(further, rings_deliver, policy).map(Box::new)
+    let by_rings = traffic == NodeTraffic::SharedMemory || !has_transports;
+    let rings_deliver = has_rings && segment.ranks() > 1 && by_rings;
+    Polling::new(further, rings_deliver.then_some(policy)).map(Box::new)
 }
 
 /// The requested copy engine; `None` if that is this rank's own core.

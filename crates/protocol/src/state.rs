@@ -262,6 +262,7 @@ impl Offload {
 }
 
 impl EngineState {
+    // arguments: its parts, each made elsewhere; a struct of them would be this one again.
     pub(crate) fn new(
         me: u32,
         channels: Channels,

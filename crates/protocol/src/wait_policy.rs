@@ -55,6 +55,7 @@ impl WaitPolicy {
     ///
     /// # Errors
     /// When a tunable's value is wrong.
+    // flag: the engine passes variables that say the same; both only choose limits.
     pub fn from_environment(
         shares_core: bool,
         direct: bool,

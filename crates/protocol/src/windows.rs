@@ -7,6 +7,7 @@ use crate::pending::WaitList;
 use crate::state::EngineState;
 use std::time::Duration;
 
+use mica_channel::shm::NodeTraffic;
 use mica_channel::window::{SharedWindow, WindowLocks};
 use mica_node::segment::SegmentError;
 
@@ -19,7 +20,7 @@ impl Engine {
     /// Whether messages between ranks of this node go over the network, as if they shared no
     /// memory.
     pub fn is_loopback(&self) -> bool {
-        self.is_loopback
+        self.node_traffic == NodeTraffic::Network
     }
 
     /// Allocates window memory of this rank. See [`SharedWindow::allocate`].

@@ -11,13 +11,13 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
 use mica_mpi::{Error, Result};
 
-use crate::poly::PolyOut;
+use crate::poly::{CallForm, PolyOut};
 use crate::status;
 use crate::types::*;
 
 /// An array argument must not be null where it has elements.
-pub(super) fn check_array(null: bool, count: usize, argument: &'static str) -> Result<()> {
-    if null && count > 0 {
+pub(super) fn check_array<T>(list: *const T, count: usize, argument: &'static str) -> Result<()> {
+    if list.is_null() && count > 0 {
         let reason = format!("an array of {count} elements is needed");
         return Err(Error::argument(c::ERR_ARG, argument, "NULL", reason));
     }
@@ -33,7 +33,7 @@ pub(super) unsafe fn slice<'a, T>(
     count: usize,
     argument: &'static str,
 ) -> Result<&'a [T]> {
-    check_array(list.is_null(), count, argument)?;
+    check_array(list, count, argument)?;
     if count == 0 {
         return Ok(&[]);
     }
@@ -219,8 +219,8 @@ pub unsafe fn mpi_type_get_true_extent_x(
 }
 
 /// Refuses a datatype made with large counts, which the plain calls cannot return.
-fn check_form(datatype: &Datatype, wide: bool) -> Result<()> {
-    if wide || datatype.envelope().counts == 0 {
+fn check_form(datatype: &Datatype, form: CallForm) -> Result<()> {
+    if form == CallForm::Large || datatype.envelope().counts == 0 {
         return Ok(());
     }
     let reason = "it was made with counts that do not fit an int; use the _c form of the call";
@@ -243,10 +243,10 @@ pub unsafe fn mpi_type_get_envelope(
     num_large_counts: *mut MPI_Count,
     num_datatypes: PolyOut,
     combiner: *mut c_int,
-    wide: bool,
+    form: CallForm,
 ) -> Result<()> {
     let datatype = resolve(datatype)?;
-    check_form(&datatype, wide)?;
+    check_form(&datatype, form)?;
     let envelope = datatype.envelope();
     // SAFETY: as the caller promises.
     unsafe {
@@ -259,7 +259,7 @@ pub unsafe fn mpi_type_get_envelope(
         num_datatypes
             .required("num_datatypes")?
             .set_or_undefined(0, envelope.datatypes as i64);
-        if wide {
+        if form == CallForm::Large {
             put(num_large_counts, "num_large_counts", envelope.counts as i64)?;
         }
         put(combiner, "combiner", envelope.combiner)
@@ -280,10 +280,10 @@ pub unsafe fn mpi_type_get_contents(
     array_of_addresses: *mut MPI_Aint,
     array_of_large_counts: *mut MPI_Count,
     array_of_datatypes: *mut MPI_Datatype,
-    wide: bool,
+    form: CallForm,
 ) -> Result<()> {
     let datatype = resolve(datatype)?;
-    check_form(&datatype, wide)?;
+    check_form(&datatype, form)?;
     let envelope = datatype.envelope();
     for (max, needed, argument) in [
         (max_integers, envelope.integers, "max_integers"),
@@ -296,26 +296,14 @@ pub unsafe fn mpi_type_get_contents(
             return Err(Error::argument(c::ERR_ARG, argument, max, reason));
         }
     }
+    check_array(array_of_integers, envelope.integers, "array_of_integers")?;
+    check_array(array_of_addresses, envelope.addresses, "array_of_addresses")?;
     check_array(
-        array_of_integers.is_null(),
-        envelope.integers,
-        "array_of_integers",
-    )?;
-    check_array(
-        array_of_addresses.is_null(),
-        envelope.addresses,
-        "array_of_addresses",
-    )?;
-    check_array(
-        array_of_large_counts.is_null(),
+        array_of_large_counts,
         envelope.counts,
         "array_of_large_counts",
     )?;
-    check_array(
-        array_of_datatypes.is_null(),
-        envelope.datatypes,
-        "array_of_datatypes",
-    )?;
+    check_array(array_of_datatypes, envelope.datatypes, "array_of_datatypes")?;
     let contents = datatype.contents()?;
     // SAFETY: the arrays have room for what was checked above.
     unsafe {
@@ -342,7 +330,7 @@ pub unsafe fn mpi_type_get_contents(
 /// # Safety
 /// `type_name` is a C string.
 pub unsafe fn mpi_type_set_name(datatype: MPI_Datatype, type_name: *const c_char) -> Result<()> {
-    check_array(type_name.is_null(), 1, "type_name")?;
+    check_array(type_name, 1, "type_name")?;
     // SAFETY: as the caller promises.
     let name = unsafe { CStr::from_ptr(type_name) }.to_string_lossy();
     resolve(datatype)?.set_name(&name);
@@ -363,7 +351,7 @@ pub unsafe fn mpi_type_get_name(
         c::DATATYPE_NULL => "MPI_DATATYPE_NULL".to_owned(),
         _ => resolve(datatype)?.name(),
     };
-    check_array(type_name.is_null(), 1, "type_name")?;
+    check_array(type_name, 1, "type_name")?;
     // SAFETY: as the caller promises; `set_name` keeps names shorter than the array.
     unsafe {
         std::ptr::copy_nonoverlapping(name.as_ptr().cast(), type_name, name.len());
@@ -504,9 +492,11 @@ mod tests {
                 addresses.as_mut_ptr(),
                 types.as_mut_ptr(),
             );
-            let short = mpi_type_get_contents(vector, 2, 1, 0, 1, i, a, null_mut(), t, false);
+            let short =
+                mpi_type_get_contents(vector, 2, 1, 0, 1, i, a, null_mut(), t, CallForm::Plain);
             assert_eq!(short.unwrap_err().code(), c::ERR_ARG);
-            mpi_type_get_contents(vector, 3, 1, 0, 1, i, a, null_mut(), t, false).unwrap();
+            mpi_type_get_contents(vector, 3, 1, 0, 1, i, a, null_mut(), t, CallForm::Plain)
+                .unwrap();
             mpi_type_free(&raw mut vector).unwrap();
         }
         assert_eq!((size, ints, types[0].raw()), (64, [4, 2, 3], c::DOUBLE));
@@ -530,8 +520,15 @@ mod tests {
             mpi_get_elements(&raw const status, large, PolyOut::new(&raw mut wide)).unwrap();
             assert_eq!((size, wide), (1, 1 << 33));
             let out = || PolyOut::new(null_mut::<c_int>());
-            let envelope =
-                mpi_type_get_envelope(large, out(), out(), null_mut(), out(), null_mut(), false);
+            let envelope = mpi_type_get_envelope(
+                large,
+                out(),
+                out(),
+                null_mut(),
+                out(),
+                null_mut(),
+                CallForm::Plain,
+            );
             assert_eq!(envelope.unwrap_err().code(), c::ERR_TYPE);
             mpi_type_free(&raw mut large).unwrap();
         }

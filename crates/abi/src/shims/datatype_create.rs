@@ -19,7 +19,7 @@ use crate::types::*;
 /// # Safety
 /// `list` is null or has `count` elements.
 unsafe fn numbers(list: PolyArray, count: usize, argument: &'static str) -> Result<Vec<i64>> {
-    check_array(list.is_null(), count, argument)?;
+    check_array(list.as_ptr(), count, argument)?;
     // SAFETY: by the contract above, and not null if it has elements.
     Ok(unsafe { list.to_vec(count) })
 }

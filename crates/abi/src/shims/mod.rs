@@ -24,6 +24,7 @@ pub mod profiling;
 pub mod pt2pt;
 pub mod request;
 pub mod rma;
+pub mod rma_element;
 pub mod session;
 pub mod status;
 pub mod tool;

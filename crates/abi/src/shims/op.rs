@@ -9,6 +9,7 @@ use mica_mpi::error::Error;
 use mica_mpi::op::{self, Op};
 
 use crate::collective::buffers::plain;
+use crate::poly::CallForm;
 use crate::types::{MPI_Count, MPI_Datatype, MPI_Op};
 
 /// `MPI_User_function`.
@@ -19,13 +20,13 @@ type Large = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut MPI_Count, *mut
 /// MPI_Op_create, MPI_Op_create_c.
 ///
 /// # Safety
-/// `user_fn` is a function of the form that `wide` selects; it reads and writes nothing but the
+/// `user_fn` is a function of the form that `form` names; it reads and writes nothing but the
 /// vectors it is given. `op` is writable.
 pub unsafe fn mpi_op_create(
     user_fn: usize,
     commute: c_int,
     op: *mut MPI_Op,
-    wide: bool,
+    form: CallForm,
 ) -> mica_mpi::Result<()> {
     if user_fn == 0 {
         return Err(Error::argument(
@@ -35,7 +36,7 @@ pub unsafe fn mpi_op_create(
             "no function",
         ));
     }
-    let function: Arc<op::OperatorFunction> = if wide {
+    let function: Arc<op::OperatorFunction> = if form == CallForm::Large {
         // SAFETY: by the contract above it is a function of this type.
         let function = unsafe { std::mem::transmute::<usize, Large>(user_fn) };
         Arc::new(

@@ -476,6 +476,13 @@ pub struct PeerBuffer {
     kernel: Option<PeerAccess>,
 }
 
+/// What a rank does with a peer's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PeerCopy {
+    Load,
+    Store,
+}
+
 impl PeerBuffer {
     /// Copies `len` bytes at `position` of the peer's buffer to `view` from `view_position` on.
     ///
@@ -492,7 +499,7 @@ impl PeerBuffer {
         view_position: usize,
         len: usize,
     ) -> Result<(), PeerAccessError> {
-        self.copy::<true>(position, view, view_position, len)
+        self.copy(PeerCopy::Load, position, view, view_position, len)
     }
 
     /// Copies `len` bytes of `view` from `view_position` on to `position` of the peer's buffer. The
@@ -511,7 +518,7 @@ impl PeerBuffer {
         view_position: usize,
         len: usize,
     ) -> Result<(), PeerAccessError> {
-        self.copy::<false>(position, view, view_position, len)
+        self.copy(PeerCopy::Store, position, view, view_position, len)
     }
 
     /// `len` bytes at `position` of the peer's buffer, to be read (or written) in place; `None`
@@ -550,10 +557,11 @@ impl PeerBuffer {
         );
     }
 
-    /// Loads if `LOAD`, stores otherwise.
-    #[inline]
-    fn copy<const LOAD: bool>(
+    // Inline always: the direction is a constant in both callers.
+    #[inline(always)]
+    fn copy(
         &self,
+        direction: PeerCopy,
         position: usize,
         view: &View,
         view_position: usize,
@@ -567,23 +575,28 @@ impl PeerBuffer {
             && !mapped.is_empty()
         {
             let at = view_position + (mapped.start - position);
-            if LOAD {
-                window.load(mapped.start, view, at, mapped.len());
-            } else {
-                window.store(mapped.start, view, at, mapped.len());
+            match direction {
+                PeerCopy::Load => window.load(mapped.start, view, at, mapped.len()),
+                PeerCopy::Store => window.store(mapped.start, view, at, mapped.len()),
             }
         }
         for rest in [before, behind] {
             if !rest.is_empty() {
-                self.by_kernel::<LOAD>(&rest, view, view_position + (rest.start - position))?;
+                self.by_kernel(
+                    direction,
+                    &rest,
+                    view,
+                    view_position + (rest.start - position),
+                )?;
             }
         }
         Ok(())
     }
 
     #[cold]
-    fn by_kernel<const LOAD: bool>(
+    fn by_kernel(
         &self,
+        direction: PeerCopy,
         rest: &Range<usize>,
         view: &View,
         view_position: usize,
@@ -595,10 +608,9 @@ impl PeerBuffer {
             .wrapping_add(rest.start as u64)
             .wrapping_sub(view_position as u64);
         let (process, len) = (self.process, rest.len());
-        let result = if LOAD {
-            cma::pull_contiguous(process, origin, view, view_position, len)
-        } else {
-            cma::push_contiguous(process, origin, view, view_position, len)
+        let result = match direction {
+            PeerCopy::Load => cma::pull_contiguous(process, origin, view, view_position, len),
+            PeerCopy::Store => cma::push_contiguous(process, origin, view, view_position, len),
         };
         reach.remember(self.peer, result)
     }

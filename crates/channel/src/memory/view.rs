@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::bytes::{copy_any, copy_small};
-use super::layout::{TypeLayout, TypeLayoutError, copy};
+use super::layout::copy::{self, CopyDirection, Pack, Unpack};
+use super::layout::{TypeLayout, TypeLayoutError};
 use super::region::{Block, Region};
 
 /// Order and extent of a message's bytes relative to a region's address.
@@ -288,7 +289,7 @@ impl View {
             if let Shape::Contiguous { .. } = self.shape {
                 copy_small(self.ptr().wrapping_add(position), to, n);
             } else {
-                self.typed::<true>(position, to, n);
+                self.typed::<Pack>(position, to, n);
             }
         }
         n
@@ -302,31 +303,31 @@ impl View {
     #[inline(always)]
     pub unsafe fn unpack_from(&self, position: usize, from: *const u8, len: usize) -> usize {
         let n = len.min(self.len.saturating_sub(position));
-        // SAFETY: as in `pack_into`; `typed::<false>` only reads from its packed side.
+        // SAFETY: as in `pack_into`; `typed::<Unpack>` only reads from its packed side.
         unsafe {
             if let Shape::Contiguous { .. } = self.shape {
                 copy_small(from, self.ptr().wrapping_add(position), n);
             } else {
-                self.typed::<false>(position, from.cast_mut(), n);
+                self.typed::<Unpack>(position, from.cast_mut(), n);
             }
         }
         n
     }
 
-    /// Copies `n` bytes at `position` of a typed message: to `packed` if `PACK`, from it otherwise.
+    /// Copies `n` bytes at `position` of a typed message, to `packed` or from it.
     ///
     /// # Safety
     /// 1. `position + n <= self.len()`;
-    /// 2. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap
+    /// 2. `packed` is writable (`Pack`) or readable (`Unpack`) for `n` bytes, which do not overlap
     ///    the message's.
     #[inline(never)]
-    unsafe fn typed<const PACK: bool>(&self, position: usize, packed: *mut u8, n: usize) {
+    unsafe fn typed<D: CopyDirection>(&self, position: usize, packed: *mut u8, n: usize) {
         if let Shape::Typed { layout, count } = &self.shape
             && n > 0
         {
             // SAFETY: obligations 1 and 2; the region promises the memory side.
             unsafe {
-                copy::elements::<PACK>(layout, *count, self.ptr(), position, packed, n);
+                copy::elements::<D>(layout, *count, self.ptr(), position, packed, n);
             }
         }
     }

@@ -22,6 +22,15 @@ const REPOST: usize = 16;
 /// Completions read per call.
 const BATCH: usize = 16;
 
+/// How the provider reports that it has sent a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PostedSend {
+    /// Not at all: it has copied the bytes.
+    Injected,
+    /// By a completion.
+    Completes,
+}
+
 impl Net {
     /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The caller may
     /// reuse the bytes when this returns. False if there is no room: the caller tries again after a
@@ -66,7 +75,11 @@ impl Net {
             }
             self.post_send(peer, number, buffer, len)
         };
-        self.has_sent(peer, code, len <= self.inject_max)
+        let posted = match len <= self.inject_max {
+            true => PostedSend::Injected,
+            false => PostedSend::Completes,
+        };
+        self.has_sent(peer, code, posted)
     }
 
     /// Sends the first `len` bytes of `buffer`.
@@ -94,12 +107,17 @@ impl Net {
 
     /// Evaluates the return code of an attempt to send to `peer`.
     #[inline]
-    fn has_sent(&mut self, peer: u32, code: isize, injected: bool) -> Result<bool, ChannelError> {
+    fn has_sent(
+        &mut self,
+        peer: u32,
+        code: isize,
+        posted: PostedSend,
+    ) -> Result<bool, ChannelError> {
         if code == 0 {
             self.peers.clear_stuck(peer);
             let peer = self.peers.usable(peer)?;
             peer.sent = peer.sent.wrapping_add(1);
-            peer.uncovered = injected;
+            peer.uncovered = posted == PostedSend::Injected;
             return Ok(true);
         }
         self.not_sent(peer, code, "sending to it")
@@ -411,7 +429,7 @@ impl Net {
         let len = wire::write_head(bytes, token, self.me, count, None);
         let code = self.post_send(peer, number, buffer, len);
         // A loss is recorded; if there is no room, a later call tries again.
-        let _ = self.has_sent(peer, code, false);
+        let _ = self.has_sent(peer, code, PostedSend::Completes);
     }
 }
 

@@ -26,6 +26,15 @@ pub(super) trait Registrar {
     fn close(&self, handle: Self::Handle);
 }
 
+/// Which uses a registration is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// All that lie in it; it is kept for later ones.
+    Cached,
+    /// One, with which it is closed.
+    OneUse,
+}
+
 #[derive(Debug)]
 struct RegistrationEntry<H> {
     id: u64,
@@ -33,8 +42,7 @@ struct RegistrationEntry<H> {
     len: usize,
     access: u64,
     users: u32,
-    /// No other use shares it, and it is closed with its use.
-    is_own: bool,
+    sharing: Sharing,
     /// Clock value of the last use.
     used: u64,
     handle: H,
@@ -81,7 +89,7 @@ impl<H: Copy> RegistrationCache<H> {
         self.clock += 1;
         let clock = self.clock;
         let covers = |e: &&mut RegistrationEntry<H>| {
-            !e.is_own
+            e.sharing == Sharing::Cached
                 && e.access & access == access
                 && e.start <= start
                 && len <= e.len.saturating_sub(start - e.start)
@@ -91,7 +99,7 @@ impl<H: Copy> RegistrationCache<H> {
             entry.used = clock;
             return Ok(entry.lend());
         }
-        self.add(registrar, (start, len, access), false)
+        self.add(registrar, (start, len, access), Sharing::Cached)
     }
 
     /// A registration that no other use shares, and that is closed with this use.
@@ -106,14 +114,14 @@ impl<H: Copy> RegistrationCache<H> {
         access: u64,
     ) -> Result<RegistrationUse<H>, NetError> {
         self.clock += 1;
-        self.add(registrar, (start, len, access), true)
+        self.add(registrar, (start, len, access), Sharing::OneUse)
     }
 
     fn add(
         &mut self,
         registrar: &impl Registrar<Handle = H>,
         (start, len, access): (usize, usize, u64),
-        is_own: bool,
+        sharing: Sharing,
     ) -> Result<RegistrationUse<H>, NetError> {
         let entry = RegistrationEntry {
             id: self.clock,
@@ -121,7 +129,7 @@ impl<H: Copy> RegistrationCache<H> {
             len,
             access,
             users: 1,
-            is_own,
+            sharing,
             used: self.clock,
             handle: registrar.register(start, len, access)?,
         };
@@ -135,7 +143,7 @@ impl<H: Copy> RegistrationCache<H> {
         let Some(at) = self.entries.iter().position(|e| e.id == id) else {
             return;
         };
-        if self.entries[at].is_own {
+        if self.entries[at].sharing == Sharing::OneUse {
             return registrar.close(self.entries.swap_remove(at).handle);
         }
         let entry = &mut self.entries[at];

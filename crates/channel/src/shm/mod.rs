@@ -17,12 +17,14 @@
 
 mod advanced;
 mod basic;
+mod hold;
 mod inline;
 mod transport;
 
 #[cfg(test)]
 mod tests;
 
+pub use hold::HoldChange;
 pub use inline::inline_packet;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 pub use transport::SegmentTransport;
@@ -61,9 +63,19 @@ impl Channel for Shm {
     }
 }
 
+/// How messages between the ranks of one node go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeTraffic {
+    /// Through the job segment.
+    SharedMemory,
+    /// By the network, as between nodes (`MICA_NET=loopback`).
+    Network,
+}
+
 impl Shm {
     /// The channel of rank `me`, which has [claimed](JobSegment::claim) it, in the segment's
-    /// design. It reaches the other ranks of the node, or none if it is not `on`.
+    /// design. It reaches the other ranks of the node if `traffic` goes through shared memory, or
+    /// none.
     ///
     /// # Errors
     /// Under the basic design, when memory for the FIFOs to the other ranks cannot be allocated.
@@ -71,8 +83,9 @@ impl Shm {
         segment: &Arc<JobSegment>,
         me: u32,
         fencing: Fencing,
-        on: bool,
+        traffic: NodeTraffic,
     ) -> Result<Shm, ChannelError> {
+        let on = traffic == NodeTraffic::SharedMemory;
         let basic = if on && segment.geometry().has_fifos() {
             Some(Box::new(BasicShm::open(segment, me, fencing)?))
         } else {
@@ -249,12 +262,12 @@ impl Shm {
         }
     }
 
-    /// Starts (`on`) or stops holding back the messages of `source`, which has sent some. What is
-    /// already in its ring or FIFO still arrives; after that, only packets that are not messages.
+    /// Holds back the messages of `source`, which has sent some, or releases them. What is already
+    /// in its ring or FIFO still arrives; after that, only packets that are not messages.
     /// False when `source` is not reached by this channel.
-    pub fn hold(&mut self, source: u32, on: bool) -> bool {
+    pub fn hold(&mut self, source: u32, change: HoldChange) -> bool {
         let basic = self.basic.as_ref();
-        self.advanced.hold(source, on) || basic.is_some_and(|basic| basic.hold(source, on))
+        self.advanced.hold(source, change) || basic.is_some_and(|basic| basic.hold(source, change))
     }
 
     /// Whether `peer` holds this rank's messages back.

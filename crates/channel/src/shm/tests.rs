@@ -36,7 +36,7 @@ fn segment(shape: SegmentShape, ranks: usize) -> Arc<JobSegment> {
 }
 
 fn end(segment: &Arc<JobSegment>, me: u32) -> Shm {
-    Shm::new(segment, me, Fencing::Sender, true).expect("memory")
+    Shm::new(segment, me, Fencing::Sender, NodeTraffic::SharedMemory).expect("memory")
 }
 
 fn pair(shape: SegmentShape) -> (Shm, Shm) {

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{PAYLOAD_MAX, Packet, Shm};
+use super::{NodeTraffic, PAYLOAD_MAX, Packet, Shm};
 use crate::memory::View;
 use crate::transport::{
     LostPeer, NetError, ReadableRegion, Transport, TransportCompletion, WaitMode,
@@ -58,7 +58,7 @@ impl SegmentTransport {
         first: u32,
         fencing: Fencing,
     ) -> Result<SegmentTransport, ChannelError> {
-        let shm = Shm::new(segment, me, fencing, true)?;
+        let shm = Shm::new(segment, me, fencing, NodeTraffic::SharedMemory)?;
         let fifos = (0..segment.ranks()).filter_map(|rank| shm.fifo_payload_max(rank));
         Ok(SegmentTransport {
             payload_max: fifos.fold(PAYLOAD_MAX, usize::min),

@@ -121,6 +121,7 @@ impl Drop for Hosts {
 
 /// The processors of each host: its share of `allowed`, at most one for each rank; all of them for
 /// both hosts if `shared`, or if there is only one.
+// flag: the declared program's field `share_cores`, passed on.
 pub fn processors(allowed: &CpuSet, ranks: &[u32], shared: bool) -> [CpuSet; HOSTS] {
     let all: Vec<u32> = allowed.iter().collect();
     let share = all.len() / HOSTS;

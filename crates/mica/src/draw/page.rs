@@ -161,6 +161,7 @@ impl DataTable<'_> {
 }
 
 impl Cell {
+    // flag: the column's field, passed on.
     fn write(&self, html: &mut String, numeric: bool) {
         html.push_str("<td");
         if numeric {

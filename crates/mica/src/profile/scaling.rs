@@ -109,6 +109,7 @@ fn perf(more: &[&str], file: &Path) -> Command {
     command
 }
 
+// flag: the call passes the variable of this name.
 fn run(
     command: &[String],
     nodes: usize,

@@ -121,7 +121,10 @@ fn once(job: &mut WatchedJob, interval: Duration) -> JobView {
     job.wait_for_end(interval);
     let has_ended = job.has_ended();
     let after = job.sample();
-    JobView::between(job, &before, &after, has_ended)
+    JobView {
+        has_ended,
+        ..JobView::between(job, &before, &after)
+    }
 }
 
 /// Prints; a reader that has exited (`| head`) is no error.

@@ -164,8 +164,8 @@ pub struct RankRow {
 }
 
 impl JobView {
-    /// The job between two samples.
-    pub fn between(job: &WatchedJob, before: &Sample, after: &Sample, has_ended: bool) -> JobView {
+    /// The job, which runs, between two samples.
+    pub fn between(job: &WatchedJob, before: &Sample, after: &Sample) -> JobView {
         let first = &job.job.parts[0].description;
         let mut hosts: Vec<&str> = Vec::new();
         for part in &job.job.parts {
@@ -185,7 +185,7 @@ impl JobView {
             nodes: first.nodes,
             seconds: (now.as_secs_f64() - first.started_ms as f64 / 1e3).max(0.0),
             interval,
-            has_ended,
+            has_ended: false,
             ranks: pairs
                 .map(|(old, new)| RankRow::new(old, new, interval))
                 .collect(),

@@ -129,7 +129,7 @@ fn watch(
 ) -> std::io::Result<WatchEnd> {
     let mut screen = Screen::new();
     let mut last = job.sample();
-    let mut view = JobView::between(job, &last, &last, false);
+    let mut view = JobView::between(job, &last, &last);
     // The first rates come soon, whatever the interval.
     let mut next = last.at + interval.min(Duration::from_millis(300));
     loop {
@@ -144,7 +144,7 @@ fn watch(
             let left = next.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let sample = job.sample();
-                view = JobView::between(job, &last, &sample, false);
+                view = JobView::between(job, &last, &sample);
                 screen.remember(view.total_rate());
                 next = sample.at + interval;
                 last = sample;

@@ -539,7 +539,7 @@ pub fn table(rows: &[ComparisonRow]) -> String {
             Some(trial) => (
                 time(median(&trial.shipped)),
                 time(median(&trial.tuned)),
-                outcome(trial, row.is_accepted),
+                outcome(row, trial),
             ),
         };
         let what = format!(" {}", row.what);
@@ -549,14 +549,14 @@ pub fn table(rows: &[ComparisonRow]) -> String {
 }
 
 /// The result of a comparison as text.
-fn outcome(trial: &Trial, is_accepted: bool) -> String {
+fn outcome(row: &ComparisonRow, trial: &Trial) -> String {
     let percent = 100.0 * (1.0 - trial.ratio()).abs();
     let verdict = match trial.verdict() {
         TrialVerdict::Better => format!("{percent:.0} % faster"),
         TrialVerdict::Worse => format!("{percent:.0} % slower"),
         TrialVerdict::Same => "no faster beyond noise".to_owned(),
     };
-    match is_accepted {
+    match row.is_accepted {
         true => format!("{verdict}: accepted"),
         false => format!("{verdict}: stays as shipped"),
     }

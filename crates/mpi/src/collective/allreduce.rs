@@ -2,7 +2,7 @@
 //! and allgathered (Rabenseifner). Both keep rank order, and all ranks compute every element from
 //! the same operands in the same order, so all get the same bits.
 
-use super::fold::Fold;
+use super::fold::{Fold, OperandAccess};
 use super::place::{Elements, Halves, HalvingPart, RankPlace};
 use super::reduction::Reduction;
 use super::schedule::Schedule;
@@ -80,16 +80,18 @@ impl Active {
         // there.
         let first_from_right = partners.first().is_some_and(|&p| p > self.me.rank);
         let mut fold = match send {
-            Some(send) if first_from_right => {
-                Fold::new(reduction, send.clone(), false, Some(receive.clone()))
-            }
+            Some(send) if first_from_right => Fold::new(
+                reduction,
+                (send.clone(), OperandAccess::ReadOnly),
+                Some(receive.clone()),
+            ),
             Some(send) => {
                 schedule
                     .round()
                     .copy(send.view(0, count)?, receive.view(0, count)?);
-                Fold::new(reduction, receive.clone(), true, None)
+                Fold::new(reduction, (receive.clone(), OperandAccess::Writable), None)
             }
-            None => Fold::new(reduction, receive.clone(), true, None),
+            None => Fold::new(reduction, (receive.clone(), OperandAccess::Writable), None),
         };
         for (step, &partner) in partners.iter().enumerate() {
             let operand = fold.incoming()?;

@@ -44,28 +44,46 @@ impl Reduction {
     }
 }
 
+/// What may be done with an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OperandAccess {
+    /// To be read alone: it is the caller's send buffer.
+    ReadOnly,
+    /// The result may overwrite it.
+    Writable,
+}
+
 /// A running result. Operands arrive in memory that [`Fold::incoming`] returns. Which memory holds
 /// the result changes, so that results are not copied: `op` writes to its right operand.
 pub(super) struct Fold<'a> {
     reduction: &'a Reduction,
     value: Elements,
-    /// Whether `value` may be changed, as it is not the caller's send buffer.
-    writable: bool,
+    /// Whether `value` may be changed.
+    access: OperandAccess,
     spare: Option<Elements>,
+}
+
+impl OperandAccess {
+    /// For the operand of a call: in its send buffer, if it has one, or else in its receive buffer.
+    pub fn of_call(send: Option<&Elements>) -> OperandAccess {
+        match send {
+            Some(_) => OperandAccess::ReadOnly,
+            None => OperandAccess::Writable,
+        }
+    }
 }
 
 impl<'a> Fold<'a> {
     /// Starts with this rank's own operand.
     pub fn new(
         reduction: &'a Reduction,
-        own: Elements,
-        writable: bool,
+        (own, access): (Elements, OperandAccess),
         spare: Option<Elements>,
     ) -> Self {
         Fold {
             reduction,
             value: own,
-            writable,
+            access,
             spare,
         }
     }
@@ -85,11 +103,11 @@ impl<'a> Fold<'a> {
     /// `value = operand (op) value`.
     pub fn prepend(&mut self, round: &mut Round, operand: Elements) -> Result<()> {
         let count = self.reduction.count;
-        if !self.writable {
+        if self.access == OperandAccess::ReadOnly {
             let copy = self.reduction.temporary(count)?;
             round.copy(self.value.view(0, count)?, copy.view(0, count)?);
             self.value = copy;
-            self.writable = true;
+            self.access = OperandAccess::Writable;
         }
         self.reduction.apply(round, &operand, &self.value, count);
         self.spare = Some(operand);
@@ -101,14 +119,14 @@ impl<'a> Fold<'a> {
         self.reduction
             .apply(round, &self.value, &operand, self.reduction.count);
         let old = std::mem::replace(&mut self.value, operand);
-        self.spare = self.writable.then_some(old);
-        self.writable = true;
+        self.spare = (self.access == OperandAccess::Writable).then_some(old);
+        self.access = OperandAccess::Writable;
     }
 
     /// Combines `value` and `operand` in either order, if the operator allows it; otherwise
     /// appends.
     pub fn combine(&mut self, round: &mut Round, operand: Elements) -> Result<()> {
-        if self.writable && self.reduction.op.is_commutative() {
+        if self.access == OperandAccess::Writable && self.reduction.op.is_commutative() {
             self.prepend(round, operand)
         } else {
             self.append(round, operand);

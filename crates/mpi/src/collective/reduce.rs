@@ -2,7 +2,7 @@
 //! gathered at the root (Rabenseifner). Operators that do not commute use a tree rooted at rank 0,
 //! whose subtrees are ranges of ranks in order, and rank 0 sends the result to the root.
 
-use super::fold::Fold;
+use super::fold::{Fold, OperandAccess};
 use super::place::{BinomialTree, Elements, Halves, HalvingPart, RankPlace};
 use super::reduction::Reduction;
 use super::schedule::Schedule;
@@ -55,7 +55,7 @@ fn tree(
     } else {
         None
     };
-    let mut fold = Fold::new(reduction, own, send.is_none(), spare);
+    let mut fold = Fold::new(reduction, (own, OperandAccess::of_call(send)), spare);
     for &(child, _) in tree.children.iter().rev() {
         let operand = fold.incoming()?;
         let round = schedule.round();

@@ -2,7 +2,7 @@
 //! exchange for long ones (both for operators that commute). Otherwise every rank collects the
 //! operands of its block and folds them in rank order.
 
-use super::fold::Fold;
+use super::fold::{Fold, OperandAccess};
 use super::place::{Elements, Halves, HalvingPart, RankPlace};
 use super::reduction::Reduction;
 use super::schedule::Schedule;
@@ -73,7 +73,11 @@ impl HalvingTask<'_> {
         };
         // In place, nothing may land in the receive buffer while parts of it have yet to be sent.
         let spare = self.send.is_some().then(|| self.receive.clone());
-        let mut fold = Fold::new(&part, self.operand(self.me.rank), false, spare);
+        let mut fold = Fold::new(
+            &part,
+            (self.operand(self.me.rank), OperandAccess::ReadOnly),
+            spare,
+        );
         for distance in 1..self.me.size {
             let (to, from) = (self.me.after(distance), self.me.before(distance));
             let round = schedule.round();

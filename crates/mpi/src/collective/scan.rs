@@ -2,7 +2,7 @@
 //! the reduction of its group so far (`group`) and of the ranks up to itself (`prefix`), and
 //! extends the latter by the groups to its left.
 
-use super::fold::Fold;
+use super::fold::{Fold, OperandAccess};
 use super::place::{Elements, RankPlace};
 use super::reduction::{Reduction, ScanKind};
 use super::schedule::Schedule;
@@ -39,7 +39,7 @@ pub fn build(
             (copy, kind == ScanKind::Inclusive)
         }
     };
-    let mut group = Fold::new(reduction, own, send.is_none(), None);
+    let mut group = Fold::new(reduction, (own, OperandAccess::of_call(send)), None);
     let mut bit = 1;
     while bit < me.size {
         let partner = me.rank ^ bit;

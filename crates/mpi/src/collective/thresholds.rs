@@ -118,6 +118,7 @@ impl TwoLevel {
 
     /// Reduce and reduce-scatter: nodes combine their operands before these are sent to other
     /// nodes. An operator that does not commute needs ranks in blocks.
+    // flag: a property of the operator; every call passes it or a variable of this name.
     pub fn reduce(&self, layout: &RanksByNode, commutes: bool) -> NodeTreatment {
         if commutes || layout.in_blocks() {
             self.always(layout)
@@ -127,6 +128,7 @@ impl TwoLevel {
     }
 
     /// Allreduce of a vector of `bytes`.
+    // flag: as for `reduce`.
     pub fn allreduce(&self, layout: &RanksByNode, commutes: bool, bytes: usize) -> NodeTreatment {
         let long = |ranks| bytes >= self.allreduce_columns && bytes / ranks >= self.allreduce_part;
         match self.reduce(layout, commutes) {

@@ -368,6 +368,7 @@ fn between(handle: u32, context: u64, sides: Sides, me: u32, state: CommState) -
 }
 
 /// Two processes exchange numbers; `first` sends first.
+// flag: the call passes whether this group is the lower one.
 fn swap(
     via: &Comm,
     rank: i32,

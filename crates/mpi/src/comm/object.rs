@@ -103,7 +103,7 @@ impl Comm {
         Comm::assemble(handle, context, group, peers, None, me, state)
     }
 
-    // Seven arguments: one for each thing that a communicator is made of.
+    // arguments: one for each thing that a communicator is made of.
     pub(super) fn assemble(
         handle: u32,
         context: u64,

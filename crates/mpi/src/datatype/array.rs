@@ -158,8 +158,8 @@ impl Datatype {
 
     /// `MPI_Type_create_darray`: what process `rank` of `size` holds of a distributed array. The
     /// slices have one element for each dimension.
-    // MPI's own argument list.
-    #[allow(clippy::too_many_arguments)] // they are the standard's
+    // arguments: MPI's own argument list.
+    #[allow(clippy::too_many_arguments, reason = "they are the standard's")]
     pub fn darray(
         size: i32,
         rank: i32,

@@ -49,7 +49,7 @@ fn size_of(datatype: &Datatype, count: i64, argument: &'static str) -> Result<u6
 }
 
 /// `MPI_Pack_external`: returns the position after what was packed.
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn pack_external(
     datarep: &str,
     from: Region,
@@ -82,7 +82,7 @@ pub fn pack_external(
 }
 
 /// `MPI_Unpack_external`: returns the position after what was unpacked.
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn unpack_external(
     datarep: &str,
     from: &Region,

@@ -129,6 +129,7 @@ impl From<PredefinedOp> for Op {
 
 impl Op {
     /// An operator of the user's, without a handle.
+    // flag: the argument `commute` of MPI_Op_create.
     pub fn user(commutative: bool, function: Arc<OperatorFunction>) -> Op {
         Op(OpForm::User(Arc::new(UserOp {
             commutative,

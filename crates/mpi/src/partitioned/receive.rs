@@ -210,7 +210,7 @@ impl Reaction for ReceiveRound {
 /// # Errors
 /// `MPI_ERR_RANK` and `MPI_ERR_TAG`, also for wildcards; `MPI_ERR_ARG`, `MPI_ERR_COUNT`,
 /// `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn precv_init(
     comm: &Comm,
     region: Region,

@@ -101,7 +101,7 @@ impl Operation for SendRound {
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`, `MPI_ERR_ARG`, `MPI_ERR_COUNT`, `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn psend_init(
     comm: &Comm,
     region: Region,

@@ -3,7 +3,9 @@
 
 use mica_protocol::{EngineState, Poll, WaitList};
 
-use super::{OnCompletion, Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain};
+use super::{
+    OnCompletion, PROC_NULL_HANDLE, Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain,
+};
 use crate::error::Result;
 use crate::process;
 
@@ -55,9 +57,11 @@ fn get(handle: u32, then: OnCompletion) -> Result<Option<RequestOutcome>> {
 /// As [`get`], for a request of any kind.
 #[inline(never)]
 fn get_any(handle: u32, then: OnCompletion) -> Result<Option<RequestOutcome>> {
-    if handle == SENT_HANDLE {
-        // No poll: a send that completed in its own call does not show that the program waits.
-        return Ok(Some(RequestOutcome::SENT));
+    // No poll: what completed in its own call does not show that the program waits.
+    match handle {
+        SENT_HANDLE => return Ok(Some(RequestOutcome::SENT)),
+        PROC_NULL_HANDLE => return Ok(Some(RequestOutcome::PROC_NULL)),
+        _ => {}
     }
     let poll = process::begin_poll();
     let Some(request) = Request::resolve(handle)? else {

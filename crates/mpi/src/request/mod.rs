@@ -140,6 +140,13 @@ impl RequestOutcome {
         ..RequestOutcome::EMPTY
     };
 
+    /// The outcome of a receive from `MPI_PROC_NULL`.
+    const PROC_NULL: RequestOutcome = RequestOutcome {
+        status: Status::PROC_NULL,
+        empty: false,
+        ..RequestOutcome::SENT
+    };
+
     /// Must be called outside the engine before the outcome is returned.
     fn settled(mut self) -> RequestOutcome {
         if let Some((operation, taken)) = self.after.take() {
@@ -155,7 +162,26 @@ static REQUESTS: HandleTable<Request> = HandleTable::new(handle::HandleKind::Req
 
 /// The handle shared by all sends that were complete when their call returned: there is nothing to
 /// remember about them.
-pub(crate) const SENT_HANDLE: u32 = handle::HandleKind::Request.reserved_handle();
+pub(crate) const SENT_HANDLE: u32 = handle::HandleKind::Request.reserved_handle(0);
+
+/// The handle shared by all receives from `MPI_PROC_NULL`.
+pub(crate) const PROC_NULL_HANDLE: u32 = handle::HandleKind::Request.reserved_handle(1);
+
+/// Whether the handle is one of the two that requests share, and that are never used up.
+#[inline(always)]
+const fn is_shared(handle: u32) -> bool {
+    const { assert!(SENT_HANDLE & 1 == 0 && PROC_NULL_HANDLE == SENT_HANDLE | 1) };
+    handle | 1 == PROC_NULL_HANDLE
+}
+
+/// The status of a request whose handle [is shared](is_shared).
+#[inline(always)]
+const fn shared_status(handle: u32) -> Status {
+    match handle {
+        PROC_NULL_HANDLE => Status::PROC_NULL,
+        _ => Status::EMPTY,
+    }
+}
 
 /// Elides the lock of the handle table: the program has promised to keep its threads apart.
 pub(crate) fn elide_table_lock(promise: OneThreadAtATime) {
@@ -247,6 +273,7 @@ impl Request {
         match handle {
             c::REQUEST_NULL => Ok(None),
             SENT_HANDLE => Ok(Some(Request::SENT)),
+            PROC_NULL_HANDLE => Ok(Some(Request::done(Status::PROC_NULL))),
             _ => REQUESTS.get(handle).map(Some).ok_or_else(|| {
                 let reason = "this is no request, or it was completed or freed already";
                 Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason)
@@ -529,7 +556,7 @@ fn without_handle(request: Request) -> Result<u32> {
 
 /// Frees the handle.
 pub(crate) fn forget(handle: u32) {
-    if handle != SENT_HANDLE {
+    if !is_shared(handle) {
         REQUESTS.remove(handle);
     }
 }

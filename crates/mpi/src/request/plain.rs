@@ -3,7 +3,7 @@
 
 use mica_protocol::{EngineState, ReceiveCompletion, RecvId, SendId, WaitList};
 
-use super::{REQUESTS, RequestWork, SENT_HANDLE, forget, list_all};
+use super::{REQUESTS, RequestWork, forget, is_shared, list_all, shared_status};
 use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
@@ -30,8 +30,8 @@ pub fn wait_plain_among<I: Iterator<Item = u32>>(
     handle: u32,
     others: impl Fn() -> I,
 ) -> Result<Option<Status>> {
-    if handle == SENT_HANDLE {
-        return Ok(Some(Status::EMPTY));
+    if is_shared(handle) {
+        return Ok(Some(shared_status(handle)));
     }
     wait_simple(handle, others)
 }

@@ -21,6 +21,7 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_DIMS`, `MPI_ERR_COMM`.
+    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_cart(
         &self,
         dims: &[i32],
@@ -76,6 +77,7 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_ARG`, `MPI_ERR_COMM`.
+    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_graph(
         &self,
         index: &[i32],
@@ -127,6 +129,7 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_RANK`, `MPI_ERR_ARG`, `MPI_ERR_COMM`.
+    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_dist_graph_adjacent(
         &self,
         sources: (&[i32], Weights),
@@ -168,6 +171,7 @@ impl Comm {
     ///
     /// # Errors
     /// As [`create_dist_graph_adjacent`](Self::create_dist_graph_adjacent).
+    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_dist_graph(
         &self,
         sources: &[i32],

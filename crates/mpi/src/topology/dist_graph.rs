@@ -82,6 +82,7 @@ pub(super) fn check_weights(weights: Weights, argument: &'static str) -> Result<
 
 impl DistGraph {
     /// The part of `rank` in the graph of all `edges`, in the order given.
+    // flag: whether the call had weights, as the field of this name.
     pub(super) fn part(rank: usize, edges: &[Edge], weighted: bool) -> DistGraph {
         let mut part = DistGraph {
             sources: Edges::default(),
@@ -112,6 +113,7 @@ impl DistGraph {
     }
 
     /// The inverse of [`to_numbers`](Self::to_numbers).
+    // flag: as for `part`.
     pub(super) fn from_numbers(numbers: &[i32], weighted: bool) -> DistGraph {
         let (sources, destinations) = (numbers[0] as usize, numbers[1] as usize);
         let mut rest = &numbers[2..];

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer, UserOperands};
 use mica_abi::collective::{self, Call, fast_path};
 use mica_abi::export::call;
-use mica_abi::poly::PolyArray;
+use mica_abi::poly::{CallForm, PolyArray};
 use mica_abi::shims::op;
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
@@ -690,12 +690,12 @@ call! {
 
 call! {
     MPI_Op_create PMPI_Op_create(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
-    => op::mpi_op_create(user_fn, commute, op, false)
+    => op::mpi_op_create(user_fn, commute, op, CallForm::Plain)
 }
 
 call! {
     MPI_Op_create_c PMPI_Op_create_c(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
-    => op::mpi_op_create(user_fn, commute, op, true)
+    => op::mpi_op_create(user_fn, commute, op, CallForm::Large)
 }
 
 call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => op::mpi_op_free(op) }

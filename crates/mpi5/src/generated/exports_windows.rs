@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
 use mica_abi::poly::PolyOut;
-use mica_abi::shims::{rma, window, window_sync};
+use mica_abi::shims::{rma, rma_element, window, window_sync};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
 };
@@ -32,15 +32,16 @@ call! {
     MPI_Compare_and_swap PMPI_Compare_and_swap(origin_addr: *const c_void,
         compare_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, win: MPI_Win) on Win(win)
-    => rma::mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank,
-        target_disp, win)
+    => rma_element::mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
+        target_rank, target_disp, win)
 }
 
 call! {
     MPI_Fetch_and_op PMPI_Fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void,
         datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => rma::mpi_fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
+    => rma_element::mpi_fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp,
+        op, win)
 }
 
 call! {

@@ -82,6 +82,7 @@ impl CooperativeCopy {
 
     /// `side` answers whether its buffer lies where it announced. Has no effect if the other side
     /// has [given up](Self::give_up).
+    // flag: the answer to the question that the end asked.
     pub fn confirm(&self, side: CopyEnd, is_right: bool) {
         let answer = if is_right { RIGHT } else { WRONG };
         self.answer(side, answer);

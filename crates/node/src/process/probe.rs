@@ -83,6 +83,7 @@ fn explain(error: &io::Error) -> CmaRefusal {
     explain_with(error, yama, seccomp)
 }
 
+// flag: what was found of the process; the call passes the variable of this name.
 fn explain_with(error: &io::Error, yama: Option<u32>, seccomp: bool) -> CmaRefusal {
     let refused = format!("process_vm_readv: {error}");
     let (cause, remedy) = match (error.raw_os_error(), yama) {

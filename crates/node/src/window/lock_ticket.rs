@@ -39,6 +39,7 @@ pub(super) enum QueueEntry {
 }
 
 impl LockTicket {
+    // flag: the outcome of the attempt to take the lock.
     #[inline(always)]
     pub(super) fn new(origin: u32, mode: LockMode, is_held: bool) -> LockTicket {
         let mode = match mode {

@@ -71,6 +71,7 @@ impl Choices {
 
     /// The algorithm of a call. `bytes` are those of [`CollectiveCall::bytes`]; `reach` is
     /// [`Reachability::Unknown`] unless all ranks know of a limit that holds for all calls.
+    // flag: a property of the operator; every call passes a variable of this name.
     #[inline]
     pub fn algorithm(
         &self,
@@ -85,6 +86,7 @@ impl Choices {
     /// The algorithm once the ranks of a direct call have announced their buffers and `reach` is
     /// known: [`Algorithm::Direct`] if it is still better than [`Algorithm::Shared`], else the
     /// latter.
+    // flag: a property of the operator; every call passes a variable of this name.
     #[inline]
     pub fn once_reachable(
         &self,
@@ -96,6 +98,7 @@ impl Choices {
         self.at_stage(ReachStage::Announced, collective, bytes, commutes, reach)
     }
 
+    // flag: a property of the operator; every call passes a variable of this name.
     #[inline]
     fn at_stage(
         &self,
@@ -144,6 +147,7 @@ impl Choices {
     }
 
     /// The lengths at which the chosen algorithm changes, for display: ascending, the first from 0.
+    // flag: a property of the operator; every call passes a variable of this name.
     pub fn changes(
         &self,
         collective: Collective,

@@ -85,6 +85,7 @@ impl CollectiveCosts {
 
     /// Like `load_ns` or `cma_ns`, with both ranks copying concurrently, by the kernel or by load
     /// and store.
+    // flag: the caller's field of this name.
     pub fn together_ns(&self, level: Level, bytes: usize, kernel: bool) -> f64 {
         if kernel {
             let together = self.messages.of(level, MessagePath::Cooperate);

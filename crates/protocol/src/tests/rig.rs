@@ -9,7 +9,7 @@ use mica_bootstrap::NodeMap;
 use mica_channel::adapter::AdapterTransport;
 use mica_channel::adapter::fake::{FakeDelivery, FakeNetwork};
 use mica_channel::direct::{Direct, DirectOptions};
-use mica_channel::shm::Shm;
+use mica_channel::shm::{NodeTraffic, Shm};
 use mica_channel::transport::Transport;
 use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, JobSpec};
@@ -163,13 +163,13 @@ pub fn engine(
             all_on_one_machine: true,
         },
         manager: None,
-        shm: Shm::new(segment, rank, Fencing::Sender, true).expect("memory"),
+        shm: Shm::new(segment, rank, Fencing::Sender, NodeTraffic::SharedMemory).expect("memory"),
         net,
         direct: Direct::new(segment, rank, direct),
         offload: None,
         progress_thread: None,
         wake_fencing: Fencing::Sender,
-        loopback: false,
+        node_traffic: NodeTraffic::SharedMemory,
         collective_costs: Arc::new(CollectiveCosts::default()),
         policies: Policies {
             poll: PollPolicy::Static { ratio: 1 },

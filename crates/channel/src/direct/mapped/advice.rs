@@ -77,6 +77,7 @@ impl MigratedBuffers {
         Ok(met.into_iter().map(|(area, _)| area.addresses).collect())
     }
 
+    // flag: the advice's own field (`AdviceKind::Child`), passed on.
     fn advise_child(&mut self, file: Range<u64>, kind: InChild, on: bool) {
         let others = std::mem::take(&mut self.in_child);
         for advice in others {

@@ -171,6 +171,7 @@ impl MigratedBuffers {
     /// Migrates a buffer that is [due](Answer::Due), and exposes it. `ready` are the stretches of
     /// static data, or the reason to skip; `is_watched` is true if the hooks are installed and the
     /// reclaim thread runs.
+    // flag: the call passes the variable of this name.
     pub fn migrate(
         &mut self,
         (address, len, expected): (usize, usize, ExpectedUse),

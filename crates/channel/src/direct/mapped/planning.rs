@@ -89,6 +89,7 @@ impl MigratedBuffers {
 
     /// The target of the pages, and which of them must be moved to it. `pages` grows by the areas
     /// of other slots that it overlaps, so that buffers there still lie in one slot each.
+    // flag: both calls pass the variable of this name.
     fn plan(
         &mut self,
         pages: &mut Range<usize>,

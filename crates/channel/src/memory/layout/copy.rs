@@ -1,8 +1,7 @@
 //! Packing and unpacking: the loops that move bytes between a layout in memory and their packed
 //! order.
 //!
-//! One set of loops serves both directions: `PACK` copies from memory to the packed bytes, `!PACK`
-//! back. Whole nodes take [`full`] and [`repeat`], whose innermost loops work on blocks of a
+//! One set of loops serves both [directions](CopyDirection). Whole nodes take [`full`] and [`repeat`], whose innermost loops work on blocks of a
 //! constant length; a range within a node is found by arithmetic ([`range`]) and split into a
 //! partial first node, whole nodes, and a partial last node.
 
@@ -10,15 +9,41 @@ use super::super::bytes::copy_small;
 use super::TypeLayout;
 use super::node::{LayoutNode, LayoutNodeKind, part_at};
 
+/// Which way the bytes go; a type, so that each direction has loops of its own.
+pub(in super::super) trait CopyDirection {
+    /// Where a block is read and where it is written.
+    fn from_to(memory: *mut u8, packed: *mut u8) -> (*const u8, *mut u8);
+}
+
+/// From memory to the packed bytes.
+pub(in super::super) enum Pack {}
+
+/// From the packed bytes to memory.
+pub(in super::super) enum Unpack {}
+
+impl CopyDirection for Pack {
+    #[inline(always)]
+    fn from_to(memory: *mut u8, packed: *mut u8) -> (*const u8, *mut u8) {
+        (memory, packed)
+    }
+}
+
+impl CopyDirection for Unpack {
+    #[inline(always)]
+    fn from_to(memory: *mut u8, packed: *mut u8) -> (*const u8, *mut u8) {
+        (packed, memory)
+    }
+}
+
 /// Moves `n` packed bytes, from `position` on, of `count` elements at `memory`.
 ///
 /// # Safety
 /// 1. `position + n` is at most the packed length of `count` elements, and their displacements do
 ///    not overflow;
-/// 2. the bytes of memory that this covers are readable (`PACK`) or writable (otherwise);
-/// 3. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap
+/// 2. the bytes of memory that this covers are readable (`Pack`) or writable (`Unpack`);
+/// 3. `packed` is writable (`Pack`) or readable (`Unpack`) for `n` bytes, which do not overlap
 ///    those.
-pub(in super::super) unsafe fn elements<const PACK: bool>(
+pub(in super::super) unsafe fn elements<D: CopyDirection>(
     layout: &TypeLayout,
     count: usize,
     memory: *mut u8,
@@ -31,9 +56,9 @@ pub(in super::super) unsafe fn elements<const PACK: bool>(
     // SAFETY: obligations 1 to 3, passed on.
     unsafe {
         if position == 0 && n as u64 == node.size * count as u64 {
-            repeat::<PACK>(node, count as u64, layout.extent(), memory, packed);
+            repeat::<D>(node, count as u64, layout.extent(), memory, packed);
         } else {
-            repeat_range::<PACK>(
+            repeat_range::<D>(
                 node,
                 layout.extent(),
                 memory,
@@ -46,7 +71,7 @@ pub(in super::super) unsafe fn elements<const PACK: bool>(
 }
 
 // Common obligations of the functions below, for the bytes each of them covers: (M) memory is
-// readable or writable as `PACK` asks; (P) so is `packed`; (D) the two are disjoint. Pointers into
+// readable or writable as `D` asks; (P) so is `packed`; (D) the two are disjoint. Pointers into
 // memory step with wrapping arithmetic because a layout may start before its origin and a loop's
 // last step leaves the buffer.
 
@@ -55,14 +80,11 @@ pub(in super::super) unsafe fn elements<const PACK: bool>(
 /// # Safety
 /// M, P, D for `len` bytes.
 #[inline(always)]
-unsafe fn block<const PACK: bool>(memory: *mut u8, packed: *mut u8, len: usize) {
+unsafe fn block<D: CopyDirection>(memory: *mut u8, packed: *mut u8, len: usize) {
     // SAFETY: M, P, D.
     unsafe {
-        if PACK {
-            copy_small(memory, packed, len)
-        } else {
-            copy_small(packed, memory, len)
-        }
+        let (from, to) = D::from_to(memory, packed);
+        copy_small(from, to, len)
     }
 }
 
@@ -71,12 +93,8 @@ unsafe fn block<const PACK: bool>(memory: *mut u8, packed: *mut u8, len: usize) 
 /// # Safety
 /// M, P, D for `N` bytes.
 #[inline(always)]
-unsafe fn fixed<const PACK: bool, const N: usize>(memory: *mut u8, packed: *mut u8) {
-    let (from, to) = if PACK {
-        (memory, packed)
-    } else {
-        (packed, memory)
-    };
+unsafe fn fixed<D: CopyDirection, const N: usize>(memory: *mut u8, packed: *mut u8) {
+    let (from, to) = D::from_to(memory, packed);
     // SAFETY: M, P, D; arrays of bytes need no alignment.
     unsafe { *to.cast::<[u8; N]>() = *from.cast::<[u8; N]>() }
 }
@@ -85,24 +103,24 @@ unsafe fn fixed<const PACK: bool, const N: usize>(memory: *mut u8, packed: *mut 
 ///
 /// # Safety
 /// M, P, D for the node at `memory` and its size.
-unsafe fn full<const PACK: bool>(node: &LayoutNode, memory: *mut u8, packed: *mut u8) {
+unsafe fn full<D: CopyDirection>(node: &LayoutNode, memory: *mut u8, packed: *mut u8) {
     // SAFETY: each arm covers bytes of the node, at the displacements and positions that its kind
     // defines.
     unsafe {
         match &node.kind {
-            LayoutNodeKind::Block => block::<PACK>(memory, packed, node.size as usize),
+            LayoutNodeKind::Block => block::<D>(memory, packed, node.size as usize),
             LayoutNodeKind::Loop {
                 count,
                 stride,
                 body,
-            } => repeat::<PACK>(body, *count, *stride, memory, packed),
+            } => repeat::<D>(body, *count, *stride, memory, packed),
             LayoutNodeKind::Scatter { len, offsets } => {
-                scatter::<PACK>(*len as usize, offsets, memory, packed)
+                scatter::<D>(*len as usize, offsets, memory, packed)
             }
             LayoutNodeKind::Blocks { starts, offsets } => {
                 for (i, at) in offsets.iter().enumerate() {
                     let (start, end) = (starts[i] as usize, starts[i + 1] as usize);
-                    block::<PACK>(
+                    block::<D>(
                         memory.wrapping_offset(*at as isize),
                         packed.add(start),
                         end - start,
@@ -112,7 +130,7 @@ unsafe fn full<const PACK: bool>(node: &LayoutNode, memory: *mut u8, packed: *mu
             LayoutNodeKind::Sequence { starts, parts } => {
                 for (part, start) in parts.iter().zip(starts) {
                     let memory = memory.wrapping_offset(part.offset as isize);
-                    full::<PACK>(&part.node, memory, packed.add(*start as usize));
+                    full::<D>(&part.node, memory, packed.add(*start as usize));
                 }
             }
         }
@@ -123,7 +141,7 @@ unsafe fn full<const PACK: bool>(node: &LayoutNode, memory: *mut u8, packed: *mu
 ///
 /// # Safety
 /// M, P, D for all of them.
-unsafe fn repeat<const PACK: bool>(
+unsafe fn repeat<D: CopyDirection>(
     node: &LayoutNode,
     count: u64,
     stride: i64,
@@ -134,20 +152,18 @@ unsafe fn repeat<const PACK: bool>(
     // node.
     unsafe {
         match &node.kind {
-            LayoutNodeKind::Block => {
-                nest::<PACK>((1, 0), (count, stride), node.size, memory, packed)
-            }
+            LayoutNodeKind::Block => nest::<D>((1, 0), (count, stride), node.size, memory, packed),
             LayoutNodeKind::Loop {
                 count: inner,
                 stride: step,
                 body,
             } if matches!(body.kind, LayoutNodeKind::Block) => {
-                nest::<PACK>((count, stride), (*inner, *step), body.size, memory, packed);
+                nest::<D>((count, stride), (*inner, *step), body.size, memory, packed);
             }
             _ => {
                 let (mut memory, mut packed) = (memory, packed);
                 for _ in 0..count {
-                    full::<PACK>(node, memory, packed);
+                    full::<D>(node, memory, packed);
                     memory = memory.wrapping_offset(stride as isize);
                     packed = packed.add(node.size as usize);
                 }
@@ -173,7 +189,7 @@ macro_rules! by_length {
 ///
 /// # Safety
 /// M, P, D for all blocks.
-unsafe fn nest<const PACK: bool>(
+unsafe fn nest<D: CopyDirection>(
     outer: (u64, i64),
     inner: (u64, i64),
     len: u64,
@@ -184,9 +200,9 @@ unsafe fn nest<const PACK: bool>(
     // addresses.
     unsafe {
         by_length!(len,
-            N => nest_by(outer, inner, N, memory, packed, |memory, packed| fixed::<PACK, N>(memory, packed)),
+            N => nest_by(outer, inner, N, memory, packed, |memory, packed| fixed::<D, N>(memory, packed)),
             nest_by(outer, inner, len as usize, memory, packed, |memory, packed| {
-                block::<PACK>(memory, packed, len as usize);
+                block::<D>(memory, packed, len as usize);
             })
         );
     }
@@ -222,15 +238,15 @@ unsafe fn nest_by(
 ///
 /// # Safety
 /// M, P, D for all blocks.
-unsafe fn scatter<const PACK: bool>(len: usize, offsets: &[i64], memory: *mut u8, packed: *mut u8) {
+unsafe fn scatter<D: CopyDirection>(len: usize, offsets: &[i64], memory: *mut u8, packed: *mut u8) {
     // SAFETY: M, P, D; the constant equals `len` in each arm.
     unsafe {
         by_length!(len,
             N => for (i, at) in offsets.iter().enumerate() {
-                fixed::<PACK, N>(memory.wrapping_offset(*at as isize), packed.add(i * N));
+                fixed::<D, N>(memory.wrapping_offset(*at as isize), packed.add(i * N));
             },
             for (i, at) in offsets.iter().enumerate() {
-                block::<PACK>(memory.wrapping_offset(*at as isize), packed.add(i * len), len);
+                block::<D>(memory.wrapping_offset(*at as isize), packed.add(i * len), len);
             }
         );
     }
@@ -241,7 +257,7 @@ unsafe fn scatter<const PACK: bool>(len: usize, offsets: &[i64], memory: *mut u8
 /// # Safety
 /// 1. `start + n <= node.size`;
 /// 2. M, P, D for these bytes.
-unsafe fn range<const PACK: bool>(
+unsafe fn range<D: CopyDirection>(
     node: &LayoutNode,
     memory: *mut u8,
     start: u64,
@@ -251,14 +267,14 @@ unsafe fn range<const PACK: bool>(
     // SAFETY: each arm covers `n` bytes of the node from `start` on, by obligations 1 and 2.
     unsafe {
         if n == node.size {
-            return full::<PACK>(node, memory, packed);
+            return full::<D>(node, memory, packed);
         }
         match &node.kind {
             LayoutNodeKind::Block => {
-                block::<PACK>(memory.wrapping_add(start as usize), packed, n as usize)
+                block::<D>(memory.wrapping_add(start as usize), packed, n as usize)
             }
             LayoutNodeKind::Loop { stride, body, .. } => {
-                repeat_range::<PACK>(body, *stride, memory, start, packed, n)
+                repeat_range::<D>(body, *stride, memory, start, packed, n)
             }
             LayoutNodeKind::Scatter { len, offsets } => {
                 let (head, first, whole, tail) = split(*len, start, n);
@@ -266,7 +282,7 @@ unsafe fn range<const PACK: bool>(
                 let mut packed = packed;
                 let mut index = (start / len) as usize;
                 if head > 0 {
-                    block::<PACK>(
+                    block::<D>(
                         at(index).wrapping_add(first as usize),
                         packed,
                         head as usize,
@@ -275,21 +291,21 @@ unsafe fn range<const PACK: bool>(
                     index += 1;
                 }
                 let end = index + whole as usize;
-                scatter::<PACK>(*len as usize, &offsets[index..end], memory, packed);
+                scatter::<D>(*len as usize, &offsets[index..end], memory, packed);
                 if tail > 0 {
-                    block::<PACK>(at(end), packed.add((whole * len) as usize), tail as usize);
+                    block::<D>(at(end), packed.add((whole * len) as usize), tail as usize);
                 }
             }
             LayoutNodeKind::Blocks { starts, offsets } => {
                 parts_range(starts, start, n, |index, within, done, len| {
                     let memory = memory.wrapping_offset((offsets[index] + within as i64) as isize);
-                    block::<PACK>(memory, packed.add(done as usize), len as usize);
+                    block::<D>(memory, packed.add(done as usize), len as usize);
                 });
             }
             LayoutNodeKind::Sequence { starts, parts } => {
                 parts_range(starts, start, n, |index, within, done, len| {
                     let memory = memory.wrapping_offset(parts[index].offset as isize);
-                    range::<PACK>(
+                    range::<D>(
                         &parts[index].node,
                         memory,
                         within,
@@ -307,7 +323,7 @@ unsafe fn range<const PACK: bool>(
 /// # Safety
 /// 1. `start + n` is at most the packed length of the loop;
 /// 2. M, P, D for these bytes.
-unsafe fn repeat_range<const PACK: bool>(
+unsafe fn repeat_range<D: CopyDirection>(
     node: &LayoutNode,
     stride: i64,
     memory: *mut u8,
@@ -322,17 +338,17 @@ unsafe fn repeat_range<const PACK: bool>(
     // obligations 1 and 2.
     unsafe {
         if head > 0 {
-            range::<PACK>(node, memory, first, packed, head);
+            range::<D>(node, memory, first, packed, head);
             memory = memory.wrapping_offset(stride as isize);
             packed = packed.add(head as usize);
         }
         if whole > 0 {
-            repeat::<PACK>(node, whole, stride, memory, packed);
+            repeat::<D>(node, whole, stride, memory, packed);
             memory = memory.wrapping_offset((whole as i64 * stride) as isize);
             packed = packed.add((whole * node.size) as usize);
         }
         if tail > 0 {
-            range::<PACK>(node, memory, 0, packed, tail);
+            range::<D>(node, memory, 0, packed, tail);
         }
     }
 }

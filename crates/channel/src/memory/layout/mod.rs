@@ -39,9 +39,9 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Adds a part.
-    fn cover(&mut self, marked: bool, (lb, ub): (i64, i64)) {
-        let so_far = match marked {
+    /// Adds a part with these bounds.
+    fn cover(&mut self, part: &TypeLayout, (lb, ub): (i64, i64)) {
+        let so_far = match part.marked {
             true => &mut self.given,
             false => &mut self.computed,
         };
@@ -88,7 +88,7 @@ impl TypeLayout {
         let root = block.repeat(count, stride)?;
         let (lb, ub) = span(self.lb, self.ub, length, self.extent())?;
         let mut bounds = Bounds::default();
-        bounds.cover(self.marked, span(lb, ub, count, stride)?);
+        bounds.cover(self, span(lb, ub, count, stride)?);
         TypeLayout::bounded(root, bounds, self.align)
     }
 
@@ -126,7 +126,7 @@ impl TypeLayout {
                     .checked_add(at)
                     .ok_or(TypeLayoutError::overflow("extent"))
             };
-            bounds.cover(layout.marked, (moved(lb)?, moved(ub)?));
+            bounds.cover(layout, (moved(lb)?, moved(ub)?));
         }
         TypeLayout::bounded(sequence.finish()?, bounds, align)
     }

@@ -9,6 +9,7 @@
 mod inlet;
 mod outlet;
 
+use super::hold::HoldChange;
 use crate::memory::View;
 use crate::{ChannelError, PacketSource};
 use inlet::Inlet;
@@ -163,7 +164,11 @@ impl AdvancedShm {
         }
         let len = packet.payload as usize;
         let is_message = view.is_some();
-        if !outlet.has_room(len, is_message) {
+        let has_room = match is_message {
+            true => outlet.ring.has_room(len),
+            false => outlet.ring.has_room_for_control(len),
+        };
+        if !has_room {
             if outlet.ring.wants_memory() {
                 outlet.allocate_slots(segment, me, peer)?;
             }
@@ -188,8 +193,9 @@ impl AdvancedShm {
     /// message that `peer` [holds back](Self::is_held).
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
-        self.outlet(peer)
-            .is_none_or(|outlet| outlet.has_room(payload, false) || outlet.ring.wants_memory())
+        self.outlet(peer).is_none_or(|outlet| {
+            outlet.ring.has_room_for_control(payload) || outlet.ring.wants_memory()
+        })
     }
 
     /// Whether `peer` holds messages back.
@@ -198,10 +204,10 @@ impl AdvancedShm {
         outlet.is_some_and(|outlet| outlet.ring.is_held())
     }
 
-    /// Starts (`on`) or stops holding back `source`'s messages. False when `source` has no inlet.
-    pub fn hold(&self, source: u32, on: bool) -> bool {
+    /// Holds back the messages of `source`, or releases them. False when `source` has no inlet.
+    pub fn hold(&self, source: u32, change: HoldChange) -> bool {
         self.inlet(source)
-            .map(|inlet| inlet.ring.hold(on))
+            .map(|inlet| inlet.ring.hold(change == HoldChange::Hold))
             .is_some()
     }
 

@@ -33,16 +33,6 @@ impl RingOutlet {
         outlet
     }
 
-    /// True when the ring has room for a message, or for another packet, with `payload` bytes in
-    /// the arena.
-    #[inline]
-    pub fn has_room(&mut self, payload: usize, is_message: bool) -> bool {
-        match is_message {
-            true => self.ring.has_room(payload),
-            false => self.ring.has_room_for_control(payload),
-        }
-    }
-
     /// Allocates the memory of all slots of the ring.
     #[cold]
     pub fn allocate_slots(

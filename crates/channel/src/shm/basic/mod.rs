@@ -7,6 +7,7 @@
 //! memory grows with the square of its ranks (3.2.3); and a receiver finds messages by polling
 //! every FIFO in turn, whose counters lie next to their buffers.
 
+use super::hold::HoldChange;
 use super::inline::inline_packet;
 use crate::memory::View;
 use crate::{ChannelError, PacketSource};
@@ -177,10 +178,10 @@ impl BasicShm {
         outlet.is_some_and(|outlet| outlet.fifo.is_held())
     }
 
-    /// Starts (`on`) or stops holding back `source`'s messages. False when `source` has no inlet.
-    pub fn hold(&self, source: u32, on: bool) -> bool {
+    /// Holds back the messages of `source`, or releases them. False when `source` has no inlet.
+    pub fn hold(&self, source: u32, change: HoldChange) -> bool {
         self.inlet(source)
-            .map(|inlet| inlet.fifo.hold(on))
+            .map(|inlet| inlet.fifo.hold(change == HoldChange::Hold))
             .is_some()
     }
 

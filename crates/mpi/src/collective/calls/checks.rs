@@ -65,8 +65,8 @@ pub fn rooted(me: RankPlace, root: i32) -> Result<usize> {
 }
 
 /// Only the root may leave out its own buffer.
-pub fn root_only(me: RankPlace, root: usize, given: bool) -> Result<()> {
-    if given || me.rank == root {
+pub fn root_only<T>(me: RankPlace, root: usize, own: &Option<T>) -> Result<()> {
+    if own.is_some() || me.rank == root {
         Ok(())
     } else {
         Err(in_place_away_from_root())

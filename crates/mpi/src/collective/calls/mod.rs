@@ -75,7 +75,7 @@ pub fn gather(
     }
     let me = place(comm);
     let root = rooted(me, root)?;
-    root_only(me, root, send.is_some())?;
+    root_only(me, root, &send)?;
     if let (Some(send), Some(receive)) = (send, receive)
         && let Err(error) = overlap::check_buffers((send, 1), (receive, me.size))
     {
@@ -120,7 +120,7 @@ pub fn gatherv(
     }
     let me = place(comm);
     let root = rooted(me, root)?;
-    root_only(me, root, send.is_some())?;
+    root_only(me, root, &send)?;
     if let (Some(send), Some(receive)) = (send, &receive)
         && let Err(error) = overlap::check(&[send.view()?], &receive.views)
     {
@@ -157,7 +157,7 @@ pub fn scatter(
     }
     let me = place(comm);
     let root = rooted(me, root)?;
-    root_only(me, root, receive.is_some())?;
+    root_only(me, root, &receive)?;
     if let (Some(send), Some(receive)) = (send, receive)
         && let Err(error) = overlap::check_buffers((send, me.size), (receive, 1))
     {
@@ -202,7 +202,7 @@ pub fn scatterv(
     }
     let me = place(comm);
     let root = rooted(me, root)?;
-    root_only(me, root, receive.is_some())?;
+    root_only(me, root, &receive)?;
     if let (Some(list), Some(receive)) = (&send, receive)
         && let Err(error) = overlap::check(&list.views, &[receive.view()?])
     {

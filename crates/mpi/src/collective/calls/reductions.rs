@@ -23,7 +23,7 @@ use crate::op::Op;
 const LIMITS: MessageThresholds = MessageThresholds::DEFAULT;
 
 /// `MPI_Reduce`, `MPI_Ireduce`, `MPI_Reduce_init`.
-// MPI's own argument list.
+// arguments: MPI's own argument list.
 pub fn reduce(
     comm: &Comm,
     send: Option<Region>,
@@ -47,7 +47,7 @@ pub fn reduce(
     }
     let me = place(comm);
     let root = rooted(me, root)?;
-    root_only(me, root, send.is_some())?;
+    root_only(me, root, &send)?;
     let reduction = reduction("count", count, datatype, op)?;
     if let (Some(receive), true) = (&receive, me.rank == root)
         && let Err(error) = reduction.check_apart(send.as_ref(), receive, reduction.count)
@@ -251,7 +251,7 @@ pub fn exscan(
     )
 }
 
-// The argument list of MPI_Scan, and which of the two calls it is.
+// arguments: the list of MPI_Scan, and which of the two calls it is.
 fn prefix(
     comm: &Comm,
     kind: ScanKind,

@@ -65,7 +65,9 @@ impl NodeContext {
 
     /// Whether a part of `bytes` bytes is worth offering, where not all ranks know the amounts.
     pub(super) fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
-        let choice = self.choices.algorithm(collective, bytes, true, self.reach);
+        // These calls have no operator.
+        let commutes = true;
+        let choice = (self.choices).algorithm(collective, bytes, commutes, self.reach);
         choice == Algorithm::Direct
     }
 }

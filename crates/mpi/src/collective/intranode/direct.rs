@@ -18,8 +18,8 @@ use mica_channel::memory::{Block, Shape, View};
 use super::cells::after;
 use super::context::RootedDirection;
 use super::offers::{
-    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferChoice, OfferedBuffer, access,
-    access_to_all, describe, open, open_by, settle, span_of,
+    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferChoice,
+    OfferedBuffer, access, access_to_all, describe, open, open_by, settle, span_of,
 };
 use super::parts::{OwnPart, Parts, RootBuffer};
 use super::reduce_direct::AgreedTerms;
@@ -44,7 +44,7 @@ pub struct Rooted {
     /// Who is to copy.
     pub direction: RootedDirection,
     /// Whether all ranks can be reached by address.
-    pub by_address: bool,
+    pub by_address: AddressAccess,
     /// The last phase used so far.
     pub base: u32,
 }
@@ -85,14 +85,6 @@ impl Rooted {
         }
     }
 
-    /// Records a copy, from `member` if this rank `loads`, else to it.
-    fn record(&self, slot: &OperationSlot<'_>, member: usize, bytes: usize, loads: bool) {
-        match loads {
-            true => slot.loaded(member, bytes),
-            false => slot.stored(member, bytes),
-        }
-    }
-
     /// The root's part in the operation, with its `buffer`, which the root lets others access as
     /// `offers` says. It copies its own part while the others copy theirs.
     ///
@@ -108,8 +100,12 @@ impl Rooted {
         let (offered, done) = (self.base + 1, self.base + 2);
         let actors = self.actors(slot);
         let (root_side, _) = self.sides();
-        let may_pack = offers == OfferChoice::Packed && !self.to_root;
-        let span = PartsSpan::of_root(buffer, slot.size(), may_pack)?;
+        // What others write must not be a packed copy.
+        let to_read = match self.to_root {
+            true => OfferChoice::InPlace,
+            false => offers,
+        };
+        let span = PartsSpan::of_root(buffer, slot.size(), to_read)?;
         let offer = match offers {
             OfferChoice::Nothing => OfferedBuffer::NONE,
             _ => span.offer(slot, self.by_address),
@@ -185,7 +181,10 @@ impl Rooted {
                 true => theirs.load(cut, view, cut, rest)?,
                 false => theirs.store(cut, view, cut, rest)?,
             }
-            self.record(slot, member, rest, self.to_root);
+            match self.to_root {
+                true => slot.loaded(member, rest),
+                false => slot.stored(member, rest),
+            }
         }
         Ok(())
     }
@@ -252,7 +251,10 @@ impl Rooted {
                 true => theirs.store(at, own, 0, cut)?,
                 false => theirs.load(at, own, 0, cut)?,
             }
-            self.record(slot, root, cut, !self.to_root);
+            match self.to_root {
+                true => slot.stored(root, cut),
+                false => slot.loaded(root, cut),
+            }
         }
         match self.whole && span > bytes {
             true => Err(slot.disagreement(root, bytes)),

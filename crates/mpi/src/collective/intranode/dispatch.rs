@@ -4,7 +4,7 @@
 use super::cells::{self, RootMembers};
 use super::context::RootedDirection;
 use super::direct::{self, Rooted};
-use super::offers::{CellFallback, DirectOutcome, OfferChoice};
+use super::offers::{AddressAccess, CellFallback, DirectOutcome, OfferChoice};
 use super::operation::CollectiveOperation;
 use super::parts::RootBuffer;
 use super::reduce_cells::{self, Operands};
@@ -76,20 +76,28 @@ pub async fn perform(
             let reach = slot.group().reach();
             let is_refused = reach.is_some_and(|reach| reach.cma_was_refused());
             // Ranks may differ in this: it only affects what this rank offers and tries.
-            let by_address = agreed && !is_refused;
+            let by_address = match agreed && !is_refused {
+                true => AddressAccess::Agreed,
+                false => AddressAccess::Refused,
+            };
             let terms = AgreedTerms { by_address, base };
             // Nothing but the kernel, or XPMEM, reaches memory that is made for one operation.
             let offers = match offers {
                 OfferChoice::Packed
-                    if !by_address && !reach.is_some_and(|reach| reach.maps_all_memory()) =>
+                    if by_address == AddressAccess::Refused
+                        && !reach.is_some_and(|reach| reach.maps_all_memory()) =>
                 {
                     OfferChoice::InPlace
                 }
                 offers => offers,
             };
             match copy_directly(slot, operation, direction, offers, terms).await? {
-                DirectOutcome::Directly if by_address => return Ok(PathTaken::ByAddress),
-                DirectOutcome::Directly => return Ok(PathTaken::Mapped),
+                DirectOutcome::Directly => {
+                    return Ok(match by_address {
+                        AddressAccess::Agreed => PathTaken::ByAddress,
+                        AddressAccess::Refused => PathTaken::Mapped,
+                    });
+                }
                 DirectOutcome::Not(cells) => cells,
             }
         }
@@ -100,7 +108,7 @@ pub async fn perform(
 }
 
 /// By direct copy, if all buffers can be accessed.
-// Long because it is a table: one arm for each collective.
+// long: a table, one arm for each collective.
 async fn copy_directly(
     slot: &OperationSlot<'_>,
     operation: &CollectiveOperation,

@@ -69,6 +69,7 @@ fn payload<'a>(slot: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionR
 }
 
 /// A member's shared memory for payload: that in its line, or its cell.
+// flag: every call passes the comparison or the variable of this name.
 #[inline(always)]
 fn shared_block<'a>(slot: &OperationSlot<'a>, member: usize, in_line: bool) -> RegionRef<'a> {
     match in_line {

@@ -81,6 +81,7 @@ impl NodeGroup {
     /// The node group of an area's members. `reach` is how they access each other's buffers,
     /// `has_cores` whether each has a core of its own, and `mode` whether several threads of this
     /// rank may be in the library.
+    // flag: a property of the segment, kept as the field of this name.
     pub fn new(
         area: Area,
         reach: Option<PeerAccess>,
@@ -157,6 +158,7 @@ impl NodeGroup {
     /// Takes the next place in the order of operations. All members must call it in the same order,
     /// one thread at a time (MPI 5.0, 6.14), with the same `kind` and the same `by_address`
     /// (whether the operation may copy by address).
+    // flag: kept as the field of this name, and read back by `may_go_by_address`.
     #[inline]
     pub fn reserve(&self, kind: OperationKind, by_address: bool) -> ReservedOperation {
         // Relaxed, and no read-modify-write: calls of collectives on one communicator do not

@@ -87,6 +87,16 @@ pub enum BufferAccess {
     Window = 2,
 }
 
+/// Whether the ranks of an operation reach one another's memory by address, where no window shows
+/// it: all have agreed that their kernels copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressAccess {
+    /// All do.
+    Agreed,
+    /// Some do not, or none was asked.
+    Refused,
+}
+
 /// A buffer that this rank offers; as long as this lives, its pages stay where they are.
 #[derive(Debug)]
 pub struct OfferedBuffer {
@@ -110,12 +120,12 @@ impl OfferedBuffer {
         ..OfferedBuffer::NONE
     };
 
-    /// `bytes` bytes at `address`. `by_address`: all members can be reached by address.
+    /// `bytes` bytes at `address`.
     pub fn of(
         slot: &OperationSlot<'_>,
         address: usize,
         bytes: usize,
-        by_address: bool,
+        by_address: AddressAccess,
     ) -> OfferedBuffer {
         let Some(reach) = slot.group().reach() else {
             return OfferedBuffer::NONE;
@@ -127,7 +137,7 @@ impl OfferedBuffer {
     pub fn of_staged(
         slot: &OperationSlot<'_>,
         (address, bytes): (usize, usize),
-        by_address: bool,
+        by_address: AddressAccess,
     ) -> OfferedBuffer {
         let Some(reach) = slot.group().reach() else {
             return OfferedBuffer::NONE;
@@ -135,11 +145,15 @@ impl OfferedBuffer {
         OfferedBuffer::published(reach.expose_for_now(address, bytes), bytes, by_address)
     }
 
-    fn published(published: PublishedBuffer, bytes: usize, by_address: bool) -> OfferedBuffer {
+    fn published(
+        published: PublishedBuffer,
+        bytes: usize,
+        by_address: AddressAccess,
+    ) -> OfferedBuffer {
         let access = match (published.is_whole(bytes), by_address) {
             (true, _) => BufferAccess::Window,
-            (false, true) => BufferAccess::ByAddress,
-            (false, false) => BufferAccess::None,
+            (false, AddressAccess::Agreed) => BufferAccess::ByAddress,
+            (false, AddressAccess::Refused) => BufferAccess::None,
         };
         OfferedBuffer {
             published: Some(published),
@@ -156,7 +170,7 @@ impl OfferedBuffer {
         slot: &OperationSlot<'_>,
         view: &View,
         choice: OfferChoice,
-        by_address: bool,
+        by_address: AddressAccess,
     ) -> Result<OfferedBuffer> {
         if let Some((address, bytes)) = view.as_contiguous() {
             return Ok(OfferedBuffer::of(slot, address, bytes, by_address));
@@ -211,20 +225,31 @@ pub fn describe_both(
     receive: &OfferedBuffer,
     bytes: usize,
 ) {
-    describe_operands(slot, send, receive, bytes, false);
+    describe_operands(slot, send, receive, bytes, ResultPlace::Apart);
 }
 
-/// As [`describe_both`], for the buffers of a reduction; `in_place`: the result goes where the
-/// operand is.
+/// Where a member's result of a reduction goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultPlace {
+    /// To a buffer of its own, or this member gets none.
+    Apart,
+    /// Where the member's operand is.
+    Operand,
+}
+
+/// As [`describe_both`], for the buffers of a reduction.
 pub fn describe_operands(
     slot: &OperationSlot<'_>,
     send: &OfferedBuffer,
     receive: &OfferedBuffer,
     bytes: usize,
-    in_place: bool,
+    result: ResultPlace,
 ) {
     let ([a, b], [c, d]) = (send.words(), receive.words());
-    let in_place = if in_place { IN_PLACE } else { 0 };
+    let in_place = match result {
+        ResultPlace::Operand => IN_PLACE,
+        ResultPlace::Apart => 0,
+    };
     let flags = send.access as u64 | (receive.access as u64) << 2 | in_place | own_flags(slot);
     slot.put_words([a, b, c, d, flags, bytes as u64]);
 }

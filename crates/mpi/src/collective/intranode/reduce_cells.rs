@@ -159,26 +159,7 @@ pub async fn reduce(
     let (me, size, reduction) = (slot.me(), slot.size(), operands.reduction);
     let wants = result.filter(|_| root.is_none_or(|root| root == me));
     if operands.is_short(slot) {
-        if let (Some(tree), None) = (slot.group().tree(), root) {
-            let result = result.expect("an allreduce has a receive buffer everywhere");
-            return up_and_down(slot, operands, result, tree, base).await;
-        }
-        let is_in_place = wants.is_some_and(|result| result.same_place(operands.own));
-        // Only the root reads its own operand, so it is published only if the result overwrites it.
-        if root != Some(me) || is_in_place {
-            operands.bring_all(slot, base)?;
-        }
-        match root {
-            Some(root) if root != me => slot.publish_for(base + 1, root),
-            Some(_) => {}
-            None => slot.publish(base + 1),
-        }
-        if let Some(result) = wants {
-            slot.all_reached(base + 1).await?;
-            slot.expect_bytes_of_all(operands.bytes())?;
-            operands.reduce_all(slot, base, size, &result.region(0))?;
-        }
-        return Ok(());
+        return reduce_short(slot, operands, wants, root, base).await;
     }
     let most = (slot.half_bytes() / operands.stride).max(1);
     // A rank without a result buffer reduces its share to temporary memory.
@@ -229,6 +210,36 @@ pub async fn reduce(
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// [`reduce`] of a vector that fits a cell; the rank has a `result` if it wants one.
+async fn reduce_short(
+    slot: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    result: Option<&Elements>,
+    root: Option<usize>,
+    base: u32,
+) -> Result<()> {
+    if let (Some(tree), None) = (slot.group().tree(), root) {
+        let result = result.expect("an allreduce has a receive buffer everywhere");
+        return up_and_down(slot, operands, result, tree, base).await;
+    }
+    let is_in_place = result.is_some_and(|result| result.same_place(operands.own));
+    // Only the root reads its own operand, so it is published only if the result overwrites it.
+    if root != Some(slot.me()) || is_in_place {
+        operands.bring_all(slot, base)?;
+    }
+    match root {
+        Some(root) if root != slot.me() => slot.publish_for(base + 1, root),
+        Some(_) => {}
+        None => slot.publish(base + 1),
+    }
+    if let Some(result) = result {
+        slot.all_reached(base + 1).await?;
+        slot.expect_bytes_of_all(operands.bytes())?;
+        operands.reduce_all(slot, base, slot.size(), &result.region(0))?;
     }
     Ok(())
 }

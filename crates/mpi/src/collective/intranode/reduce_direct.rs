@@ -13,8 +13,8 @@ use mica_channel::direct::PeerBuffer;
 use mica_channel::memory::{Block, Region, Shape, View};
 
 use super::offers::{
-    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access_to, access_to_all,
-    any_in_place, describe_operands, open, settle,
+    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer,
+    ResultPlace, access_to, access_to_all, any_in_place, describe_operands, open, settle,
 };
 use super::operands::share;
 use super::reduce_cells::Operands;
@@ -34,7 +34,7 @@ const BLOCK_BY_ADDRESS: usize = 64 << 10;
 #[derive(Debug, Clone, Copy)]
 pub struct AgreedTerms {
     /// Whether all ranks can be reached by address.
-    pub by_address: bool,
+    pub by_address: AddressAccess,
     /// The last phase used so far.
     pub base: u32,
 }
@@ -126,7 +126,10 @@ async fn meet(
     terms: AgreedTerms,
 ) -> Result<Option<VectorAccess>> {
     let bytes = operands.bytes();
-    let mine = result.is_some_and(|result| result.same_place(operands.own));
+    let mine = match result {
+        Some(result) if result.same_place(operands.own) => ResultPlace::Operand,
+        _ => ResultPlace::Apart,
+    };
     describe_operands(slot, &offers.0, &offers.1, bytes, mine);
     let base = terms.base + 1;
     slot.publish(base);
@@ -141,7 +144,7 @@ async fn meet(
     if access == BufferAccess::None {
         return Ok(None);
     }
-    let kept = match mine && access == BufferAccess::ByAddress {
+    let kept = match mine == ResultPlace::Operand && access == BufferAccess::ByAddress {
         true => {
             let kept = Block::allocate(bytes)?;
             plain(&kept, bytes).copy_from(&plain(&operands.own.region(0), bytes));

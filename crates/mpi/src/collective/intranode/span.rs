@@ -3,8 +3,8 @@
 use mica_channel::memory::{Block, Region, RegionRef, View};
 
 use super::offers::{
-    BufferAccess, Division, OfferChoice, OfferedBuffer, describe_parts, division, span_of,
-    words_to_send,
+    AddressAccess, BufferAccess, Division, OfferChoice, OfferedBuffer, describe_parts, division,
+    span_of, words_to_send,
 };
 use super::parts::{Parts, RootBuffer};
 use super::slot::OperationSlot;
@@ -30,12 +30,12 @@ enum Starts {
 }
 
 impl PartsSpan {
-    /// The span of a root's buffer; packed only if it `may_pack`, which a buffer to be written must
-    /// not be.
+    /// The span of a root's buffer; packed only if `choice` says so, which a buffer to be written
+    /// must not be.
     ///
     /// # Errors
     /// As for [`of`](Self::of).
-    pub fn of_root(buffer: RootBuffer<'_>, ranks: usize, may_pack: bool) -> Result<PartsSpan> {
+    pub fn of_root(buffer: RootBuffer<'_>, ranks: usize, choice: OfferChoice) -> Result<PartsSpan> {
         let whole = match buffer {
             RootBuffer::Whole(view) => view.as_contiguous().map(|place| (place, 0)),
             RootBuffer::Parts(parts) => parts.stretch()?.map(|place| (place, parts.longest())),
@@ -46,8 +46,8 @@ impl PartsSpan {
                 starts: Starts::Every(every),
                 staged: None,
             }),
-            (None, RootBuffer::Whole(view)) => PartsSpan::of(std::slice::from_ref(view), may_pack),
-            (None, RootBuffer::Parts(parts)) => PartsSpan::of(&parts.views(ranks)?, may_pack),
+            (None, RootBuffer::Whole(view)) => PartsSpan::of(std::slice::from_ref(view), choice),
+            (None, RootBuffer::Parts(parts)) => PartsSpan::of(&parts.views(ranks)?, choice),
         }
     }
 
@@ -55,17 +55,17 @@ impl PartsSpan {
     pub const ANNOUNCED_BYTES: usize = size_of::<u64>();
 
     /// The span of `parts`. If they are not contiguous each, or do not lie side by side, they are
-    /// packed if that is `allowed`: others may then read them, but not write them. (The gaps do not
+    /// packed if `choice` says so: others may then read them, but not write them. (The gaps do not
     /// belong to this operation: another thread may use them.)
     ///
     /// # Errors
     /// When there is no memory for packing.
-    pub fn of(parts: &[View], allowed: bool) -> Result<PartsSpan> {
+    pub fn of(parts: &[View], choice: OfferChoice) -> Result<PartsSpan> {
         let total: usize = parts.iter().map(View::len).sum();
         if let Some(span) = PartsSpan::in_place(parts, total) {
             return Ok(span);
         }
-        if !allowed {
+        if choice != OfferChoice::Packed {
             return Ok(PartsSpan {
                 place: None,
                 starts: Starts::Every(0),
@@ -133,7 +133,7 @@ impl PartsSpan {
     }
 
     /// Offers it to others, for as long as the offer and the span live.
-    pub fn offer(&self, slot: &OperationSlot<'_>, by_address: bool) -> OfferedBuffer {
+    pub fn offer(&self, slot: &OperationSlot<'_>, by_address: AddressAccess) -> OfferedBuffer {
         debug_assert!(self.staged.is_none() || self.place.is_some());
         match self.place {
             None => OfferedBuffer::NONE,
@@ -199,7 +199,7 @@ impl OfferedParts {
         slot: &OperationSlot<'_>,
         parts: &Parts,
         choice: OfferChoice,
-        by_address: bool,
+        by_address: AddressAccess,
     ) -> Result<OfferedParts> {
         if choice == OfferChoice::Nothing && parts.total() > 0 {
             return Ok(OfferedParts::None);
@@ -219,7 +219,7 @@ impl OfferedParts {
             Some(span) => span,
             None => match OfferedParts::each(slot, &views) {
                 Some(each) => return Ok(each),
-                None if choice == OfferChoice::Packed => PartsSpan::of(&views, true)?,
+                None if choice == OfferChoice::Packed => PartsSpan::of(&views, choice)?,
                 None => return Ok(OfferedParts::None),
             },
         };
@@ -234,7 +234,10 @@ impl OfferedParts {
         }
         let offer = |part: &View| match part.as_contiguous() {
             _ if part.is_empty() => Some((OfferedBuffer::EMPTY, 0)),
-            Some((address, bytes)) => Some((OfferedBuffer::of(slot, address, bytes, false), bytes)),
+            Some((address, bytes)) => Some((
+                OfferedBuffer::of(slot, address, bytes, AddressAccess::Refused),
+                bytes,
+            )),
             None => None,
         };
         let offers: Vec<_> = parts.iter().map(offer).collect::<Option<_>>()?;
@@ -337,7 +340,7 @@ mod tests {
         let region = Block::allocate(100).unwrap();
         let span = PartsSpan::of(
             &parts(&region, &[(30, 10), (10, 20), (50, 0), (40, 5)]),
-            false,
+            OfferChoice::InPlace,
         )
         .unwrap();
         assert_eq!(span.place, Some((region.address() + 10, 35)));
@@ -350,8 +353,11 @@ mod tests {
         let region = Block::allocate(100).unwrap();
         region.write_bytes(&(0..100).collect::<Vec<u8>>());
         let gaps = parts(&region, &[(60, 2), (10, 3)]);
-        assert_eq!(PartsSpan::of(&gaps, false).unwrap().place, None);
-        let span = PartsSpan::of(&gaps, true).unwrap();
+        assert_eq!(
+            PartsSpan::of(&gaps, OfferChoice::InPlace).unwrap().place,
+            None
+        );
+        let span = PartsSpan::of(&gaps, OfferChoice::Packed).unwrap();
         assert_eq!(span.starts, Starts::Each(vec![0, 2]));
         let mut bytes = [0; 5];
         span.staged.unwrap().read_bytes(&mut bytes);
@@ -361,17 +367,25 @@ mod tests {
     #[test]
     fn parts_that_overlap_cover_what_they_cover() {
         let region = Block::allocate(100).unwrap();
-        let span = PartsSpan::of(&parts(&region, &[(0, 10), (5, 10), (5, 2)]), false).unwrap();
+        let span = PartsSpan::of(
+            &parts(&region, &[(0, 10), (5, 10), (5, 2)]),
+            OfferChoice::InPlace,
+        )
+        .unwrap();
         assert_eq!(span.bytes(), 15);
-        let span = PartsSpan::of(&parts(&region, &[(0, 10), (5, 2), (11, 2)]), false).unwrap();
+        let span = PartsSpan::of(
+            &parts(&region, &[(0, 10), (5, 2), (11, 2)]),
+            OfferChoice::InPlace,
+        )
+        .unwrap();
         assert_eq!(span.place, None);
-        assert_eq!(PartsSpan::of(&[], false).unwrap().bytes(), 0);
+        assert_eq!(PartsSpan::of(&[], OfferChoice::InPlace).unwrap().bytes(), 0);
     }
 
     #[test]
     fn what_is_told_is_heard() {
         let region = Block::allocate(100).unwrap();
-        let span = PartsSpan::of(&parts(&region, &[(8, 8), (0, 8)]), false).unwrap();
+        let span = PartsSpan::of(&parts(&region, &[(8, 8), (0, 8)]), OfferChoice::InPlace).unwrap();
         let (a, b) = (Block::allocate(8).unwrap(), Block::allocate(8).unwrap());
         span.announce(0, a.at(0));
         span.announce(1, b.at(0));

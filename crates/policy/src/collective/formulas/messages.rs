@@ -134,7 +134,7 @@ impl<'a> MessageFormulas<'a> {
         loads.into_iter().fold(Load::NOTHING, Load::then)
     }
 
-    // Longer than a screen: a table with one arm for each algorithm.
+    // long: a table, one arm for each algorithm.
     pub fn load(&self, question: &CollectiveCall, algorithm: Algorithm) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let rounds = log2(ranks);
