@@ -216,12 +216,14 @@ impl<T> HandleTable<T> {
         self.slots.lock().used.get(index)?.as_ref().map(f)
     }
 
-    /// The table without its lock; `None` where that is in force. Until the result is dropped, the
-    /// caller neither blocks nor calls the program.
+    /// The table of objects of `kind`, which the caller names once more for the compiler, without
+    /// its lock; `None` where that is in force. Until the result is dropped, the caller neither
+    /// blocks nor calls the program, nor calls this again.
     #[inline(always)]
-    pub fn sole(&self) -> Option<SoleTable<'_, T>> {
+    pub fn sole(&self, kind: HandleKind) -> Option<SoleTable<'_, T>> {
+        debug_assert_eq!(kind, self.kind);
         Some(SoleTable {
-            kind: self.kind,
+            kind,
             slots: self.slots.lock_if_sole()?,
         })
     }

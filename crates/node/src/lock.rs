@@ -15,6 +15,11 @@
 //! | reads `shared`; if set, decrements `sole` and takes the mutex | waits until `sole` is 0 |
 //! | decrements `sole` (Release) when it leaves | sees what was done in the section (Acquire) |
 //!
+//! A short section in which no other [leaf section](ThreadMode::leaf) of the mode begins has a flag
+//! instead, `leaf`, which is set and cleared and never read. To count up and down takes the value of
+//! the last store each time, 2 ns on the way through the store buffer, and calls one after another
+//! waited for that.
+//!
 //! Where `membarrier` is refused the mutex is never elided.
 
 use std::borrow::Borrow;
@@ -46,8 +51,10 @@ impl OneThreadAtATime {
 pub struct ThreadMode {
     /// True while threads exclude one another by locks and atomic updates.
     shared: AtomicBool,
-    /// The nesting depth of [`SoleThread`] sections of the thread that the promise covers. Only
-    /// that thread writes it.
+    /// The thread that the promise covers is in a leaf section. Only that thread writes it.
+    leaf: AtomicBool,
+    /// The nesting depth of the other [`SoleThread`] sections of the thread that the promise covers.
+    /// Only that thread writes it.
     sole: AtomicU32,
 }
 
@@ -55,6 +62,16 @@ pub struct ThreadMode {
 #[derive(Debug)]
 pub struct SoleThread<'a> {
     mode: &'a ThreadMode,
+    record: SectionRecord,
+}
+
+/// How a section is announced.
+#[derive(Debug, Clone, Copy)]
+enum SectionRecord {
+    /// Counted in `sole`.
+    Counted,
+    /// By `leaf`.
+    Flagged,
 }
 
 impl ThreadMode {
@@ -63,6 +80,7 @@ impl ThreadMode {
     pub const fn new() -> ThreadMode {
         ThreadMode {
             shared: AtomicBool::new(true),
+            leaf: AtomicBool::new(false),
             sole: AtomicU32::new(0),
         }
     }
@@ -72,6 +90,7 @@ impl ThreadMode {
     pub fn new() -> ThreadMode {
         ThreadMode {
             shared: AtomicBool::new(true),
+            leaf: AtomicBool::new(false),
             sole: AtomicU32::new(0),
         }
     }
@@ -98,10 +117,10 @@ impl ThreadMode {
             return;
         }
         // SYNC sole-thread: either a thread that enters sees `shared`, or this thread sees its
-        // `sole`.
+        // `sole` or `leaf`.
         fence::heavy();
         // SYNC sole-thread: pairs with the Release when a section ends.
-        while self.sole.load(Ordering::Acquire) > 0 {
+        while self.sole.load(Ordering::Acquire) > 0 || self.leaf.load(Ordering::Acquire) {
             yield_now();
         }
     }
@@ -119,7 +138,29 @@ impl ThreadMode {
         // SYNC sole-thread: `share`'s membarrier makes this a full fence when it matters.
         fence::light();
         // Dropped if the promise has ended, which undoes the increment.
-        let section = SoleThread { mode: self };
+        let section = SoleThread {
+            mode: self,
+            record: SectionRecord::Counted,
+        };
+        (!self.is_shared()).then_some(section)
+    }
+
+    /// As [`sole`](Self::sole), for a section in which the thread neither blocks nor calls the
+    /// program, nor enters another leaf section of this mode.
+    #[inline(always)]
+    pub fn leaf(&self) -> Option<SoleThread<'_>> {
+        if self.is_shared() {
+            return None;
+        }
+        debug_assert!(!self.leaf.load(Ordering::Relaxed), "a leaf section in one");
+        self.leaf.store(true, Ordering::Relaxed);
+        // SYNC sole-thread: as in `sole`.
+        fence::light();
+        // Dropped if the promise has ended, which clears the flag.
+        let section = SoleThread {
+            mode: self,
+            record: SectionRecord::Flagged,
+        };
         (!self.is_shared()).then_some(section)
     }
 }
@@ -133,9 +174,14 @@ impl Default for ThreadMode {
 impl Drop for SoleThread<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        let sole = &self.mode.sole;
+        let ThreadMode { leaf, sole, .. } = self.mode;
         // SYNC sole-thread: pairs with the Acquire in `share`.
-        sole.store(sole.load(Ordering::Relaxed) - 1, Ordering::Release);
+        match self.record {
+            SectionRecord::Counted => {
+                sole.store(sole.load(Ordering::Relaxed) - 1, Ordering::Release);
+            }
+            SectionRecord::Flagged => leaf.store(false, Ordering::Release),
+        }
     }
 }
 
@@ -163,6 +209,10 @@ pub struct Guard<'a, T> {
     value: &'a UnsafeCell<T>,
     excluded: Excluded<'a>,
 }
+
+/// As [`Guard`], in a section that lasts longer.
+#[derive(Debug)]
+pub struct SectionGuard<'a, T>(&'a UnsafeCell<T>);
 
 /// What keeps other threads out.
 #[derive(Debug)]
@@ -238,27 +288,19 @@ impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
         }
     }
 
-    /// Acquires the lock without the mutex; `None` where that is in force.
+    /// Acquires the lock without the mutex, for a [leaf section](ThreadMode::leaf); `None` where the
+    /// mutex is in force.
     #[inline(always)]
     pub fn lock_if_sole(&self) -> Option<Guard<'_, T>> {
-        let section = self.mode.borrow().sole()?;
+        let section = self.mode.borrow().leaf()?;
         Some(self.guard(Excluded::Promised(section)))
     }
 
-    /// Calls `f` with the value in a section of the same mode that the caller is in already; `None`
-    /// in one of another mode. As with [`lock`](Self::lock), a thread must not lock twice.
+    /// Acquires the lock in a section of the same mode that the caller is in already; `None` in one
+    /// of another mode. As with [`lock`](Self::lock), a thread must not lock twice.
     #[inline(always)]
-    pub fn in_section<R>(
-        &self,
-        section: &SoleThread<'_>,
-        f: impl FnOnce(&mut T) -> R,
-    ) -> Option<R> {
-        if !std::ptr::eq(section.mode, self.mode.borrow()) {
-            return None;
-        }
-        // SAFETY: the section is under this lock's mode, so no other thread is inside; and no guard
-        // of this thread lives.
-        Some(f(unsafe { &mut *self.value.get() }))
+    pub fn lock_in<'a>(&'a self, section: &'a SoleThread<'_>) -> Option<SectionGuard<'a, T>> {
+        std::ptr::eq(section.mode, self.mode.borrow()).then_some(SectionGuard(&self.value))
     }
 
     #[inline(always)]
@@ -306,6 +348,24 @@ impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`.
         unsafe { &mut *self.value.get() }
+    }
+}
+
+impl<T> Deref for SectionGuard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the section is under the lock's mode, so no other thread is inside; and no other
+        // guard of this thread lives.
+        unsafe { &*self.0.get() }
+    }
+}
+
+impl<T> DerefMut for SectionGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`.
+        unsafe { &mut *self.0.get() }
     }
 }
 
@@ -383,6 +443,31 @@ mod model {
             // SAFETY: no other thread is left.
             let total = lock.lock().with(|value| unsafe { *value });
             assert_eq!(total, 3);
+        });
+    }
+
+    /// The same for leaf sections, one after another.
+    #[test]
+    fn sharing_waits_for_a_leaf_section() {
+        loom::model(|| {
+            let mode = Arc::new(ThreadMode::new());
+            // SAFETY: the other thread is inside only after `share`.
+            mode.elide(unsafe { OneThreadAtATime::promised() });
+            let inside = Arc::new(loom::cell::UnsafeCell::new(0));
+            let (their_mode, theirs) = (mode.clone(), inside.clone());
+            let second = thread::spawn(move || {
+                their_mode.share();
+                assert!(their_mode.leaf().is_none());
+                // SAFETY: `share` has waited for the section to end: the model checks this.
+                theirs.with_mut(|value| unsafe { *value += 1 });
+            });
+            for _ in 0..2 {
+                if let Some(_leaf) = mode.leaf() {
+                    // SAFETY: as above.
+                    inside.with_mut(|value| unsafe { *value += 1 });
+                }
+            }
+            second.join().expect("thread");
         });
     }
 

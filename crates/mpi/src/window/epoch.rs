@@ -89,23 +89,23 @@ pub(super) enum HeldLock {
 
 /// The locks of an access epoch, by target: few, mostly one. Its memory stays for the next epoch.
 #[derive(Debug, Default)]
-pub(super) struct HeldLocks(Vec<(usize, HeldLock)>);
+pub(super) struct HeldLocks {
+    /// One of them, if it is not among the others.
+    first: Option<(usize, HeldLock)>,
+    others: Vec<(usize, HeldLock)>,
+}
 
 impl HeldLocks {
     #[inline]
-    fn position(&self, target: usize) -> Option<usize> {
-        self.0.iter().position(|&(locked, _)| locked == target)
-    }
-
-    #[inline]
     pub fn contains(&self, target: usize) -> bool {
-        self.position(target).is_some()
+        self.targets().any(|locked| locked == target)
     }
 
     #[inline]
     pub fn get_mut(&mut self, target: usize) -> Option<&mut HeldLock> {
-        let at = self.position(target)?;
-        Some(&mut self.0[at].1)
+        let all = self.first.iter_mut().chain(&mut self.others);
+        all.into_iter()
+            .find_map(|(locked, held)| (*locked == target).then_some(held))
     }
 
     /// Adds a lock, or replaces it.
@@ -113,42 +113,60 @@ impl HeldLocks {
     pub fn insert(&mut self, target: usize, held: HeldLock) {
         match self.get_mut(target) {
             Some(old) => *old = held,
-            None => self.0.push((target, held)),
+            None => self.add(target, held),
+        }
+    }
+
+    /// Adds a lock of a target that has none.
+    #[inline(always)]
+    pub fn add(&mut self, target: usize, held: HeldLock) {
+        match self.first {
+            None => self.first = Some((target, held)),
+            Some(_) => self.others.push((target, held)),
         }
     }
 
     #[inline]
     pub fn remove(&mut self, target: usize) -> Option<HeldLock> {
-        let at = self.position(target)?;
-        Some(self.0.swap_remove(at).1)
+        if let Some((_, held)) = self.first.take_if(|(locked, _)| *locked == target) {
+            return Some(held);
+        }
+        let at = self
+            .others
+            .iter()
+            .position(|&(locked, _)| locked == target)?;
+        Some(self.others.swap_remove(at).1)
     }
 
-    /// Removes a lock that the node shares; `None` if it is another, or not there.
+    /// Removes a lock that the node shares; `None` if it is another, or not there, or not the first
+    /// that is kept.
     #[inline(always)]
-    pub fn take_ticket(&mut self, target: usize) -> Option<LockTicket> {
-        let at = self.position(target)?;
-        if !matches!(self.0[at].1, HeldLock::Ticket(_)) {
-            return None;
-        }
-        match self.0.swap_remove(at).1 {
-            HeldLock::Ticket(ticket) => Some(ticket),
-            _ => unreachable!("it was a ticket"),
+    pub fn take_first_ticket(&mut self, target: usize) -> Option<LockTicket> {
+        match self.first.take() {
+            Some((locked, HeldLock::Ticket(ticket))) if locked == target => Some(ticket),
+            other => {
+                self.first = other;
+                None
+            }
         }
     }
 
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.first.is_none() && self.others.is_empty()
     }
 
     /// The locked targets.
     pub fn targets(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().map(|&(target, _)| target)
+        let all = self.first.iter().chain(&self.others);
+        all.map(|&(target, _)| target)
     }
 
     /// Takes all of them.
     pub fn take_all(&mut self) -> Vec<(usize, HeldLock)> {
-        std::mem::take(&mut self.0)
+        let mut all = std::mem::take(&mut self.others);
+        all.extend(self.first.take());
+        all
     }
 }
 

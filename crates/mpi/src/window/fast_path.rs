@@ -124,18 +124,16 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> 
     let takes_locks = window.0.has_locks && !window.0.choices.locking.by_thread;
     let is_usual = assertions == 0 && takes_locks && number != window.0.neighbours.me;
     is_usual.then_some(())?;
-    window.0.epochs.in_section(table.section()?, |epochs| {
-        match epochs.access {
-            AccessEpoch::None => {}
-            AccessEpoch::Lock if !epochs.locks.contains(target) => {}
-            _ => return None,
-        }
-        window.open_lock_epoch(epochs);
-        let ticket = window.join_queue(target, number, mode);
-        epochs.locks.insert(target, HeldLock::Ticket(ticket));
-        window.0.counters.count_lock();
-        Some(())
-    })?
+    let mut epochs = window.0.epochs.lock_in(table.section()?)?;
+    match epochs.access {
+        AccessEpoch::None => window.open_lock_epoch(&mut epochs),
+        AccessEpoch::Lock if !epochs.locks.contains(target) => {}
+        _ => return None,
+    }
+    let ticket = window.join_queue(target, number, mode);
+    epochs.locks.add(target, HeldLock::Ticket(ticket));
+    window.0.counters.count_lock();
+    Some(())
 }
 
 /// `MPI_Win_unlock` of a lock that is held.
@@ -148,14 +146,12 @@ pub fn unlock(win: u32, rank: i32) -> Option<()> {
     // Its flag is open, so it is held. Where there are messages, they are awaited first.
     let is_usual = window.0.flags.is_open(target) && window.0.remote.is_none();
     is_usual.then_some(())?;
-    let ticket = window.0.epochs.in_section(table.section()?, |epochs| {
-        if !matches!(epochs.access, AccessEpoch::Lock) {
-            return None;
-        }
-        let ticket = epochs.locks.take_ticket(target)?;
-        window.close_lock_epoch(epochs, target);
-        Some(ticket)
-    })??;
+    let mut epochs = window.0.epochs.lock_in(table.section()?)?;
+    if !matches!(epochs.access, AccessEpoch::Lock) {
+        return None;
+    }
+    let ticket = epochs.locks.take_first_ticket(target)?;
+    window.close_lock_epoch(&mut epochs, target);
     super::passive::order_memory();
     window.give_back(number, ticket);
     Some(())
@@ -231,11 +227,12 @@ impl Window {
         let update = ElementUpdate::of(op, basic)?;
         let (target, element) = self.open_place(call.target)?;
         let width = AtomicWidth::at(element.address(), call.target.bytes)?;
-        let input = update.input(call.origin, width);
-        let in_progress = self.begin_update(target, alone)?;
-        let previous = update.apply_atomically(element, width, input);
-        drop(in_progress);
-        call.result.store(width, previous);
+        let _in_progress = self.begin_update(target, alone)?;
+        match width {
+            // Of a width that is known here, this takes a third of the instructions.
+            AtomicWidth::Eight => update.fetch(element, AtomicWidth::Eight, &call),
+            narrow => update.fetch_narrow(element, narrow, &call),
+        }
         self.count(call.target);
         Some(())
     }
@@ -252,11 +249,12 @@ impl Window {
         may_be_compared(basic).then_some(())?;
         let (target, element) = self.open_place(call.target)?;
         let width = AtomicWidth::at(element.address(), call.target.bytes)?;
-        let (expected, new) = (compare.load(width), call.origin.load(width));
-        let in_progress = self.begin_update(target, alone)?;
-        let previous = element.atomic_compare_swap(width, expected, new);
-        drop(in_progress);
-        call.result.store(width, previous);
+        let _in_progress = self.begin_update(target, alone)?;
+        match width {
+            // As in `fetch_briefly`.
+            AtomicWidth::Eight => compare_element(element, AtomicWidth::Eight, &call, compare),
+            narrow => compare_narrow(element, narrow, &call, compare),
+        }
         self.count(call.target);
         Some(())
     }
@@ -276,11 +274,70 @@ impl Window {
             return None;
         }
         let _in_progress = self.begin_update(target, alone)?;
-        for at in (0..to.bytes).step_by(width.bytes()) {
-            let input = update.input(origin.at(at), width);
-            update.apply_atomically(first.at(at), width, input);
+        match width {
+            // As in `fetch_briefly`.
+            AtomicWidth::Eight if to.bytes == AtomicWidth::Eight.bytes() => {
+                let input = update.input(origin, AtomicWidth::Eight);
+                update.apply_atomically(first, AtomicWidth::Eight, input);
+            }
+            width => update.apply_to_each(first, width, origin, to.bytes),
         }
         self.count(to);
         Some(())
     }
+}
+
+impl ElementUpdate {
+    /// Changes the element by a processor atomic, and stores its previous value.
+    #[inline(always)]
+    fn fetch(&self, element: RegionRef<'_>, width: AtomicWidth, call: &ElementCall<'_>) {
+        let input = self.input(call.origin, width);
+        let previous = self.apply_atomically(element, width, input);
+        call.result.store(width, previous);
+    }
+
+    /// As [`fetch`](Self::fetch), for any width.
+    #[inline(never)]
+    fn fetch_narrow(&self, element: RegionRef<'_>, width: AtomicWidth, call: &ElementCall<'_>) {
+        self.fetch(element, width, call);
+    }
+
+    /// Changes the elements in `bytes` bytes, each by a processor atomic.
+    #[inline(never)]
+    fn apply_to_each(
+        &self,
+        first: RegionRef<'_>,
+        width: AtomicWidth,
+        origin: RegionRef<'_>,
+        bytes: usize,
+    ) {
+        for at in (0..bytes).step_by(width.bytes()) {
+            let input = self.input(origin.at(at), width);
+            self.apply_atomically(first.at(at), width, input);
+        }
+    }
+}
+
+/// Compares and swaps the element by a processor atomic, and stores its previous value.
+#[inline(always)]
+fn compare_element(
+    element: RegionRef<'_>,
+    width: AtomicWidth,
+    call: &ElementCall<'_>,
+    compare: RegionRef<'_>,
+) {
+    let (expected, new) = (compare.load(width), call.origin.load(width));
+    let previous = element.atomic_compare_swap(width, expected, new);
+    call.result.store(width, previous);
+}
+
+/// As [`compare_element`], for any width.
+#[inline(never)]
+fn compare_narrow(
+    element: RegionRef<'_>,
+    width: AtomicWidth,
+    call: &ElementCall<'_>,
+    compare: RegionRef<'_>,
+) {
+    compare_element(element, width, call, compare);
 }

@@ -109,7 +109,7 @@ pub(crate) fn share_table() {
 /// library. The call neither blocks nor calls the program until this is dropped.
 #[inline(always)]
 pub(super) fn sole_table() -> Option<SoleTable<'static, Window>> {
-    WINDOWS.sole()
+    WINDOWS.sole(HandleKind::Win)
 }
 
 /// Calls `f` with the window that `handle` names (`MPI_ERR_WIN` if it names none). The last window

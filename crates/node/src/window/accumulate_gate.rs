@@ -95,16 +95,18 @@ impl<'a> AccumulateGate<'a> {
         }
     }
 
-    /// As [`brief`](Self::brief), for a rank of which no other thread is inside the library.
+    /// As [`brief`](Self::brief), for a rank of which no other thread is inside the library, and that
+    /// has no update of this target in progress.
     ///
     /// # Panics
     /// As [`brief`](Self::brief).
     #[inline(always)]
     pub fn brief_of_sole_thread(&self, origin: u32, _alone: &SoleThread<'_>) -> BriefUpdate<'a> {
         let line = &self.origins[origin as usize];
-        // A plain load and store: no other thread writes it.
-        let updates = line.updates.load(Ordering::Relaxed);
-        line.updates.store(updates + 1, Ordering::Relaxed);
+        debug_assert_eq!(line.updates.load(Ordering::Relaxed), 0, "origin {origin}");
+        // A plain store: no other thread writes it, and this one has no other update in progress. To
+        // count would take the value of the last store, on its way through the store buffer.
+        line.updates.store(1, Ordering::Relaxed);
         // SYNC accumulate-gate: the first bulk update's membarrier makes this a full fence.
         asymmetric::light();
         // SYNC accumulate-gate: a lock that was ever taken needs fences, so this says that it is
@@ -112,7 +114,7 @@ impl<'a> AccumulateGate<'a> {
         if !self.lock.needs_fences() {
             return BriefUpdate(Admission::CountedAlone(line));
         }
-        line.updates.store(updates, Ordering::Relaxed);
+        line.updates.store(0, Ordering::Relaxed);
         self.brief_with_fence(origin)
     }
 
@@ -166,7 +168,7 @@ impl<'a> AccumulateGate<'a> {
 }
 
 impl Drop for BriefUpdate<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         // SYNC accumulate-gate: Release pairs with the load in `bulk`.
         match self.0 {
@@ -174,8 +176,7 @@ impl Drop for BriefUpdate<'_> {
                 line.updates.fetch_sub(1, Ordering::Release);
             }
             Admission::CountedAlone(line) => {
-                let updates = line.updates.load(Ordering::Relaxed);
-                line.updates.store(updates - 1, Ordering::Release);
+                line.updates.store(0, Ordering::Release);
             }
             Admission::Locked(_) => {}
         }

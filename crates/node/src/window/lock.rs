@@ -100,7 +100,7 @@ impl<'a> WindowLock<'a> {
     ///
     /// # Panics
     /// If there is no line for `origin`.
-    #[inline]
+    #[inline(always)]
     pub fn begin(&self, origin: u32, mode: LockMode) -> LockTicket {
         let line = &self.origins[origin as usize];
         debug_assert_eq!(line.state.load(Ordering::Relaxed), IDLE, "origin {origin}");
@@ -113,8 +113,6 @@ impl<'a> WindowLock<'a> {
             // It announces that it waits only if it must: then others may let it in.
             LockMode::Shared => LockTicket::new(origin, mode, self.join_shared(origin)),
             LockMode::Exclusive => {
-                // Relaxed: for reports, until it is in the queue.
-                line.state.store(mode.waits(), Ordering::Relaxed);
                 let entry = self.join_queue(origin);
                 let mut ticket = LockTicket::new(origin, mode, entry == QueueEntry::Holds);
                 match entry {
@@ -128,7 +126,7 @@ impl<'a> WindowLock<'a> {
     }
 
     /// True when the lock is held. Does not block; never true to two exclusive origins at once.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&self, ticket: &mut LockTicket) -> bool {
         if !ticket.is_held() {
             let is_held = match self.design {
@@ -166,7 +164,7 @@ impl<'a> WindowLock<'a> {
     ///
     /// # Panics
     /// If [`poll`](Self::poll) has not returned true for this ticket, nor `begin` had the lock.
-    #[inline]
+    #[inline(always)]
     pub fn release(&self, ticket: LockTicket, wake: impl FnMut(u32)) {
         assert!(ticket.is_held(), "rank {}: lock not held", ticket.origin());
         let line = &self.origins[ticket.origin() as usize];
@@ -348,6 +346,7 @@ impl WindowLock<'_> {
     }
 
     #[cold]
+    #[inline(never)]
     fn let_each_reader_in(&self, wake: &mut impl FnMut(u32)) {
         let (waits, holds) = (LockMode::Shared.waits(), LockMode::Shared.holds());
         for (rank, line) in (0..).zip(self.origins) {
@@ -374,17 +373,39 @@ impl WindowLock<'_> {
 /// MCS: exclusive origins.
 impl WindowLock<'_> {
     /// Joins the queue, or takes the lock at once.
-    #[inline]
+    #[inline(always)]
     fn join_queue(&self, origin: u32) -> QueueEntry {
         let line = &self.origins[origin as usize];
         line.next.store(0, Ordering::Relaxed);
-        let owners = &self.target.owners;
         // SYNC window-lock, SYNC window-queue: Acquire pairs with the Release of the holder that
         // has left last; Release: the next one that joins writes to our line, and the last shared
         // holder to our state.
         let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
+        let only = with_tail(exclusive(origin), origin);
         // A free lock, mostly.
-        let mut before = 0;
+        match self.target.owners.compare_exchange(0, only, order, relaxed) {
+            Ok(_) => {
+                // Relaxed: only the origin changes its state now; others read it for reports.
+                line.state
+                    .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
+                QueueEntry::Holds
+            }
+            Err(before) => self.join_others(origin, before),
+        }
+    }
+
+    /// As [`join_queue`](Self::join_queue), where others hold the lock or are in the queue: `owners`
+    /// was `before`.
+    #[cold]
+    #[inline(never)]
+    fn join_others(&self, origin: u32, mut before: u64) -> QueueEntry {
+        let line = &self.origins[origin as usize];
+        let owners = &self.target.owners;
+        // As in `join_queue`.
+        let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
+        // Relaxed: for reports, until it is in the queue.
+        line.state
+            .store(LockMode::Exclusive.waits(), Ordering::Relaxed);
         loop {
             if before & OPEN != 0 && shared_holders(before) == 0 {
                 match self.barge(origin, before) {
@@ -420,7 +441,7 @@ impl WindowLock<'_> {
 
     /// The exclusive holder leaves the queue, lets the shared origins in that wait, and admits the
     /// one behind it.
-    #[inline]
+    #[inline(always)]
     fn leave_queue(&self, ticket: &LockTicket, mut wake: impl FnMut(u32)) {
         let holder = ticket.origin();
         let owners = &self.target.owners;
@@ -430,10 +451,19 @@ impl WindowLock<'_> {
         let (order, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
         let only = with_tail(own, holder);
         if owners.compare_exchange(only, 0, order, relaxed).is_ok() {
-            self.let_readers_in(&mut wake);
-            return;
+            return self.let_readers_in(&mut wake);
         }
-        // Others are behind it, so the holder alone names a head.
+        self.leave_to_next(ticket, wake);
+    }
+
+    /// As [`leave_queue`](Self::leave_queue), where others are behind the holder.
+    #[cold]
+    #[inline(never)]
+    fn leave_to_next(&self, ticket: &LockTicket, mut wake: impl FnMut(u32)) {
+        let owners = &self.target.owners;
+        let own = exclusive(ticket.origin());
+        let order = Ordering::SeqCst;
+        // So the holder alone names a head.
         if self.design == LockDesign::Barging && self.leave_open(ticket, &mut wake) {
             return;
         }
