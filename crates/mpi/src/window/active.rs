@@ -2,17 +2,24 @@
 //!
 //! Operations are complete when they return, so a fence is a barrier, and complete tells the
 //! targets by a count each (jiang-2004, 3.3.3). Start does not block: the first operation on a
-//! target waits until that has posted. Targets that share no memory learn it by messages; a fence
+//! target waits until that has posted. A short put is left to the target instead, if the origin may
+//! run ahead of it ([`mica_node::window::ExposureBoard`]), and complete does not wait then either.
+//! Targets that share no memory learn it by messages; a fence
 //! waits first until the operations on them are done.
 
 use std::sync::Arc;
 
+use mica_channel::memory::RegionRef;
+use mica_node::counters::AccessClass;
+use mica_node::window::{BUFFERED_PUT, BufferedPut, EpochCounts};
 use mica_protocol::{Pending, WaitKind, WaitList};
 
 use super::access::AllTargets;
 use super::epoch::{AccessEpoch, EpochGroup, Epochs, ExposureEpoch, wrong_epoch};
+use super::fast_path::TargetBytes;
 use super::object::Window;
-use crate::collective::{self, execute, intranode::fast_path};
+use super::target::TargetMemory;
+use crate::collective::{self, execute, intranode};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
@@ -79,7 +86,7 @@ impl Window {
     /// before is visible then.
     pub(super) fn meet(&self) -> Result<()> {
         let comm = &self.0.comm;
-        match fast_path::barrier(comm) {
+        match intranode::fast_path::barrier(comm) {
             Some(met) => met,
             None => execute::run(comm, &collective::barrier(comm)?),
         }
@@ -97,12 +104,9 @@ impl Window {
         epochs.must_not_access("end it before MPI_Win_start")?;
         self.0.flags.set_all(AllTargets::Closed);
         epochs.counts.start(&targets.numbers);
-        let board = self.0.locks.board();
-        for &number in &targets.numbers {
-            // The first operation on any other waits.
-            let rank = self.0.neighbours.window_ranks[number as usize];
-            let is_posted = epochs.counts.is_posted(board, number);
-            self.0.flags.set(rank, is_posted);
+        for &target in &targets.ranks {
+            // The first operation looks for the post.
+            self.0.flags.set(target, false);
         }
         for &target in &targets.others {
             self.remote().start(target);
@@ -111,7 +115,8 @@ impl Window {
         Ok(())
     }
 
-    /// `MPI_Win_complete`. Blocks until all targets have posted.
+    /// `MPI_Win_complete`. Blocks until all targets have posted; those that share memory with this
+    /// rank, the epoch before this one at least.
     ///
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` without a start.
@@ -123,7 +128,7 @@ impl Window {
                 return Err(wrong_epoch(detail.to_owned()));
             }
         };
-        await_posts(self, &targets.ranks)?;
+        await_posts(self, &targets.ranks, AwaitedPost::MayRunAhead)?;
         let engine = process::engine()?;
         if let Some(remote) = &self.0.remote {
             // Those that share counts with this rank do not see in which order requests come.
@@ -226,7 +231,7 @@ impl Window {
 
     /// Ends the exposure epoch if all its origins have completed.
     fn end_exposure(&self) -> bool {
-        let mut epochs = self.epochs();
+        let epochs = &mut *self.epochs();
         let Some(exposure) = &epochs.exposure else {
             return true; // another thread has ended it
         };
@@ -237,9 +242,59 @@ impl Window {
         };
         let complete = exposure.origins.ranks.iter().all(has_completed);
         if complete {
+            let counts = &mut epochs.counts;
+            self.carry_out_puts(&exposure.origins, counts);
             epochs.exposure = None;
         }
         complete
+    }
+
+    /// Carries out the puts that origins have left to this rank in the epoch that ends.
+    fn carry_out_puts(&self, origins: &EpochGroup, counts: &mut EpochCounts) {
+        let board = self.0.locks.board();
+        let origins = origins.numbers.iter();
+        for put in origins.filter_map(|&origin| counts.take_completion(board, origin)) {
+            let own = &self.0.targets[self.0.comm.rank()];
+            let TargetMemory::Mapped(region) = &own.memory else {
+                unreachable!("origins reach the memory of {self} by loads and stores");
+            };
+            // Inside of the region, as the origin has checked.
+            let there = region.at(put.offset as usize);
+            there.write_bytes(&put.data[..put.bytes]);
+        }
+    }
+
+    /// A short put in an epoch of `MPI_Win_start`, to a target that has not posted yet: leaves it to
+    /// the target. `None` if nothing was done.
+    #[inline(never)]
+    pub(super) fn put_ahead(
+        &self,
+        epochs: &mut Epochs,
+        origin: RegionRef<'_>,
+        to: TargetBytes,
+    ) -> Option<()> {
+        if !(1..=BUFFERED_PUT).contains(&to.bytes) {
+            return None;
+        }
+        let target = self.0.targets.get(to.rank as usize)?;
+        let number = target.number?;
+        let TargetMemory::Mapped(_) = target.memory else {
+            return None;
+        };
+        let offset = target.locate(to.disp, 0, to.bytes)?;
+        let mut put = BufferedPut {
+            offset: offset as u64,
+            bytes: to.bytes,
+            data: [0; BUFFERED_PUT],
+        };
+        origin.read_bytes(&mut put.data[..to.bytes]);
+        let board = self.0.locks.board();
+        if !epochs.counts.buffer_put(board, number, &put) {
+            return None;
+        }
+        let counters = &self.0.counters;
+        counters.count_operation(AccessClass::Memory, to.bytes);
+        Some(())
     }
 
     /// What this rank waits for, in hang reports.
@@ -275,12 +330,24 @@ impl Window {
     }
 }
 
+/// Which post of a target is awaited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AwaitedPost {
+    /// That of the epoch: its memory is to be accessed.
+    OfEpoch,
+    /// The one before is enough, where memory is shared: the epoch is to be completed.
+    MayRunAhead,
+}
+
 /// Returns when all of `targets`, for which an epoch was started, have posted. Blocks.
-pub(super) fn await_posts(window: &Window, targets: &[usize]) -> Result<()> {
+pub(super) fn await_posts(window: &Window, targets: &[usize], post: AwaitedPost) -> Result<()> {
     let posted = || {
-        let epochs = window.epochs();
+        let mut epochs = window.epochs();
         let board = window.0.locks.board();
         let is_posted = |&target: &usize| match window.0.targets[target].number {
+            Some(number) if post == AwaitedPost::MayRunAhead => {
+                epochs.counts.may_run_ahead(board, number)
+            }
             Some(number) => epochs.counts.is_posted(board, number),
             None => window.remote().is_posted(target),
         };

@@ -2,7 +2,7 @@
 
 use mica_node::window::LockMode;
 
-use super::active;
+use super::active::{self, AwaitedPost};
 use super::epoch::{AccessEpoch, wrong_epoch};
 use super::object::Window;
 use super::passive;
@@ -61,7 +61,7 @@ impl Window {
                     )));
                 }
                 drop(epochs);
-                active::await_posts(self, &[target])?;
+                active::await_posts(self, &[target], AwaitedPost::OfEpoch)?;
                 self.0.flags.set(target, true);
                 Ok(())
             }

@@ -85,6 +85,10 @@ impl Window {
         let Some(rank) = self.target(range.rank)? else {
             return Ok(None);
         };
+        let may_leave = direction == Direction::Put && needed == NeededEpoch::Any;
+        if may_leave && !self.0.flags.is_open(rank) && self.leaves_put(origin, range) {
+            return Ok(None);
+        }
         self.admit(rank, needed)?;
         if let Shape::Contiguous { bytes } = range.shape
             && matches!(*origin.shape(), Shape::Contiguous { bytes: own } if own == bytes)
@@ -107,6 +111,25 @@ impl Window {
             self.0.counters.count_operation(access, range.shape.len());
         }
         Ok(None)
+    }
+
+    /// Leaves a put to a target that has not posted yet, if [`put_ahead`](Self::put_ahead) can.
+    #[cold]
+    #[inline(never)]
+    fn leaves_put(&self, origin: &View, range: &TargetRange) -> bool {
+        let bytes = range.shape.len();
+        let is_dense = |shape: &Shape| matches!(shape, Shape::Contiguous { .. });
+        if !is_dense(&range.shape) || !is_dense(origin.shape()) || origin.len() != bytes {
+            return false;
+        }
+        let to = TargetBytes {
+            rank: range.rank,
+            disp: range.disp,
+            bytes,
+        };
+        let mut epochs = self.epochs();
+        self.put_ahead(&mut epochs, origin.region().at(0), to)
+            .is_some()
     }
 
     #[inline(never)]

@@ -3,12 +3,12 @@
 //!
 //! The board comes first, then for each target its locks: the words of its window lock, its
 //! accumulate lock, and the lines of all origins, in whole pairs of cache lines. All ranks compute
-//! the same offsets from the number of ranks. The bytes grow with the square of that number (4.6
+//! the same offsets from the number of ranks. The bytes grow with the square of that number (8.4
 //! MiB for 256 ranks); a line that no origin uses is never touched.
 
 use super::accumulate_gate::AccumulateGate;
 use super::accumulate_lock::AccumulateLock;
-use super::exposure::{EpochCountLine, ExposureBoard};
+use super::exposure::{CompletionLine, ExposureBoard, PostLine};
 use super::lock::{LockDesign, WindowLock};
 use super::lock_words::{MOST_RANKS, OriginLine, TargetLine};
 use std::ptr::NonNull;
@@ -47,9 +47,10 @@ impl WindowControl {
             return None;
         }
         let ranks = ranks as usize;
-        let board = ranks
-            .checked_mul(ranks.div_ceil(16))?
-            .checked_mul(2 * size_of::<EpochCountLine>())?;
+        let lines = ranks.checked_add(ranks.div_ceil(16))?.checked_mul(ranks)?;
+        let board = lines
+            .checked_mul(size_of::<CompletionLine>())?
+            .checked_add(ALIGN)?;
         let locks = ranks
             .checked_mul(size_of::<OriginLine>())?
             .checked_add(ORIGINS + ALIGN)?
@@ -73,21 +74,31 @@ impl WindowControl {
             "control at {base:p}"
         );
         let origins = ranks as usize * size_of::<OriginLine>();
+        let board = ExposureBoard::post_lines(ranks) * size_of::<PostLine>()
+            + ExposureBoard::completion_lines(ranks) * size_of::<CompletionLine>();
         WindowControl {
             base,
             ranks,
-            first: ExposureBoard::lines(ranks) * size_of::<EpochCountLine>(),
+            first: board.next_multiple_of(ALIGN),
             each: (ORIGINS + origins).next_multiple_of(ALIGN),
         }
     }
 
     /// Who has posted to whom, and who has completed.
     pub fn board(&self) -> ExposureBoard<'_> {
-        let lines = ExposureBoard::lines(self.ranks);
+        let posts = ExposureBoard::post_lines(self.ranks);
+        let completions = ExposureBoard::completion_lines(self.ranks);
         // SAFETY: the first lines of the memory, which are aligned and valid when zeroed
         // (obligations 1 and 2 of `new`).
-        let lines = unsafe { slice::from_raw_parts(self.base.cast().as_ptr(), lines) };
-        ExposureBoard::new(lines, self.ranks)
+        let (posts, completions) = unsafe {
+            let first = self.base.cast::<PostLine>();
+            let next = first.add(posts).cast::<CompletionLine>();
+            (
+                slice::from_raw_parts(first.as_ptr(), posts),
+                slice::from_raw_parts(next.as_ptr(), completions),
+            )
+        };
+        ExposureBoard::new(posts, completions, self.ranks)
     }
 
     /// The lock of `target`.
@@ -189,7 +200,7 @@ mod tests {
 
     #[test]
     fn bytes_that_overflow_are_refused() {
-        assert!(WindowControl::bytes(4096).is_some_and(|bytes| bytes < 1200 << 20));
+        assert!(WindowControl::bytes(4096).is_some_and(|bytes| bytes < 2300 << 20));
         assert_eq!(WindowControl::bytes(u32::MAX), None);
     }
 

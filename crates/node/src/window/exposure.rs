@@ -8,45 +8,157 @@
 //!
 //! | count | in the row of | one for each | written in | read in |
 //! |---|---|---|---|---|
-//! | `posts` | the origin | target | post, by the target | start, by the origin |
-//! | `completions` | the target | origin | complete, by the origin | wait, by the target |
+//! | `posts` | the target | origin | post, by the target | the first operation, complete, by the origin |
+//! | [`CompletionLine`] | the target | origin | complete, by the origin | wait, test, by the target |
 //!
 //! Each side counts its own epochs with each peer, in memory of its own ([`EpochCounts`]). Epochs
 //! of a pair match in order (MPI 5.0, 12.5.2): the nth that the origin starts is the nth that the
-//! target posts. A target that waits for the nth completion has posted n times, and an origin that
-//! has started n times waits for the nth post. So the one side is ahead of the other by one epoch
-//! at most, and comparing for equality is safe although the counts wrap.
+//! target posts.
 //!
-//! The counts of a rank are contiguous, as its doorbells are: a rank that waits for many peers
-//! polls few cache lines, and each peer writes a line of the waiting rank once per epoch. Writing a
-//! count publishes (Release) what its writer did to either memory before, and reading it acquires
-//! that (SYNC exposure).
+//! **An origin may run ahead** ([`EpochCounts::may_run_ahead`]): it may complete its nth epoch before
+//! the target has posted it, if the target has posted all before (MPI 5.0, 12.5.2: puts may be
+//! buffered, so that complete does not block). A short put of such an epoch lies in the line of the
+//! completion, and the target carries it out when it waits. So ranks that expose their memory to
+//! one another and then access it wait once in an epoch, not twice.
+//!
+//! A completion line has two places for that, which epochs use in turn. The origin writes that of
+//! epoch n only once the target has posted n - 1, when it has done with n - 2, which used the same
+//! place. The target finds epoch n - 1 in the other. So each side knows by equality which epoch a
+//! count is of, although the counts wrap.
+//!
+//! **Lines that move.** The posts of a target lie together, and its core keeps them until an origin
+//! looks. A completion says how often its origin, as a target, has posted to the one that reads it. So
+//! ranks that both post and complete never look at posts, and one line moves from each to each in an
+//! epoch: with the count, and with the put. Writing a count publishes (Release) what its writer did
+//! to either memory before, and reading it acquires that (SYNC exposure).
 
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Counts in a line.
-const COUNTS: usize = 16;
+/// The most bytes of a put that an origin leaves in its completion.
+pub const BUFFERED_PUT: usize = 16;
 
-/// A cache line of counts. Zeroed memory is a line of peers that have done nothing yet.
+/// A put that the target carries out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferedPut {
+    /// Offset in the target's part of the window.
+    pub offset: u64,
+    /// Number of bytes, from 1 to [`BUFFERED_PUT`].
+    pub bytes: usize,
+    /// The bytes, and others behind them.
+    pub data: [u8; BUFFERED_PUT],
+}
+
+/// Posts in a line.
+const POSTS: usize = 16;
+
+/// A cache line of posts. Zeroed memory is a target that has done nothing yet.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct EpochCountLine([AtomicU32; COUNTS]);
+pub struct PostLine([AtomicU32; POSTS]);
+
+/// What an origin has completed at a target: the last epoch with an even number, and the last with
+/// an odd one. Zeroed memory is an origin that has done nothing yet.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct CompletionLine([Completion; 2]);
+
+/// A completed epoch.
+#[derive(Debug)]
+#[repr(C)]
+struct Completion {
+    /// A [`Stamp`].
+    stamp: AtomicU64,
+    /// Where the put goes.
+    offset: AtomicU64,
+    data: [AtomicU64; BUFFERED_PUT / 8],
+}
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<EpochCountLine>() == 64);
+const _: () = assert!(size_of::<PostLine>() == 64 && size_of::<CompletionLine>() == 64);
 
-impl EpochCountLine {
-    /// Counts of peers that have done nothing yet.
+/// Which epoch was completed. Bits 0 to 31: its number. Bits 32 to 39: bytes of its put, 0 if it has
+/// none. Bits 40 to 63: how often the origin, as a target, has posted to the rank that reads this.
+#[derive(Clone, Copy)]
+struct Stamp(u64);
+
+/// Values of the count of posts in a stamp, which is known modulo this.
+const STAMPED_POSTS: u32 = 1 << 24;
+
+impl Stamp {
+    fn new(epoch: u32, put_bytes: u8, posts: u32) -> Stamp {
+        Stamp(u64::from(epoch) | u64::from(put_bytes) << 32 | u64::from(posts) << 40)
+    }
+
+    fn epoch(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn put_bytes(self) -> usize {
+        (self.0 >> 32) as u8 as usize
+    }
+
+    /// The count of posts, of which `known` were known. Few have come since.
+    fn posts(self, known: u32) -> u32 {
+        let stamped = (self.0 >> 40) as u32;
+        known.wrapping_add(stamped.wrapping_sub(known) % STAMPED_POSTS)
+    }
+}
+
+impl PostLine {
+    /// A target that has done nothing yet.
     #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
-    pub fn new() -> EpochCountLine {
-        EpochCountLine(std::array::from_fn(|_| AtomicU32::new(0)))
+    pub fn new() -> PostLine {
+        PostLine(std::array::from_fn(|_| AtomicU32::new(0)))
+    }
+}
+
+impl CompletionLine {
+    /// An origin that has done nothing yet.
+    #[allow(clippy::new_without_default)] // as above
+    pub fn new() -> CompletionLine {
+        CompletionLine(std::array::from_fn(|_| Completion {
+            stamp: AtomicU64::new(0),
+            offset: AtomicU64::new(0),
+            data: std::array::from_fn(|_| AtomicU64::new(0)),
+        }))
+    }
+
+    /// The place of the epoch with this number.
+    fn of(&self, epoch: u32) -> &Completion {
+        &self.0[epoch as usize % 2]
+    }
+}
+
+impl Completion {
+    /// By the origin: the put of the epoch that it will publish.
+    fn write(&self, put: &BufferedPut) {
+        // Relaxed: published by the stamp.
+        self.offset.store(put.offset, Ordering::Relaxed);
+        for (word, bytes) in self.data.iter().zip(put.data.chunks_exact(8)) {
+            let bytes = bytes.try_into().expect("8 bytes");
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+    }
+
+    /// By the target, which has acquired the stamp: the put of this many bytes.
+    fn read(&self, bytes: usize) -> BufferedPut {
+        let mut data = [0; BUFFERED_PUT];
+        for (word, bytes) in self.data.iter().zip(data.chunks_exact_mut(8)) {
+            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        BufferedPut {
+            offset: self.offset.load(Ordering::Relaxed),
+            bytes: bytes.min(BUFFERED_PUT),
+            data,
+        }
     }
 }
 
 /// The counts of a window among the ranks of a node: a view of lines in shared memory.
 #[derive(Debug, Clone, Copy)]
 pub struct ExposureBoard<'a> {
-    lines: &'a [EpochCountLine],
+    posts: &'a [PostLine],
+    completions: &'a [CompletionLine],
     ranks: u32,
 }
 
@@ -55,44 +167,71 @@ pub struct ExposureBoard<'a> {
 pub struct EpochCounts {
     me: u32,
     /// Access epochs, by target.
-    started: Vec<u32>,
+    started: Vec<Started>,
     /// Exposure epochs, by origin.
     posted: Vec<u32>,
 }
 
+/// The access epochs with one target.
+#[derive(Debug, Clone, Copy, Default)]
+struct Started {
+    /// How many have been started.
+    epochs: u32,
+    /// How many the target has posted, as far as is known.
+    posts: u32,
+    /// One is under way.
+    is_open: bool,
+    /// Bytes of its put that the completion will publish.
+    put_bytes: u8,
+}
+
 impl<'a> ExposureBoard<'a> {
-    /// Number of lines that a board for `ranks` ranks has.
-    pub fn lines(ranks: u32) -> usize {
-        2 * ranks as usize * Self::lines_of_half(ranks)
+    /// Number of lines of posts that a board for `ranks` ranks has.
+    pub fn post_lines(ranks: u32) -> usize {
+        ranks as usize * Self::lines_of_row(ranks)
+    }
+
+    /// Number of lines of completions that a board for `ranks` ranks has.
+    pub fn completion_lines(ranks: u32) -> usize {
+        ranks as usize * ranks as usize
     }
 
     /// The board in these lines.
     ///
     /// # Panics
-    /// If there are not as many as [`lines`](Self::lines) says.
-    pub fn new(lines: &'a [EpochCountLine], ranks: u32) -> ExposureBoard<'a> {
-        assert_eq!(lines.len(), Self::lines(ranks), "board of {ranks} ranks");
-        ExposureBoard { lines, ranks }
+    /// If there are not as many as [`post_lines`](Self::post_lines) and
+    /// [`completion_lines`](Self::completion_lines) say.
+    pub fn new(
+        posts: &'a [PostLine],
+        completions: &'a [CompletionLine],
+        ranks: u32,
+    ) -> ExposureBoard<'a> {
+        let lines = (posts.len(), completions.len());
+        let needed = (Self::post_lines(ranks), Self::completion_lines(ranks));
+        assert_eq!(lines, needed, "board of {ranks} ranks");
+        ExposureBoard {
+            posts,
+            completions,
+            ranks,
+        }
     }
 
-    fn lines_of_half(ranks: u32) -> usize {
-        (ranks as usize).div_ceil(COUNTS)
+    fn lines_of_row(ranks: u32) -> usize {
+        (ranks as usize).div_ceil(POSTS)
     }
 
     /// How often `target` has posted to `origin`. Only the target writes it.
-    fn posts(&self, origin: u32, target: u32) -> &'a AtomicU32 {
-        self.count(2 * origin as usize, target)
+    fn posts(&self, target: u32, origin: u32) -> &'a AtomicU32 {
+        assert!(origin < self.ranks, "rank {origin} of {}", self.ranks);
+        let (line, at) = (origin as usize / POSTS, origin as usize % POSTS);
+        &self.posts[target as usize * Self::lines_of_row(self.ranks) + line].0[at]
     }
 
-    /// How often `origin` has completed at `target`. Only the origin writes it.
-    fn completions(&self, target: u32, origin: u32) -> &'a AtomicU32 {
-        self.count(2 * target as usize + 1, origin)
-    }
-
-    fn count(&self, half: usize, peer: u32) -> &'a AtomicU32 {
-        assert!(peer < self.ranks, "rank {peer} of {}", self.ranks);
-        let (line, at) = (peer as usize / COUNTS, peer as usize % COUNTS);
-        &self.lines[half * Self::lines_of_half(self.ranks) + line].0[at]
+    /// What `origin` has completed at `target`. Only the origin writes it.
+    fn completions(&self, target: u32, origin: u32) -> &'a CompletionLine {
+        assert!(origin < self.ranks, "rank {origin} of {}", self.ranks);
+        // The lines that a target polls lie side by side.
+        &self.completions[target as usize * self.ranks as usize + origin as usize]
     }
 }
 
@@ -102,7 +241,7 @@ impl EpochCounts {
     pub fn new(me: u32, ranks: u32) -> EpochCounts {
         EpochCounts {
             me,
-            started: vec![0; ranks as usize],
+            started: vec![Started::default(); ranks as usize],
             posted: vec![0; ranks as usize],
         }
     }
@@ -116,7 +255,7 @@ impl EpochCounts {
             *count = count.wrapping_add(1);
             // SYNC exposure: pairs with the Acquire in `is_posted`.
             board
-                .posts(origin, self.me)
+                .posts(self.me, origin)
                 .store(*count, Ordering::Release);
             wake(origin);
         }
@@ -127,8 +266,24 @@ impl EpochCounts {
     #[inline]
     pub fn is_complete(&self, board: ExposureBoard, origin: u32) -> bool {
         // SYNC exposure: pairs with the Release in `complete`.
-        let completions = board.completions(self.me, origin).load(Ordering::Acquire);
-        completions == self.posted[origin as usize]
+        let epoch = self.posted[origin as usize];
+        let completion = board.completions(self.me, origin).of(epoch);
+        Stamp(completion.stamp.load(Ordering::Acquire)).epoch() == epoch
+    }
+
+    /// Notes what else the completion of `origin` says, in an epoch that
+    /// [is complete](Self::is_complete). Returns the put that the origin has left: to be carried out
+    /// once, before the next post.
+    #[inline]
+    pub fn take_completion(&mut self, board: ExposureBoard, origin: u32) -> Option<BufferedPut> {
+        let epoch = self.posted[origin as usize];
+        let completion = board.completions(self.me, origin).of(epoch);
+        // Relaxed: acquired by `is_complete`.
+        let stamp = Stamp(completion.stamp.load(Ordering::Relaxed));
+        let started = &mut self.started[origin as usize];
+        started.posts = stamp.posts(started.posts);
+        let bytes = stamp.put_bytes();
+        (bytes > 0).then(|| completion.read(bytes))
     }
 }
 
@@ -138,31 +293,89 @@ impl EpochCounts {
     /// before its first access to a target, the caller awaits [`is_posted`](Self::is_posted).
     pub fn start(&mut self, targets: &[u32]) {
         for &target in targets {
-            let count = &mut self.started[target as usize];
-            *count = count.wrapping_add(1);
+            let started = &mut self.started[target as usize];
+            started.epochs = started.epochs.wrapping_add(1);
+            started.is_open = true;
+            started.put_bytes = 0;
         }
     }
 
     /// True when `target` has posted the epoch that was last started with it: its memory may be
     /// accessed, and what it wrote before is visible. Does not block.
     #[inline]
-    pub fn is_posted(&self, board: ExposureBoard, target: u32) -> bool {
-        // SYNC exposure: pairs with the Release in `post`.
-        let posts = board.posts(self.me, target).load(Ordering::Acquire);
-        posts == self.started[target as usize]
+    pub fn is_posted(&mut self, board: ExposureBoard, target: u32) -> bool {
+        self.has_all_posts(board, target, 0)
+    }
+
+    /// True when `target` has posted the epoch that was last started with it, or the one before:
+    /// the epoch may be completed, with a [put](Self::buffer_put) at most. The target has read what
+    /// was in the place that is used next. Does not block.
+    #[inline]
+    pub fn may_run_ahead(&mut self, board: ExposureBoard, target: u32) -> bool {
+        self.has_all_posts(board, target, 1)
+    }
+
+    /// Whether `target` has posted all epochs that were started with it but `but`. Looks at its posts
+    /// if that is not known.
+    #[inline]
+    fn has_all_posts(&mut self, board: ExposureBoard, target: u32, but: u32) -> bool {
+        let started = &mut self.started[target as usize];
+        if started.epochs.wrapping_sub(started.posts) > but {
+            let posts = board.posts(target, self.me);
+            // SYNC exposure: pairs with the Release in `post`.
+            started.posts = posts.load(Ordering::Acquire);
+        }
+        started.epochs.wrapping_sub(started.posts) <= but
+    }
+
+    /// Leaves a put to `target` in the completion of the epoch that is under way. False, and nothing
+    /// is done, if there is none, or it has a put already, or it must not
+    /// [run ahead](Self::may_run_ahead).
+    ///
+    /// # Panics
+    /// If the put has no bytes, or more than [`BUFFERED_PUT`].
+    pub fn buffer_put(&mut self, board: ExposureBoard, target: u32, put: &BufferedPut) -> bool {
+        assert!((1..=BUFFERED_PUT).contains(&put.bytes), "{put:?}");
+        let Started {
+            epochs,
+            is_open,
+            put_bytes,
+            ..
+        } = self.started[target as usize];
+        if !is_open || put_bytes > 0 || !self.may_run_ahead(board, target) {
+            return false;
+        }
+        board.completions(target, self.me).of(epochs).write(put);
+        self.started[target as usize].put_bytes = put.bytes as u8;
+        true
     }
 
     /// `MPI_Win_complete`: ends the access epoch at `targets`. Each of them
-    /// [is posted](Self::is_posted), and all accesses to it are done. Calls `wake` with each.
-    pub fn complete(&self, board: ExposureBoard, targets: &[u32], mut wake: impl FnMut(u32)) {
+    /// [is posted](Self::is_posted), and all accesses to it are done; or the epoch
+    /// [may run ahead](Self::may_run_ahead), and has no access but the buffered put. Calls `wake`
+    /// with each.
+    pub fn complete(&mut self, board: ExposureBoard, targets: &[u32], mut wake: impl FnMut(u32)) {
         for &target in targets {
-            debug_assert!(self.is_posted(board, target), "target {target}");
-            let count = self.started[target as usize];
+            debug_assert!(self.may_run_ahead(board, target), "target {target}");
+            let started = &mut self.started[target as usize];
+            started.is_open = false;
+            let posts = self.posted[target as usize];
+            let stamp = Stamp::new(started.epochs, started.put_bytes, posts);
+            let completion = board.completions(target, self.me).of(started.epochs);
             // SYNC exposure: pairs with the Acquire in `is_complete`.
-            board
-                .completions(target, self.me)
-                .store(count, Ordering::Release);
+            completion.stamp.store(stamp.0, Ordering::Release);
             wake(target);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl EpochCounts {
+    /// Goes on after this many epochs with `peer`, of which no one has looked at the posts.
+    pub(super) fn begin_at(&mut self, board: ExposureBoard, peer: u32, epochs: u32) {
+        self.posted[peer as usize] = epochs;
+        self.started[peer as usize].epochs = epochs;
+        let posts = board.posts(self.me, peer);
+        posts.store(epochs, Ordering::Relaxed);
     }
 }

@@ -1,5 +1,6 @@
 //! loom model: over two epochs, the origin has the target's memory between post and complete, the
-//! target has it else, and none sleeps through the other's step.
+//! target has it else, and none sleeps through the other's step. And the target finds the puts that
+//! an origin leaves which runs ahead of it, each in its epoch.
 
 use super::*;
 use crate::park::{Fencing, ParkingSpot};
@@ -7,7 +8,8 @@ use crate::sync::UnsafeCell;
 use loom::sync::Arc;
 
 struct Shared {
-    lines: Vec<EpochCountLine>,
+    posts: Vec<PostLine>,
+    completions: Vec<CompletionLine>,
     spots: [ParkingSpot; 2],
     memory: UnsafeCell<u32>,
 }
@@ -15,17 +17,30 @@ struct Shared {
 unsafe impl Sync for Shared {}
 
 impl Shared {
+    fn new() -> Shared {
+        Shared {
+            posts: (0..ExposureBoard::post_lines(2))
+                .map(|_| PostLine::new())
+                .collect(),
+            completions: (0..ExposureBoard::completion_lines(2))
+                .map(|_| CompletionLine::new())
+                .collect(),
+            spots: [ParkingSpot::default(), ParkingSpot::default()],
+            memory: UnsafeCell::new(0),
+        }
+    }
+
     fn board(&self) -> ExposureBoard<'_> {
-        ExposureBoard::new(&self.lines, 2)
+        ExposureBoard::new(&self.posts, &self.completions, 2)
     }
 
     fn wake(&self, rank: u32) {
         self.spots[rank as usize].wake(Fencing::Sender);
     }
 
-    fn wait(&self, rank: usize, ready: impl Fn() -> bool) {
+    fn wait(&self, rank: usize, mut ready: impl FnMut() -> bool) {
         while !ready() {
-            self.spots[rank].park(Fencing::Sender, None, &ready);
+            self.spots[rank].park(Fencing::Sender, None, &mut ready);
         }
     }
 
@@ -40,13 +55,7 @@ fn memory_changes_hands_over_two_epochs() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let shared = Arc::new(Shared {
-            lines: (0..ExposureBoard::lines(2))
-                .map(|_| EpochCountLine::new())
-                .collect(),
-            spots: [ParkingSpot::default(), ParkingSpot::default()],
-            memory: UnsafeCell::new(0),
-        });
+        let shared = Arc::new(Shared::new());
         let theirs = shared.clone();
         let origin = loom::thread::spawn(move || {
             let (board, mut counts) = (theirs.board(), EpochCounts::new(1, 2));
@@ -67,5 +76,37 @@ fn memory_changes_hands_over_two_epochs() {
         origin.join().expect("origin");
         // SAFETY: no other thread is left.
         assert_eq!(shared.memory.with(|memory| unsafe { *memory }), 5);
+    });
+}
+
+#[test]
+fn puts_that_run_ahead_are_found_in_their_epoch() {
+    let put = |epoch: u8| BufferedPut {
+        offset: epoch.into(),
+        bytes: BUFFERED_PUT,
+        data: [epoch; BUFFERED_PUT],
+    };
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let shared = Arc::new(Shared::new());
+        let theirs = shared.clone();
+        let origin = loom::thread::spawn(move || {
+            let (board, mut counts) = (theirs.board(), EpochCounts::new(1, 2));
+            for epoch in 1..=3 {
+                counts.start(&[0]);
+                // The third uses the words of the first again.
+                theirs.wait(1, || counts.may_run_ahead(board, 0));
+                assert!(counts.buffer_put(board, 0, &put(epoch)));
+                counts.complete(board, &[0], |rank| theirs.wake(rank));
+            }
+        });
+        let (board, mut counts) = (shared.board(), EpochCounts::new(0, 2));
+        for epoch in 1..=3 {
+            counts.post(board, &[1], |rank| shared.wake(rank));
+            shared.wait(0, || counts.is_complete(board, 1));
+            assert_eq!(counts.take_completion(board, 1), Some(put(epoch)));
+        }
+        origin.join().expect("origin");
     });
 }

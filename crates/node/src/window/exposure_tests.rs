@@ -4,13 +4,15 @@ use crate::park::{Fencing, ParkingSpot};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const RANKS: u32 = 4;
-const LINES: usize = 8;
+const POST_LINES: usize = 4;
+const COMPLETION_LINES: usize = 16;
 const EPOCHS: u32 = if cfg!(miri) { 10 } else { 1000 };
 
 /// A board, where ranks sleep, and a word of each pair: what the origin writes at the target.
 /// Valid when zeroed.
 struct Shared {
-    lines: [EpochCountLine; LINES],
+    posts: [PostLine; POST_LINES],
+    completions: [CompletionLine; COMPLETION_LINES],
     spots: [ParkingSpot; RANKS as usize],
     words: [[AtomicU32; RANKS as usize]; RANKS as usize],
     is_broken: AtomicU32,
@@ -19,7 +21,8 @@ struct Shared {
 impl Shared {
     fn new() -> Shared {
         Shared {
-            lines: std::array::from_fn(|_| EpochCountLine::new()),
+            posts: std::array::from_fn(|_| PostLine::new()),
+            completions: std::array::from_fn(|_| CompletionLine::new()),
             spots: std::array::from_fn(|_| ParkingSpot::default()),
             words: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0))),
             is_broken: AtomicU32::new(0),
@@ -27,16 +30,46 @@ impl Shared {
     }
 
     fn board(&self) -> ExposureBoard<'_> {
-        ExposureBoard::new(&self.lines, RANKS)
+        ExposureBoard::new(&self.posts, &self.completions, RANKS)
     }
 
     fn wake(&self, rank: u32) {
         self.spots[rank as usize].wake(Fencing::Sender);
     }
 
-    fn wait(&self, rank: u32, ready: impl Fn() -> bool) {
+    fn wait(&self, rank: u32, mut ready: impl FnMut() -> bool) {
         while !ready() {
-            self.spots[rank as usize].park(Fencing::Sender, None, &ready);
+            self.spots[rank as usize].park(Fencing::Sender, None, &mut ready);
+        }
+    }
+
+    /// As [`run`](Self::run), with a put to each target that is left to it wherever that can be.
+    fn run_ahead(&self, counts: &mut EpochCounts, me: u32, others: &[u32]) {
+        let (board, relaxed) = (self.board(), Ordering::Relaxed);
+        for epoch in 1..=EPOCHS {
+            counts.post(board, others, |rank| self.wake(rank));
+            counts.start(others);
+            for &target in others {
+                if !counts.buffer_put(board, target, &put_of(me, epoch)) {
+                    self.wait(me, || counts.is_posted(board, target));
+                    self.words[target as usize][me as usize].store(epoch, relaxed);
+                }
+            }
+            for &target in others {
+                self.wait(me, || counts.may_run_ahead(board, target));
+            }
+            counts.complete(board, others, |rank| self.wake(rank));
+            for &origin in others {
+                self.wait(me, || counts.is_complete(board, origin));
+                let stored = self.words[me as usize][origin as usize].swap(0, relaxed);
+                let is_right = match counts.take_completion(board, origin) {
+                    Some(put) => put == put_of(origin, epoch) && stored == 0,
+                    None => stored == epoch,
+                };
+                if !is_right {
+                    self.is_broken.store(epoch, relaxed);
+                }
+            }
         }
     }
 
@@ -70,16 +103,78 @@ fn others(me: u32) -> Vec<u32> {
     (0..RANKS).filter(|&rank| rank != me).collect()
 }
 
-#[test]
-fn threads_see_each_others_epochs() {
+/// A put that tells origin and epoch.
+fn put_of(origin: u32, epoch: u32) -> BufferedPut {
+    BufferedPut {
+        offset: u64::from(origin) << 32 | u64::from(epoch),
+        bytes: 1 + epoch as usize % BUFFERED_PUT,
+        data: [epoch as u8; BUFFERED_PUT],
+    }
+}
+
+fn in_threads(run: impl Fn(&Shared, &mut EpochCounts, u32, &[u32]) + Sync) {
     let shared = Shared::new();
     std::thread::scope(|scope| {
         for me in 0..RANKS {
-            let shared = &shared;
-            scope.spawn(move || shared.run(&mut EpochCounts::new(me, RANKS), me, &others(me)));
+            let (shared, run) = (&shared, &run);
+            scope.spawn(move || run(shared, &mut EpochCounts::new(me, RANKS), me, &others(me)));
         }
     });
     assert_eq!(shared.is_broken.load(Ordering::Relaxed), 0, "broken epoch");
+}
+
+#[test]
+fn threads_see_each_others_epochs() {
+    in_threads(Shared::run);
+}
+
+#[test]
+fn puts_that_run_ahead_arrive_in_their_epoch() {
+    in_threads(Shared::run_ahead);
+}
+
+#[test]
+fn an_origin_runs_ahead_by_one_epoch_and_one_put() {
+    let shared = Shared::new();
+    let board = shared.board();
+    let [mut target, mut origin] = [0, 1].map(|rank| EpochCounts::new(rank, RANKS));
+    let put = put_of(1, 1);
+    assert!(!origin.buffer_put(board, 0, &put), "no epoch");
+    origin.start(&[0]);
+    assert!(origin.may_run_ahead(board, 0) && !origin.is_posted(board, 0));
+    assert!(origin.buffer_put(board, 0, &put));
+    assert!(!origin.buffer_put(board, 0, &put), "a second one");
+    origin.complete(board, &[0], |_| ());
+    assert!(!origin.buffer_put(board, 0, &put), "the epoch is over");
+    origin.start(&[0]);
+    assert!(!origin.may_run_ahead(board, 0) && !origin.buffer_put(board, 0, &put));
+    target.post(board, &[1], |_| ());
+    // The second epoch is ahead of the target now, which has not looked at the first.
+    assert!(origin.may_run_ahead(board, 0) && !origin.is_posted(board, 0));
+    origin.complete(board, &[0], |_| ());
+    assert!(target.is_complete(board, 1));
+    assert_eq!(target.take_completion(board, 1), Some(put));
+    target.post(board, &[1], |_| ());
+    assert!(target.is_complete(board, 1));
+    assert_eq!(target.take_completion(board, 1), None);
+}
+
+#[test]
+fn counts_wrap() {
+    let shared = Shared::new();
+    let board = shared.board();
+    let [mut target, mut origin] = [0, 1].map(|rank| EpochCounts::new(rank, RANKS));
+    target.begin_at(board, 1, u32::MAX - 4);
+    origin.begin_at(board, 0, u32::MAX - 4);
+    for epoch in 1..=6 {
+        origin.start(&[0]);
+        assert!(origin.buffer_put(board, 0, &put_of(1, epoch)));
+        target.post(board, &[1], |_| ());
+        assert!(origin.is_posted(board, 0) && !target.is_complete(board, 1));
+        origin.complete(board, &[0], |_| ());
+        assert!(target.is_complete(board, 1));
+        assert_eq!(target.take_completion(board, 1), Some(put_of(1, epoch)));
+    }
 }
 
 #[test]
@@ -126,10 +221,13 @@ fn an_epoch_is_open_from_post_to_complete_and_wakes_its_peers() {
 #[test]
 fn counts_of_many_ranks_are_apart() {
     const MANY: u32 = 37;
-    let lines: Vec<_> = (0..ExposureBoard::lines(MANY))
-        .map(|_| EpochCountLine::new())
+    let posts: Vec<_> = (0..ExposureBoard::post_lines(MANY))
+        .map(|_| PostLine::new())
         .collect();
-    let board = ExposureBoard::new(&lines, MANY);
+    let completions: Vec<_> = (0..ExposureBoard::completion_lines(MANY))
+        .map(|_| CompletionLine::new())
+        .collect();
+    let board = ExposureBoard::new(&posts, &completions, MANY);
     let mut origins: Vec<_> = (0..MANY).map(|me| EpochCounts::new(me, MANY)).collect();
     for target in 0..MANY {
         let others: Vec<u32> = (0..MANY).filter(|&rank| rank != target).collect();

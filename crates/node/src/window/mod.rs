@@ -51,7 +51,9 @@ mod lock_tests;
 pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate};
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
 pub use control::WindowControl;
-pub use exposure::{EpochCountLine, EpochCounts, ExposureBoard};
+pub use exposure::{
+    BUFFERED_PUT, BufferedPut, CompletionLine, EpochCounts, ExposureBoard, PostLine,
+};
 pub use lock::{LockDesign, WindowLock};
 pub use lock_ticket::{LockTicket, MOST_BLIND_POLLS};
 pub use lock_words::{LockMode, OriginLine, TargetLine};
