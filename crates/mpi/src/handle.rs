@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use mica_node::lock::{Guard, SoleThread};
+use mica_node::lock::{SoleGuard, SoleThread};
 use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode};
 
 use crate::constants as c;
@@ -101,7 +101,7 @@ pub enum Then {
 /// A table whose lock is elided.
 pub struct SoleTable<'a, T> {
     kind: HandleKind,
-    slots: Guard<'a, Slots<T>>,
+    slots: SoleGuard<'a, Slots<T>>,
 }
 
 impl<T> SoleTable<'_, T> {
@@ -114,8 +114,8 @@ impl<T> SoleTable<'_, T> {
 
     /// That no other thread is inside the library.
     #[inline(always)]
-    pub fn section(&self) -> Option<&SoleThread<'_>> {
-        self.slots.sole_thread()
+    pub fn section(&self) -> &SoleThread<'_> {
+        self.slots.section()
     }
 }
 

@@ -210,6 +210,13 @@ pub struct Guard<'a, T> {
     excluded: Excluded<'a>,
 }
 
+/// As [`Guard`], without the mutex.
+#[derive(Debug)]
+pub struct SoleGuard<'a, T> {
+    value: &'a UnsafeCell<T>,
+    section: SoleThread<'a>,
+}
+
 /// As [`Guard`], in a section that lasts longer.
 #[derive(Debug)]
 pub struct SectionGuard<'a, T>(&'a UnsafeCell<T>);
@@ -291,9 +298,12 @@ impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
     /// Acquires the lock without the mutex, for a [leaf section](ThreadMode::leaf); `None` where the
     /// mutex is in force.
     #[inline(always)]
-    pub fn lock_if_sole(&self) -> Option<Guard<'_, T>> {
+    pub fn lock_if_sole(&self) -> Option<SoleGuard<'_, T>> {
         let section = self.mode.borrow().leaf()?;
-        Some(self.guard(Excluded::Promised(section)))
+        Some(SoleGuard {
+            value: &self.value,
+            section,
+        })
     }
 
     /// Acquires the lock in a section of the same mode that the caller is in already; `None` in one
@@ -348,6 +358,23 @@ impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`.
         unsafe { &mut *self.value.get() }
+    }
+}
+
+impl<T> SoleGuard<'_, T> {
+    /// The section of the only thread that is inside the library.
+    #[inline(always)]
+    pub fn section(&self) -> &SoleThread<'_> {
+        &self.section
+    }
+}
+
+impl<T> Deref for SoleGuard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the program's promise gives the guard exclusive access to the value.
+        unsafe { &*self.value.get() }
     }
 }
 

@@ -43,7 +43,7 @@ impl AtomicWidth {
 
     /// Number of bytes.
     #[inline(always)]
-    pub fn bytes(self) -> usize {
+    pub const fn bytes(self) -> usize {
         match self {
             AtomicWidth::One => 1,
             AtomicWidth::Two => 2,

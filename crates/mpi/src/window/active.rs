@@ -264,8 +264,9 @@ impl Window {
         }
     }
 
-    /// A short put in an epoch of `MPI_Win_start`, to a target that has not posted yet: leaves it to
-    /// the target. `None` if nothing was done.
+    /// A short put in an epoch of `MPI_Win_start`, to a target that has not posted yet: leaves it
+    /// to the target. `None` if nothing was done.
+    #[cold]
     #[inline(never)]
     pub(super) fn put_ahead(
         &self,

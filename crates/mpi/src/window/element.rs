@@ -59,6 +59,19 @@ impl ElementUpdate {
         Some(ElementUpdate { basic, action })
     }
 
+    /// The sum of elements of 8 bytes, by the processor's addition or that of doubles; `None` if it
+    /// is another update, or the elements are shorter or longer.
+    #[inline(always)]
+    pub fn sum_of_eight(op: u32, basic: BasicType) -> Option<ElementUpdate> {
+        let action = match basic {
+            _ if op != c::SUM => return None,
+            BasicType::F64 => UpdateAction::AddDouble,
+            BasicType::I64 | BasicType::U64 => UpdateAction::Add,
+            _ => return None,
+        };
+        Some(ElementUpdate { basic, action })
+    }
+
     /// Bytes of `n` elements side by side, without the padding after the last.
     #[inline]
     pub fn bytes(&self, n: usize) -> usize {

@@ -121,7 +121,8 @@ impl HeldLocks {
     #[inline(always)]
     pub fn add(&mut self, target: usize, held: HeldLock) {
         match self.first {
-            None => self.first = Some((target, held)),
+            // Forgotten, not dropped: that would be a call, to drop nothing.
+            None => std::mem::forget(self.first.replace((target, held))),
             Some(_) => self.others.push((target, held)),
         }
     }

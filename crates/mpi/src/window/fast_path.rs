@@ -41,7 +41,7 @@ pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
     if window.copy_at_once(Direction::Put, origin, to).is_some() {
         return Some(());
     }
-    let mut epochs = window.0.epochs.lock_in(table.section()?)?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
     window.put_ahead(&mut epochs, origin, to)
 }
 
@@ -71,7 +71,7 @@ pub struct ElementCall<'a> {
 pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
-    window.fetch_briefly(op, call, table.section())
+    window.fetch_briefly(op, call, Some(table.section()))
 }
 
 /// `MPI_Compare_and_swap` with the value at `compare`.
@@ -79,7 +79,7 @@ pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> Option<()> {
 pub fn compare_and_swap(win: u32, call: ElementCall<'_>, compare: RegionRef<'_>) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
-    window.compare_briefly(call, compare, table.section())
+    window.compare_briefly(call, compare, Some(table.section()))
 }
 
 /// `MPI_Accumulate` of elements of the predefined `datatype` on both sides.
@@ -97,9 +97,15 @@ pub fn accumulate(
     }
     let table = sole_table()?;
     let window = table.get(win)?;
-    let update = ElementUpdate::of(op, datatype::basic_of(datatype)?)?;
+    let basic = datatype::basic_of(datatype)?;
+    if to.bytes == EIGHT
+        && let Some(sum) = ElementUpdate::sum_of_eight(op, basic)
+    {
+        return window.accumulate_eight(sum, origin, to, Some(table.section()));
+    }
+    let update = ElementUpdate::of(op, basic)?;
     let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
-    window.accumulate_briefly((update, element_bytes), origin, to, table.section())
+    window.accumulate_briefly((update, element_bytes), origin, to, Some(table.section()))
 }
 
 /// `MPI_Win_flush` and `MPI_Win_flush_local`.
@@ -128,7 +134,7 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> 
     let takes_locks = window.0.has_locks && !window.0.choices.locking.by_thread;
     let is_usual = assertions == 0 && takes_locks && number != window.0.neighbours.me;
     is_usual.then_some(())?;
-    let mut epochs = window.0.epochs.lock_in(table.section()?)?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
     match epochs.access {
         AccessEpoch::None => window.open_lock_epoch(&mut epochs),
         AccessEpoch::Lock if !epochs.locks.contains(target) => {}
@@ -150,7 +156,7 @@ pub fn unlock(win: u32, rank: i32) -> Option<()> {
     // Its flag is open, so it is held. Where there are messages, they are awaited first.
     let is_usual = window.0.flags.is_open(target) && window.0.remote.is_none();
     is_usual.then_some(())?;
-    let mut epochs = window.0.epochs.lock_in(table.section()?)?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
     if !matches!(epochs.access, AccessEpoch::Lock) {
         return None;
     }
@@ -228,15 +234,40 @@ impl Window {
         alone: Option<&SoleThread<'_>>,
     ) -> Option<()> {
         let basic = datatype::basic_of(call.datatype)?;
-        let update = ElementUpdate::of(op, basic)?;
-        let (target, element) = self.open_place(call.target)?;
-        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
-        let _in_progress = self.begin_update(target, alone)?;
-        match width {
-            // Of a width that is known here, this takes a third of the instructions.
-            AtomicWidth::Eight => update.fetch(element, AtomicWidth::Eight, &call),
-            narrow => update.fetch_narrow(element, narrow, &call),
+        // A counter, mostly: where width and operator are known, nothing is chosen at each step,
+        // and what is passed on stays in registers.
+        match ElementUpdate::sum_of_eight(op, basic) {
+            Some(sum) if call.target.bytes == EIGHT => self.fetch(sum, EIGHT, call, alone),
+            _ => self.fetch_any(ElementUpdate::of(op, basic)?, call, alone),
         }
+    }
+
+    /// As [`fetch_briefly`](Self::fetch_briefly), for any update and width.
+    #[inline(never)]
+    fn fetch_any(
+        &self,
+        update: ElementUpdate,
+        call: ElementCall<'_>,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<()> {
+        self.fetch(update, call.target.bytes, call, alone)
+    }
+
+    #[inline(always)]
+    fn fetch(
+        &self,
+        update: ElementUpdate,
+        bytes: usize,
+        call: ElementCall<'_>,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<()> {
+        let (target, element) = self.open_place(call.target)?;
+        let width = AtomicWidth::at(element.address(), bytes)?;
+        let input = update.input(call.origin, width);
+        let in_progress = self.begin_update(target, alone)?;
+        let previous = update.apply_atomically(element, width, input);
+        drop(in_progress);
+        call.result.store(width, previous);
         self.count(call.target);
         Some(())
     }
@@ -249,22 +280,47 @@ impl Window {
         compare: RegionRef<'_>,
         alone: Option<&SoleThread<'_>>,
     ) -> Option<()> {
+        match call.target.bytes {
+            // As in `fetch_briefly`.
+            EIGHT => self.compare(EIGHT, call, compare, alone),
+            _ => self.compare_any(call, compare, alone),
+        }
+    }
+
+    /// As [`compare_briefly`](Self::compare_briefly), for any width.
+    #[inline(never)]
+    fn compare_any(
+        &self,
+        call: ElementCall<'_>,
+        compare: RegionRef<'_>,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<()> {
+        self.compare(call.target.bytes, call, compare, alone)
+    }
+
+    #[inline(always)]
+    fn compare(
+        &self,
+        bytes: usize,
+        call: ElementCall<'_>,
+        compare: RegionRef<'_>,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<()> {
         let basic = datatype::basic_of(call.datatype)?;
         may_be_compared(basic).then_some(())?;
         let (target, element) = self.open_place(call.target)?;
-        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
-        let _in_progress = self.begin_update(target, alone)?;
-        match width {
-            // As in `fetch_briefly`.
-            AtomicWidth::Eight => compare_element(element, AtomicWidth::Eight, &call, compare),
-            narrow => compare_narrow(element, narrow, &call, compare),
-        }
+        let width = AtomicWidth::at(element.address(), bytes)?;
+        let (expected, new) = (compare.load(width), call.origin.load(width));
+        let in_progress = self.begin_update(target, alone)?;
+        let previous = element.atomic_compare_swap(width, expected, new);
+        drop(in_progress);
+        call.result.store(width, previous);
         self.count(call.target);
         Some(())
     }
 
     /// An accumulate of few elements side by side, by processor atomics.
-    #[inline(always)]
+    #[inline(never)]
     fn accumulate_briefly(
         &self,
         (update, element_bytes): (ElementUpdate, usize),
@@ -278,70 +334,32 @@ impl Window {
             return None;
         }
         let _in_progress = self.begin_update(target, alone)?;
-        match width {
-            // As in `fetch_briefly`.
-            AtomicWidth::Eight if to.bytes == AtomicWidth::Eight.bytes() => {
-                let input = update.input(origin, AtomicWidth::Eight);
-                update.apply_atomically(first, AtomicWidth::Eight, input);
-            }
-            width => update.apply_to_each(first, width, origin, to.bytes),
+        for at in (0..to.bytes).step_by(width.bytes()) {
+            let input = update.input(origin.at(at), width);
+            update.apply_atomically(first.at(at), width, input);
         }
+        self.count(to);
+        Some(())
+    }
+
+    /// As [`accumulate_briefly`](Self::accumulate_briefly), for one element of 8 bytes.
+    #[inline(always)]
+    fn accumulate_eight(
+        &self,
+        sum: ElementUpdate,
+        origin: RegionRef<'_>,
+        to: TargetBytes,
+        alone: Option<&SoleThread<'_>>,
+    ) -> Option<()> {
+        let (target, element) = self.open_place(to)?;
+        let width = AtomicWidth::at(element.address(), EIGHT)?;
+        let input = sum.input(origin, width);
+        let _in_progress = self.begin_update(target, alone)?;
+        sum.apply_atomically(element, width, input);
         self.count(to);
         Some(())
     }
 }
 
-impl ElementUpdate {
-    /// Changes the element by a processor atomic, and stores its previous value.
-    #[inline(always)]
-    fn fetch(&self, element: RegionRef<'_>, width: AtomicWidth, call: &ElementCall<'_>) {
-        let input = self.input(call.origin, width);
-        let previous = self.apply_atomically(element, width, input);
-        call.result.store(width, previous);
-    }
-
-    /// As [`fetch`](Self::fetch), for any width.
-    #[inline(never)]
-    fn fetch_narrow(&self, element: RegionRef<'_>, width: AtomicWidth, call: &ElementCall<'_>) {
-        self.fetch(element, width, call);
-    }
-
-    /// Changes the elements in `bytes` bytes, each by a processor atomic.
-    #[inline(never)]
-    fn apply_to_each(
-        &self,
-        first: RegionRef<'_>,
-        width: AtomicWidth,
-        origin: RegionRef<'_>,
-        bytes: usize,
-    ) {
-        for at in (0..bytes).step_by(width.bytes()) {
-            let input = self.input(origin.at(at), width);
-            self.apply_atomically(first.at(at), width, input);
-        }
-    }
-}
-
-/// Compares and swaps the element by a processor atomic, and stores its previous value.
-#[inline(always)]
-fn compare_element(
-    element: RegionRef<'_>,
-    width: AtomicWidth,
-    call: &ElementCall<'_>,
-    compare: RegionRef<'_>,
-) {
-    let (expected, new) = (compare.load(width), call.origin.load(width));
-    let previous = element.atomic_compare_swap(width, expected, new);
-    call.result.store(width, previous);
-}
-
-/// As [`compare_element`], for any width.
-#[inline(never)]
-fn compare_narrow(
-    element: RegionRef<'_>,
-    width: AtomicWidth,
-    call: &ElementCall<'_>,
-    compare: RegionRef<'_>,
-) {
-    compare_element(element, width, call, compare);
-}
+/// Bytes of an element that has a path of its own.
+const EIGHT: usize = AtomicWidth::Eight.bytes();

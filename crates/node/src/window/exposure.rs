@@ -8,18 +8,18 @@
 //!
 //! | count | in the row of | one for each | written in | read in |
 //! |---|---|---|---|---|
-//! | `posts` | the target | origin | post, by the target | the first operation, complete, by the origin |
-//! | [`CompletionLine`] | the target | origin | complete, by the origin | wait, test, by the target |
+//! | `posts` | the target | origin | post, by the target | complete or before, by the origin |
+//! | [`CompletionLine`] | the target | origin | complete, by the origin | wait, by the target |
 //!
 //! Each side counts its own epochs with each peer, in memory of its own ([`EpochCounts`]). Epochs
 //! of a pair match in order (MPI 5.0, 12.5.2): the nth that the origin starts is the nth that the
 //! target posts.
 //!
-//! **An origin may run ahead** ([`EpochCounts::may_run_ahead`]): it may complete its nth epoch before
-//! the target has posted it, if the target has posted all before (MPI 5.0, 12.5.2: puts may be
-//! buffered, so that complete does not block). A short put of such an epoch lies in the line of the
-//! completion, and the target carries it out when it waits. So ranks that expose their memory to
-//! one another and then access it wait once in an epoch, not twice.
+//! **An origin may run ahead** ([`EpochCounts::may_run_ahead`]): it may complete its nth epoch
+//! before the target has posted it, if the target has posted all before (MPI 5.0, 12.5.2: puts may
+//! be buffered, so that complete does not block). A short put of such an epoch lies in the line of
+//! the completion, and the target carries it out when it waits. So ranks that expose their memory
+//! to one another and then access it wait once in an epoch, not twice.
 //!
 //! A completion line has two places for that, which epochs use in turn. The origin writes that of
 //! epoch n only once the target has posted n - 1, when it has done with n - 2, which used the same
@@ -27,10 +27,10 @@
 //! count is of, although the counts wrap.
 //!
 //! **Lines that move.** The posts of a target lie together, and its core keeps them until an origin
-//! looks. A completion says how often its origin, as a target, has posted to the one that reads it. So
-//! ranks that both post and complete never look at posts, and one line moves from each to each in an
-//! epoch: with the count, and with the put. Writing a count publishes (Release) what its writer did
-//! to either memory before, and reading it acquires that (SYNC exposure).
+//! looks. A completion says how often its origin, as a target, has posted to the one that reads
+//! it. So ranks that both post and complete never look at posts, and one line moves from each to
+//! each in an epoch: with the count, and with the put. Writing a count publishes (Release) what its
+//! writer did to either memory before, and reading it acquires that (SYNC exposure).
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -76,8 +76,9 @@ struct Completion {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<PostLine>() == 64 && size_of::<CompletionLine>() == 64);
 
-/// Which epoch was completed. Bits 0 to 31: its number. Bits 32 to 39: bytes of its put, 0 if it has
-/// none. Bits 40 to 63: how often the origin, as a target, has posted to the rank that reads this.
+/// Which epoch was completed. Bits 0 to 31: its number. Bits 32 to 39: bytes of its put, 0 if it
+/// has none. Bits 40 to 63: how often the origin, as a target, has posted to the rank that reads
+/// this.
 #[derive(Clone, Copy)]
 struct Stamp(u64);
 
@@ -272,8 +273,8 @@ impl EpochCounts {
     }
 
     /// Notes what else the completion of `origin` says, in an epoch that
-    /// [is complete](Self::is_complete). Returns the put that the origin has left: to be carried out
-    /// once, before the next post.
+    /// [is complete](Self::is_complete). Returns the put that the origin has left: to be carried
+    /// out once, before the next post.
     #[inline]
     pub fn take_completion(&mut self, board: ExposureBoard, origin: u32) -> Option<BufferedPut> {
         let epoch = self.posted[origin as usize];
@@ -315,8 +316,8 @@ impl EpochCounts {
         self.has_all_posts(board, target, 1)
     }
 
-    /// Whether `target` has posted all epochs that were started with it but `but`. Looks at its posts
-    /// if that is not known.
+    /// Whether `target` has posted all epochs that were started with it but `but`. Looks at its
+    /// posts if that is not known.
     #[inline]
     fn has_all_posts(&mut self, board: ExposureBoard, target: u32, but: u32) -> bool {
         let started = &mut self.started[target as usize];
@@ -328,8 +329,8 @@ impl EpochCounts {
         started.epochs.wrapping_sub(started.posts) <= but
     }
 
-    /// Leaves a put to `target` in the completion of the epoch that is under way. False, and nothing
-    /// is done, if there is none, or it has a put already, or it must not
+    /// Leaves a put to `target` in the completion of the epoch that is under way. False, and
+    /// nothing is done, if there is none, or it has a put already, or it must not
     /// [run ahead](Self::may_run_ahead).
     ///
     /// # Panics
