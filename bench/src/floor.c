@@ -14,40 +14,17 @@
 #define _GNU_SOURCE
 #endif
 #include "bench.h"
+#include "floor.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 /* The two flags, each on cache lines of its own. */
 static _Alignas(128) atomic_long flag;
 static _Alignas(128) atomic_long done;
 enum { BOUNCES = 100000 };
-static cpu_set_t allowed; /* the cores of this process, before any thread is pinned */
 static const size_t STREAM = (size_t)128 << 20;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Pins the caller to the n-th core that this process may use. */
-static void pin(int n)
-{
-    cpu_set_t one;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && n-- == 0) {
-            CPU_ZERO(&one);
-            CPU_SET(cpu, &one);
-            pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-            return;
-        }
-}
 
 static char *buffer(size_t bytes, int value)
 {
