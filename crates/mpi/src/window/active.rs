@@ -16,9 +16,8 @@ use mica_protocol::{Pending, WaitKind, WaitList};
 
 use super::access::AllTargets;
 use super::epoch::{AccessEpoch, EpochGroup, Epochs, ExposureEpoch, wrong_epoch};
-use super::fast_path::TargetBytes;
 use super::object::Window;
-use super::target::TargetMemory;
+use super::target::{TargetBytes, TargetMemory};
 use crate::collective::{self, execute, intranode};
 use crate::constants as c;
 use crate::error::{Error, Result};

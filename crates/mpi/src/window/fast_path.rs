@@ -18,20 +18,10 @@ use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::{AccessEpoch, HeldLock};
 use super::object::{Window, sole_table};
 use super::place::Direction;
+pub use super::target::TargetBytes;
 use super::target::{TargetMemory, WindowTarget};
 use crate::constants as c;
 use crate::datatype;
-
-/// The memory of a target that an operation names, in numbers.
-#[derive(Debug, Clone, Copy)]
-pub struct TargetBytes {
-    /// Rank in the window, unchecked.
-    pub rank: i32,
-    /// Displacement in the target's unit.
-    pub disp: isize,
-    /// Bytes from there on.
-    pub bytes: usize,
-}
 
 /// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]

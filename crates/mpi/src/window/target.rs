@@ -39,6 +39,17 @@ pub(super) enum TargetMemory {
     Empty,
 }
 
+/// The memory of a target that an operation names, in numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetBytes {
+    /// Rank in the window, unchecked.
+    pub rank: i32,
+    /// Displacement in the target's unit.
+    pub disp: isize,
+    /// Bytes from there on.
+    pub bytes: usize,
+}
+
 /// Memory of a target that an operation names.
 #[derive(Debug)]
 pub struct TargetRange {

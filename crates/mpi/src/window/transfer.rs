@@ -9,11 +9,10 @@ use mica_channel::memory::{Shape, View};
 use mica_node::counters::AccessClass;
 
 use super::admission::NeededEpoch;
-use super::fast_path::TargetBytes;
 use super::object::{self, Window};
 use super::place::{Direction, TargetPlace, runs};
 use super::remote::RemoteOperation;
-use super::target::{TargetRange, WindowTarget};
+use super::target::{TargetBytes, TargetRange, WindowTarget};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::request::Request;
