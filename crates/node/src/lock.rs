@@ -24,6 +24,7 @@
 
 use std::borrow::Borrow;
 use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 
@@ -62,16 +63,13 @@ pub struct ThreadMode {
 #[derive(Debug)]
 pub struct SoleThread<'a> {
     mode: &'a ThreadMode,
-    record: SectionRecord,
 }
 
-/// How a section is announced.
-#[derive(Debug, Clone, Copy)]
-enum SectionRecord {
-    /// Counted in `sole`.
-    Counted,
-    /// By `leaf`.
-    Flagged,
+/// As [`SoleThread`], announced by `leaf`.
+#[derive(Debug)]
+pub struct LeafSection<'a> {
+    /// Never dropped: `sole` does not count it.
+    section: ManuallyDrop<SoleThread<'a>>,
 }
 
 impl ThreadMode {
@@ -138,17 +136,14 @@ impl ThreadMode {
         // SYNC sole-thread: `share`'s membarrier makes this a full fence when it matters.
         fence::light();
         // Dropped if the promise has ended, which undoes the increment.
-        let section = SoleThread {
-            mode: self,
-            record: SectionRecord::Counted,
-        };
+        let section = SoleThread { mode: self };
         (!self.is_shared()).then_some(section)
     }
 
     /// As [`sole`](Self::sole), for a section in which the thread neither blocks nor calls the
     /// program, nor enters another leaf section of this mode.
     #[inline(always)]
-    pub fn leaf(&self) -> Option<SoleThread<'_>> {
+    pub fn leaf(&self) -> Option<LeafSection<'_>> {
         if self.is_shared() {
             return None;
         }
@@ -157,9 +152,8 @@ impl ThreadMode {
         // SYNC sole-thread: as in `sole`.
         fence::light();
         // Dropped if the promise has ended, which clears the flag.
-        let section = SoleThread {
-            mode: self,
-            record: SectionRecord::Flagged,
+        let section = LeafSection {
+            section: ManuallyDrop::new(SoleThread { mode: self }),
         };
         (!self.is_shared()).then_some(section)
     }
@@ -174,14 +168,17 @@ impl Default for ThreadMode {
 impl Drop for SoleThread<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        let ThreadMode { leaf, sole, .. } = self.mode;
+        let sole = &self.mode.sole;
         // SYNC sole-thread: pairs with the Acquire in `share`.
-        match self.record {
-            SectionRecord::Counted => {
-                sole.store(sole.load(Ordering::Relaxed) - 1, Ordering::Release);
-            }
-            SectionRecord::Flagged => leaf.store(false, Ordering::Release),
-        }
+        sole.store(sole.load(Ordering::Relaxed) - 1, Ordering::Release);
+    }
+}
+
+impl Drop for LeafSection<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SYNC sole-thread: pairs with the Acquire in `share`.
+        self.section.mode.leaf.store(false, Ordering::Release);
     }
 }
 
@@ -214,7 +211,7 @@ pub struct Guard<'a, T> {
 #[derive(Debug)]
 pub struct SoleGuard<'a, T> {
     value: &'a UnsafeCell<T>,
-    section: SoleThread<'a>,
+    leaf: LeafSection<'a>,
 }
 
 /// As [`Guard`], in a section that lasts longer.
@@ -299,10 +296,10 @@ impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
     /// mutex is in force.
     #[inline(always)]
     pub fn lock_if_sole(&self) -> Option<SoleGuard<'_, T>> {
-        let section = self.mode.borrow().leaf()?;
+        let leaf = self.mode.borrow().leaf()?;
         Some(SoleGuard {
             value: &self.value,
-            section,
+            leaf,
         })
     }
 
@@ -365,7 +362,7 @@ impl<T> SoleGuard<'_, T> {
     /// The section of the only thread that is inside the library.
     #[inline(always)]
     pub fn section(&self) -> &SoleThread<'_> {
-        &self.section
+        &self.leaf.section
     }
 }
 

@@ -151,7 +151,7 @@ pub unsafe fn mpi_put(
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    unsafe { put(sides, win) }
+    unsafe { put(&sides, win) }
 }
 
 /// As [`mpi_put`], for any memory and datatypes.
@@ -159,7 +159,7 @@ pub unsafe fn mpi_put(
 /// # Safety
 /// As for [`mpi_put`].
 #[inline(never)]
-unsafe fn put(sides: Sides, win: MPI_Win) -> Result<()> {
+unsafe fn put(sides: &Sides, win: MPI_Win) -> Result<()> {
     let there = sides.target()?;
     // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
     // operation goes on (MPI 5.0, 12.3).
@@ -199,7 +199,7 @@ pub unsafe fn mpi_get(
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    unsafe { get(sides, win) }
+    unsafe { get(&sides, win) }
 }
 
 /// As [`mpi_get`], for any memory and datatypes.
@@ -207,7 +207,7 @@ pub unsafe fn mpi_get(
 /// # Safety
 /// As for [`mpi_get`].
 #[inline(never)]
-unsafe fn get(sides: Sides, win: MPI_Win) -> Result<()> {
+unsafe fn get(sides: &Sides, win: MPI_Win) -> Result<()> {
     let there = sides.target()?;
     // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
     // operation goes on (MPI 5.0, 12.3).

@@ -26,13 +26,9 @@ use crate::datatype;
 /// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]
 pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
-    let table = sole_table()?;
-    let window = table.get(win)?;
-    if window.copy_at_once(Direction::Put, origin, to).is_some() {
-        return Some(());
-    }
-    let mut epochs = window.0.epochs.lock_in(table.section())?;
-    window.put_ahead(&mut epochs, origin, to)
+    sole_table()?
+        .get(win)?
+        .copy_at_once(Direction::Put, origin, to)
 }
 
 /// `MPI_Get` into the bytes at `origin`.
