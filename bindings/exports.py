@@ -14,7 +14,7 @@ from api import Function, Param
 TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "Session"}
 
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
-PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<Call> \{", re.MULTILINE)
+PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<CheckedCall> \{", re.MULTILINE)
 # Sends differ in their mode alone; buffered ones have shims of their own.
 SEND = re.compile(r"^mpi_(i?)([sr]?)send(_init)?$")
 SEND_MODES = {"": "Standard", "s": "Synchronous", "r": "Ready"}
@@ -60,7 +60,7 @@ class Shims:
         if kind != "blocking":
             start = "start" if kind == "nonblocking" else "make_persistent"
             return f"collective::{start}({', '.join(reversed(last))}, || collective::{prepare})"
-        run = f"collective::{prepare}.and_then(Call::run)"
+        run = f"collective::{prepare}.and_then(CheckedCall::run)"
         return f"fast_path::{prepare}.unwrap_or_else(|| {run})" if base in self.fast_paths else run
 
     def _form(self, shim: str) -> tuple[str, str] | None:
@@ -132,7 +132,7 @@ def shim_signature(functions: list[Function], name: str) -> str:
     plain, large = forms[False], forms.get(True, forms[False])
     params = [f"{p.rust_name}: {_shim_type(_of(plain, p.name), p)}" for p in large.params if not p.variadic]
     if _wants_form(plain, large):
-        params.append("form: CallForm")
+        params.append("form: CountForm")
     returns = plain.returns if plain.returns != "double" else "f64"
     if plain.errors:
         returns = "Result<(), c_int>" if plain.tool else "mica_mpi::Result<()>"
@@ -197,7 +197,7 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims) -> st
     taken = [p for p in large.params if not p.variadic]
     arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]
     if _wants_form(plain, large):
-        arguments.append("CallForm::Large" if function.large else "CallForm::Plain")
+        arguments.append("CountForm::Large" if function.large else "CountForm::Plain")
     call = shims.call(function.shim, [p.name for p in taken], arguments) or "unsupported"
     if not function.errors:
         returns = api.RUST.get(function.returns, function.returns)
@@ -231,10 +231,10 @@ def _uses(body: str) -> str:
     macros = [m for m in ("call", "tool", "value") if f"{m}! {{" in body]
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
-    poly = sorted(words & {"CallForm", "PolyArray", "PolyOut"})
+    poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})
     modules = sorted(set(re.findall(r"(?:=>)\s+(?!collective|fast_path)(\w+)::", body)))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
-    collective = [name for name, use in (("self", "collective::"), ("Call", "Call::"), ("fast_path", "fast_path::")) if use in body]
+    collective = [name for name, use in (("self", "collective::"), ("CheckedCall", "CheckedCall::"), ("fast_path", "fast_path::")) if use in body]
     lines = []
     if ffi:
         lines.append(f"use std::ffi::{{{', '.join(ffi)}}};")

@@ -2,7 +2,7 @@
 the call moves as its arguments say it.
 
 Which argument is the count, the datatype, the peer, the communicator is read from the parameters' names, which the Forum's
-description keeps uniform. What a wrapper may say is `Traffic` in `crates/profile-preload/src/traffic.rs`.
+description keeps uniform. What a wrapper may say is `CallTraffic` in `crates/profile-preload/src/traffic.rs`.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def _traffic(function: Function) -> str:
     out = {p.name: p for p in function.params if p.kind == "COMMUNICATOR" and p.depth == 1}
     base = function.plain.lower()
     if function.plain in BEFORE:
-        return "Traffic::Nothing"
+        return "CallTraffic::Nothing"
     if base in ("mpi_start", "mpi_startall"):
-        return "Traffic::Start(request, 1)" if base == "mpi_start" else "Traffic::Start(array_of_requests, count)"
+        return "CallTraffic::Start(request, 1)" if base == "mpi_start" else "CallTraffic::Start(array_of_requests, count)"
     if found := COLLECTIVE.fullmatch(base):
         return _collective(names, base, *found.groups())
     if "win" in names and "target_rank" in names:
@@ -112,26 +112,26 @@ def _traffic(function: Function) -> str:
             # The result of MPI_Get_accumulate comes back even where nothing is sent.
             if "result_count" in names:
                 count, datatype = "target_count", "target_datatype"
-            return f"Traffic::Target {{ win, peer: target_rank, count: {_wide(count)}, datatype }}".replace(
+            return f"CallTraffic::Target {{ win, peer: target_rank, count: {_wide(count)}, datatype }}".replace(
                 "datatype }", f"datatype: {datatype} }}" if datatype != "datatype" else "datatype }")
-        return "Traffic::Nothing"
+        return "CallTraffic::Nothing"
     if base.startswith("mpi_file_") and "buf" in names and "count" in names:
-        return f"Traffic::File {{ count: {_wide('count')}, datatype }}"
+        return f"CallTraffic::File {{ count: {_wide('count')}, datatype }}"
     if "dest" in names:
         count, datatype = ("sendcount", "sendtype") if "sendcount" in names else ("count", "datatype")
         count = f"{_wide('partitions')} * {_wide('count')}" if "partitions" in names else _wide(count)
         value = "datatype" if datatype == "datatype" else f"datatype: {datatype}"
         message = f"{{ comm, peer: dest, count: {count}, {value} }}"
         if base.endswith("_init"):
-            return f"Traffic::Prepare(request, Message {message})"
-        return f"Traffic::To(Message {message})"
+            return f"CallTraffic::Prepare(request, MessageTraffic {message})"
+        return f"CallTraffic::To(MessageTraffic {message})"
     if "source" in names and "comm" in names and names["source"].depth == 0:
-        return "Traffic::From(comm, source)"
+        return "CallTraffic::From(comm, source)"
     if out and "idup" not in base and "spawn" not in base:
-        return f"Traffic::NewComm({next(iter(out))})"
+        return f"CallTraffic::NewComm({next(iter(out))})"
     if "comm" in names and names["comm"].depth == 0:
-        return "Traffic::On(comm)"
-    return "Traffic::Nothing"
+        return "CallTraffic::On(comm)"
+    return "CallTraffic::Nothing"
 
 
 def _collective(names, base: str, kind: str, init: str | None) -> str:
@@ -139,7 +139,7 @@ def _collective(names, base: str, kind: str, init: str | None) -> str:
     flow = "Neighbors" if kind.startswith("neighbor") else FLOWS.get(kind, "Mixed")
     root = "root" if "root" in names else "root: NO_ROOT"
     data = _data(names, kind)
-    return f"Traffic::Collective(Collective {{ comm, {root}, flow: Flow::{flow}, start: Start::{start}, data: {data} }})"
+    return f"CallTraffic::Collective(CollectiveTraffic {{ comm, {root}, flow: Flow::{flow}, start: DataStart::{start}, data: {data} }})"
 
 
 def _data(names, kind: str) -> str:
@@ -182,7 +182,7 @@ def _uses(body: str) -> str:
     lines.append("")
     crate = sorted(m for m in ("comm", "persistent", "thread") if f"{m}::" in body)
     lines += [f"use crate::{module};" for module in crate]
-    traffic = [t for t in ("Collective", "Data", "Flow", "Message", "NO_ROOT", "Start", "Traffic") if re.search(rf"(?<!::)\b{t}\b", body)]
+    traffic = [t for t in ("CallTraffic", "CollectiveTraffic", "Data", "DataStart", "Flow", "MessageTraffic", "NO_ROOT") if re.search(rf"(?<!::)\b{t}\b", body)]
     lines.append(f"use crate::traffic::{{{', '.join(traffic)}}};")
     lines.append("use crate::trampoline::wrap;")
     if types := sorted(w for w in words if w in _TYPES):

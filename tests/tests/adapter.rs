@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use mica_node::adapter::{ADAPTER_VARIABLE, COMMANDS_OFFSET, DEVICE_BYTES, MAGIC, Operation};
+use mica_node::adapter::{ADAPTER_VARIABLE, COMMANDS_OFFSET, CommandKind, DEVICE_BYTES, MAGIC};
 use mica_tests::{Install, Job, target};
 
 /// The memory of an adapter in a file.
@@ -74,7 +74,7 @@ fn a_receive_is_a_command_and_abort_is_the_end_of_the_process() {
     let place = device.register(DOORBELL) as usize;
     let command = COMMANDS_OFFSET + place * 128;
     let word = |at: usize| u32::from_le_bytes(device.at(command + at));
-    assert_eq!(word(0), Operation::Receive as u32);
+    assert_eq!(word(0), CommandKind::Receive as u32);
     assert_eq!(
         (word(4), word(16), word(20)),
         (0, 77, 0),

@@ -302,7 +302,7 @@ fn wrappers() -> BTreeMap<String, String> {
         let text = std::fs::read_to_string(file.path()).expect("text");
         for wrapper in text.split("wrap! {").skip(1) {
             let name = wrapper.split_whitespace().nth(1).expect("a name");
-            let (_, traffic) = wrapper.split_once("=> Traffic::").expect("traffic");
+            let (_, traffic) = wrapper.split_once("=> CallTraffic::").expect("traffic");
             found.insert(name.to_owned(), traffic.to_owned());
         }
     }

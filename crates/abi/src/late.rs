@@ -123,7 +123,7 @@ struct Object {
 
 /// The object that this address is in.
 fn object_of(address: u64) -> Option<Object> {
-    struct Search {
+    struct ObjectSearch {
         address: u64,
         found: Option<Object>,
     }
@@ -135,7 +135,7 @@ fn object_of(address: u64) -> Option<Object> {
     ) -> c_int {
         // SAFETY: the loader passes a description that is valid for this call, and what
         // `dl_iterate_phdr` was given.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<ObjectSearch>()) };
         // SAFETY: the object has this many program headers there, and stays loaded during this
         // call.
         let headers =
@@ -170,7 +170,7 @@ fn object_of(address: u64) -> Option<Object> {
         1
     }
 
-    let mut search = Search {
+    let mut search = ObjectSearch {
         address,
         found: None,
     };

@@ -26,7 +26,7 @@ pub struct PolyOut {
 
 /// Which of a call's two forms was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallForm {
+pub enum CountForm {
     /// `MPI_X`, whose counts are `int`.
     Plain,
     /// `MPI_X_c`, whose counts are `MPI_Count`.

@@ -1,17 +1,17 @@
 //! C arguments of the tools interface: its strings, results that may be left out, and errors as
 //! codes (MPI 5.0, 15.3.3 and 15.3.6).
 
-use mica_mpi::tool::{ToolError, ToolResult};
+use mica_mpi::tool::{ToolInterfaceError, ToolResult};
 use std::ffi::{CStr, c_char, c_int};
 
 /// The code that a function of the tools interface returns.
 pub fn code<T>(result: ToolResult<T>) -> Result<T, c_int> {
-    result.map_err(ToolError::code)
+    result.map_err(ToolInterfaceError::code)
 }
 
 /// The code for a parameter that is not valid.
 pub fn invalid() -> c_int {
-    ToolError::Invalid.code()
+    ToolInterfaceError::Invalid.code()
 }
 
 /// Stores a result, unless the caller does not want it.
@@ -75,7 +75,8 @@ pub unsafe fn name<'a>(text: *const c_char) -> Result<&'a str, c_int> {
     // SAFETY: by the contract above.
     let text = unsafe { CStr::from_ptr(text) };
     // No name of the library has other bytes.
-    text.to_str().map_err(|_| ToolError::InvalidName.code())
+    text.to_str()
+        .map_err(|_| ToolInterfaceError::InvalidName.code())
 }
 
 /// Writes as many indices as the caller has room for.

@@ -13,7 +13,7 @@ use mica_node::process::{Keeper, Signals, outlive_parent, signal, wait_ready};
 
 use crate::auth::{AgentSide, CHALLENGE, Secret};
 use crate::error::doing;
-use crate::link::{BEAT, Link};
+use crate::link::{BEAT, Connection};
 use crate::master::{Uplink, beat_to_controller, take_signals};
 use crate::messages::{Down, Surroundings, Up};
 use crate::node_job::NodeJob;
@@ -107,7 +107,7 @@ pub fn machine() -> String {
 
 /// Tries the controller's addresses, several times: the controller drops connections when it has
 /// too many.
-fn connect(agent: &Agent, secret: &Secret) -> Result<Link, AgentError> {
+fn connect(agent: &Agent, secret: &Secret) -> Result<Connection, AgentError> {
     let mut problems = Vec::new();
     for round in 1..=ROUNDS {
         problems.clear();
@@ -125,7 +125,7 @@ fn connect(agent: &Agent, secret: &Secret) -> Result<Link, AgentError> {
     Err(AgentError::Unreachable(problems.join("; ")))
 }
 
-fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Link> {
+fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Connection> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
     stream.set_write_timeout(Some(HANDSHAKE))?;
     let (side, hello) = AgentSide::new(secret)?;
@@ -135,12 +135,15 @@ fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Link> {
     let not_ours = || io::Error::other("that is not the mpiexec which started this agent");
     let (proof, keys) = side.prove(secret, &challenge).ok_or_else(not_ours)?;
     stream.write_all(&proof)?;
-    Link::of_agent(stream, keys)
+    Connection::of_agent(stream, keys)
 }
 
 /// Waits until the controller has heard from all hosts. Returns the plan, and orders that came with
 /// it.
-fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Down>), AgentError> {
+fn wait_for_plan(
+    link: &mut Connection,
+    signals: &Signals,
+) -> Result<(NodeJob, Vec<Down>), AgentError> {
     let mut orders = Vec::new();
     loop {
         let fds = [signals.as_fd(), link.as_fd()];

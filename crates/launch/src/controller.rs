@@ -26,7 +26,7 @@ use crate::event_loop::{AfterReport, JobLoop, Workers};
 use crate::hosts::ranks_text;
 use crate::late::LateArrivals;
 use crate::line_output::OutputTarget;
-use crate::link::{BEAT, Link, LinkLost, encode};
+use crate::link::{BEAT, Connection, LinkLost, encode};
 use crate::listener::AgentListener;
 use crate::master::{InvokingUser, Master, finish_output, take_signals};
 use crate::messages::{Down, Puts, Up};
@@ -34,13 +34,13 @@ use crate::node_job::NodeJob;
 use crate::options::{AgentLauncher, JobOptions};
 use crate::placement::{JobNodes, PlacementError, head_addresses};
 use crate::plan::command_line;
-use crate::poll_set::{PollSet, Polled, Source};
+use crate::poll_set::{PollSet, PollSource, Polled};
 use crate::rank_end::{Cause, NodeReport, RankEnd};
 use crate::remote::{RemoteShell, ShellOutput, commands};
 use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
 use crate::start_order::AgentCommand;
 use crate::traffic::{self, CounterValues};
-use crate::writer::Writer;
+use crate::writer::OutputWriter;
 
 mod failures;
 mod hang;
@@ -78,7 +78,7 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let key = JobKey::new().map_err(doing("cannot make a secret"))?;
     let listener = AgentListener::open(&addresses, options.hosts.ports, key, nodes.nodes.len());
     let listener = listener.map_err(doing("cannot listen for agents"))?;
-    let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
+    let writer = OutputWriter::start().map_err(doing("cannot start the thread for output"))?;
     let master = Master::User(Box::new(InvokingUser { options, writer }));
     let mut job = JobLoop::new(master, signals, options.grace, options.hosts.timeout)?;
     job.set_time_limits(options);
@@ -386,7 +386,7 @@ impl<'a> AgentPool<'a> {
 }
 
 /// Checks an agent's signs of life.
-fn check_agent(link: &mut Link, limit: Duration) -> Result<(), LinkLost> {
+fn check_agent(link: &mut Connection, limit: Duration) -> Result<(), LinkLost> {
     match link.check(limit) {
         Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
             link.check(STARVED_FACTOR * limit)
@@ -411,22 +411,22 @@ impl Workers for AgentPool<'_> {
 
     fn add_polled<'a>(&'a self, polled: &mut Polled<'a>) {
         for fd in self.listener.fds() {
-            polled.read(Source::Listener, fd);
+            polled.read(PollSource::Listener, fd);
         }
         for &node in &self.unsent {
             if let Some(link) = self.nodes[node].link() {
-                polled.write(Source::Agent(node as u32), link.as_fd());
+                polled.write(PollSource::Agent(node as u32), link.as_fd());
             }
         }
     }
 
-    fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[Source]) -> Result<(), LaunchError> {
+    fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[PollSource]) -> Result<(), LaunchError> {
         for &source in ready {
             match source {
-                Source::Listener => self.attend(job),
-                Source::Agent(node) => self.hear(job, node as usize),
-                Source::Shell(shell) => self.look_at_shell(job, shell as usize)?,
-                Source::ShellOutput(pipe) => self.look_at_shell(job, pipe as usize / 2)?,
+                PollSource::Listener => self.attend(job),
+                PollSource::Agent(node) => self.hear(job, node as usize),
+                PollSource::Shell(shell) => self.look_at_shell(job, shell as usize)?,
+                PollSource::ShellOutput(pipe) => self.look_at_shell(job, pipe as usize / 2)?,
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 //! There is one loop for every job. It runs a job's [`Workers`]: the ranks of this node
 //! ([`crate::supervisor`]) or the agents of several ([`crate::controller`]). It runs them for a
 //! [`Master`]: the user who started this process, or the controller that this process is an agent
-//! of. An [`Event`] is a set of sources that are ready, a signal to this process, or a deadline
+//! of. An [`LoopEvent`] is a set of sources that are ready, a signal to this process, or a deadline
 //! that has passed. The loop handles what is common to all jobs; what only ranks or only agents
 //! have goes to the workers.
 //!
@@ -34,13 +34,13 @@ use crate::link::BEAT;
 use crate::master::Master;
 use crate::messages::{Down, Puts};
 use crate::options::JobOptions;
-use crate::poll_set::{PollSet, Polled, Source};
+use crate::poll_set::{PollSet, PollSource, Polled};
 use crate::report::Ending;
 
 /// Something that the loop reacts to.
-enum Event {
+enum LoopEvent {
     /// These sources are ready, in the order of service.
-    Ready(Vec<Source>),
+    Ready(Vec<PollSource>),
     /// This process got a signal.
     Signal(i32),
     /// A deadline has passed.
@@ -80,7 +80,7 @@ pub trait Workers {
     fn add_polled<'a>(&'a self, polled: &mut Polled<'a>);
 
     /// Serves those of the ready sources that are the workers'.
-    fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[Source]) -> Result<(), LaunchError>;
+    fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[PollSource]) -> Result<(), LaunchError>;
 
     /// Handles a deadline of the workers, or a heartbeat.
     fn on_deadline(&mut self, job: &mut JobLoop<'_>, deadline: Deadline);
@@ -140,7 +140,7 @@ pub struct JobLoop<'a> {
     ending: Option<Ending>,
     stage: EndStage,
     /// Sources that are ready and not served yet.
-    ready: Vec<Source>,
+    ready: Vec<PollSource>,
     /// When the last wait returned.
     now: Instant,
 }
@@ -224,18 +224,18 @@ impl<'a> JobLoop<'a> {
     fn wait<W: Workers>(&mut self, workers: &W, at_once: bool) -> Result<(), LaunchError> {
         let stdin = io::stdin();
         let mut polled = Polled::default();
-        polled.read(Source::Signals, self.signals.as_fd());
+        polled.read(PollSource::Signals, self.signals.as_fd());
         let is_user = match &self.master {
             Master::User(user) => {
-                polled.read(Source::Writer, user.writer.as_fd());
+                polled.read(PollSource::Writer, user.writer.as_fd());
                 true
             }
             // The end of a lost connection would be reported for ever.
             Master::Head(_) if matches!(self.ending, Some(Ending::HostLost)) => false,
             Master::Head(uplink) => {
-                polled.read(Source::Uplink, uplink.link.as_fd());
+                polled.read(PollSource::Uplink, uplink.link.as_fd());
                 if uplink.link.has_unsent() {
-                    polled.write(Source::Uplink, uplink.link.as_fd());
+                    polled.write(PollSource::Uplink, uplink.link.as_fd());
                 }
                 false
             }
@@ -243,7 +243,7 @@ impl<'a> JobLoop<'a> {
         // Reading a terminal in the background would stop this process.
         let may_read = || !io::IsTerminal::is_terminal(&stdin) || is_foreground(stdin.as_fd());
         if is_user && workers.wants_input(self) && may_read() {
-            polled.read(Source::Input, stdin.as_fd());
+            polled.read(PollSource::Input, stdin.as_fd());
         }
         workers.add_polled(&mut polled);
         let time = match at_once {
@@ -255,32 +255,38 @@ impl<'a> JobLoop<'a> {
         Ok(())
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self) -> Option<LoopEvent> {
         if !self.ready.is_empty() {
-            return Some(Event::Ready(std::mem::take(&mut self.ready)));
+            return Some(LoopEvent::Ready(std::mem::take(&mut self.ready)));
         }
         if let Some(number) = self.signals.next() {
-            return Some(Event::Signal(number));
+            return Some(LoopEvent::Signal(number));
         }
-        self.deadlines.take_passed(self.now).map(Event::Deadline)
+        self.deadlines
+            .take_passed(self.now)
+            .map(LoopEvent::Deadline)
     }
 
-    fn on_event<W: Workers>(&mut self, workers: &mut W, event: Event) -> Result<(), LaunchError> {
+    fn on_event<W: Workers>(
+        &mut self,
+        workers: &mut W,
+        event: LoopEvent,
+    ) -> Result<(), LaunchError> {
         match event {
-            Event::Ready(sources) => {
-                if sources.contains(&Source::Writer) {
+            LoopEvent::Ready(sources) => {
+                if sources.contains(&PollSource::Writer) {
                     self.on_writer(workers);
                 }
                 workers.serve(self, &sources)?;
-                if sources.contains(&Source::Input) {
+                if sources.contains(&PollSource::Input) {
                     self.read_input(workers);
                 }
-                if sources.contains(&Source::Uplink) {
+                if sources.contains(&PollSource::Uplink) {
                     self.on_uplink(workers);
                 }
             }
-            Event::Signal(number) => self.on_signal(workers, number),
-            Event::Deadline(deadline) => self.on_deadline(workers, deadline),
+            LoopEvent::Signal(number) => self.on_signal(workers, number),
+            LoopEvent::Deadline(deadline) => self.on_deadline(workers, deadline),
         }
         Ok(())
     }

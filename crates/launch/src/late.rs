@@ -254,10 +254,10 @@ fn time(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_node::late::Site;
+    use mica_node::late::LateSite;
 
-    fn site(offset: u64, collective: &str, counts: SiteCounts) -> Site {
-        Site {
+    fn site(offset: u64, collective: &str, counts: SiteCounts) -> LateSite {
+        LateSite {
             place: CallSite {
                 address: 0x5555_0000 + offset,
                 object: "/home/me/program".to_owned(),
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    fn table_of(sites: Vec<Site>) -> Option<LateRecord> {
+    fn table_of(sites: Vec<LateSite>) -> Option<LateRecord> {
         Some(LateRecord {
             sites,
             calls_left_out: 0,

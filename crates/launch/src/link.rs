@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A tag is checked before its body is decoded ([`crate::auth`]). A link counts as lost when the
-//! other side closes it, sends anything wrong, or is silent for the time given to [`Link::check`],
+//! other side closes it, sends anything wrong, or is silent for the time given to [`Connection::check`],
 //! and when this side wants to send a message that is too long for a frame; both sides send
-//! [heartbeats](Link::beat) each second, so that silence means a failure.
+//! [heartbeats](Connection::beat) each second, so that silence means a failure.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -58,7 +58,7 @@ pub fn encode(message: &impl Serialize) -> Vec<u8> {
 }
 
 /// A connection to the other side.
-pub struct Link {
+pub struct Connection {
     stream: TcpStream,
     seal: Seal,
     open: Seal,
@@ -73,22 +73,22 @@ pub struct Link {
     looked: Instant,
 }
 
-impl Link {
+impl Connection {
     /// The controller's end of an authenticated connection.
-    pub fn of_head(stream: TcpStream, keys: Keys) -> io::Result<Link> {
-        Link::new(stream, keys.for_head())
+    pub fn of_head(stream: TcpStream, keys: Keys) -> io::Result<Connection> {
+        Connection::new(stream, keys.for_head())
     }
 
     /// The agent's end of an authenticated connection.
-    pub fn of_agent(stream: TcpStream, keys: Keys) -> io::Result<Link> {
-        Link::new(stream, keys.for_agent())
+    pub fn of_agent(stream: TcpStream, keys: Keys) -> io::Result<Connection> {
+        Connection::new(stream, keys.for_agent())
     }
 
-    fn new(stream: TcpStream, (seal, open): (Seal, Seal)) -> io::Result<Link> {
+    fn new(stream: TcpStream, (seal, open): (Seal, Seal)) -> io::Result<Connection> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let now = Instant::now();
-        Ok(Link {
+        Ok(Connection {
             stream,
             seal,
             open,
@@ -274,7 +274,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
@@ -288,7 +288,7 @@ pub mod tests {
     use std::net::TcpListener;
 
     /// Both ends of a link, on loopback, and a second handle of the agent's connection.
-    pub fn pair() -> (Link, Link, TcpStream) {
+    pub fn pair() -> (Connection, Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (head, _) = listener.accept().unwrap();
@@ -299,12 +299,12 @@ pub mod tests {
         let (proof, agent_keys) = side.prove(&secret, &challenge).unwrap();
         let head_keys = answer.accept(&proof).unwrap();
         let raw = agent.try_clone().unwrap();
-        let agent = Link::of_agent(agent, agent_keys).unwrap();
-        (Link::of_head(head, head_keys).unwrap(), agent, raw)
+        let agent = Connection::of_agent(agent, agent_keys).unwrap();
+        (Connection::of_head(head, head_keys).unwrap(), agent, raw)
     }
 
     /// Receives until `count` messages are there or the link is lost.
-    fn receive(link: &mut Link, count: usize) -> (Vec<String>, Result<(), LinkLost>) {
+    fn receive(link: &mut Connection, count: usize) -> (Vec<String>, Result<(), LinkLost>) {
         let mut messages = Vec::new();
         while messages.len() < count {
             mica_node::process::wait_readable(&[link.as_fd()], None).unwrap();

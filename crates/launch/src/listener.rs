@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use crate::auth::{HELLO, HeadSide, JobKey, LENGTH};
-use crate::link::Link;
+use crate::link::Connection;
 use crate::messages::Up;
 
 /// Time from the connection to the end of the handshake.
@@ -43,13 +43,13 @@ enum HandshakeState {
     /// Sends its proof.
     Proves(TcpStream, Vec<u8>, HeadSide),
     /// Knows the secret of this node (`None`: of all agents that Slurm started); sends its Hello.
-    Trusted(Box<Link>, Option<u32>),
+    Trusted(Box<Connection>, Option<u32>),
 }
 
 /// What became of a caller.
 enum HandshakeStep {
     Wait(HandshakeState),
-    Enter(Box<Link>, Vec<Up>),
+    Enter(Box<Connection>, Vec<Up>),
     Drop,
 }
 
@@ -130,7 +130,7 @@ impl AgentListener {
 
     /// Accepts new callers and advances the handshakes of the others. Returns the agents that have
     /// finished, with their first messages.
-    pub fn attend(&mut self) -> Vec<(Box<Link>, Vec<Up>)> {
+    pub fn attend(&mut self) -> Vec<(Box<Connection>, Vec<Up>)> {
         let mut entered = Vec::new();
         for caller in std::mem::take(&mut self.callers) {
             if caller.since.elapsed() <= HANDSHAKE_TIMEOUT {
@@ -146,7 +146,7 @@ impl AgentListener {
     }
 
     /// Takes the next steps of a caller's handshake; keeps the caller if it is not done.
-    fn advance(&mut self, caller: PendingConnection) -> Option<(Box<Link>, Vec<Up>)> {
+    fn advance(&mut self, caller: PendingConnection) -> Option<(Box<Connection>, Vec<Up>)> {
         let PendingConnection {
             since,
             origin,
@@ -241,7 +241,7 @@ impl AgentListener {
                 let Some(keys) = side.accept(&proof) else {
                     return HandshakeStep::Drop;
                 };
-                match Link::of_head(stream, keys) {
+                match Connection::of_head(stream, keys) {
                     Ok(link) => self.step(HandshakeState::Trusted(Box::new(link), node)),
                     Err(_) => HandshakeStep::Drop,
                 }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     /// Attends until an agent enters.
-    fn enter(door: &mut AgentListener) -> Vec<(Box<Link>, Vec<Up>)> {
+    fn enter(door: &mut AgentListener) -> Vec<(Box<Connection>, Vec<Up>)> {
         loop {
             let fds: Vec<_> = door.fds().collect();
             wait_readable(&fds, None).unwrap();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     /// Attends until an agent enters, or nothing happens for a while.
-    fn attend(door: &mut AgentListener) -> Vec<(Box<Link>, Vec<Up>)> {
+    fn attend(door: &mut AgentListener) -> Vec<(Box<Connection>, Vec<Up>)> {
         loop {
             let fds: Vec<_> = door.fds().collect();
             let ready = wait_readable(&fds, Some(Duration::from_millis(300))).unwrap();
@@ -355,7 +355,7 @@ mod tests {
                 return false;
             };
             stream.write_all(&proof).unwrap();
-            let mut link = Link::of_agent(stream, keys).unwrap();
+            let mut link = Connection::of_agent(stream, keys).unwrap();
             let (node, slurm, machine) = (Some(3), None, String::new());
             link.send(&Up::Hello {
                 node,
@@ -451,9 +451,9 @@ mod tests {
     }
 
     /// Sends the agent's proof and its first message, which names this node.
-    fn finish(mut agent: BegunAgent, node: u32) -> Link {
+    fn finish(mut agent: BegunAgent, node: u32) -> Connection {
         agent.stream.write_all(&agent.proof).unwrap();
-        let mut link = Link::of_agent(agent.stream, agent.keys).unwrap();
+        let mut link = Connection::of_agent(agent.stream, agent.keys).unwrap();
         link.send(&Up::Hello {
             node: Some(node),
             slurm: None,

@@ -11,13 +11,13 @@ use mica_node::process::{
 
 use crate::error::{LaunchError, doing};
 use crate::line_output::OutputTarget;
-use crate::link::{BEAT, Link, LinkLost};
+use crate::link::{BEAT, Connection, LinkLost};
 use crate::messages::{Down, Up};
 use crate::options::JobOptions;
 use crate::output;
 use crate::rank_end::{signal_name, signal_status};
 use crate::report::Ending;
-use crate::writer::Writer;
+use crate::writer::OutputWriter;
 
 /// Bytes of output that an agent sends before the controller has written them.
 const WINDOW: usize = 1 << 20;
@@ -38,13 +38,13 @@ pub struct InvokingUser<'a> {
     /// What they asked for.
     pub options: &'a JobOptions,
     /// Writes to their terminal, or wherever the output goes.
-    pub writer: Writer,
+    pub writer: OutputWriter,
 }
 
 /// An agent's connection to the controller.
 pub struct Uplink {
     /// The connection.
-    pub link: Link,
+    pub link: Connection,
     /// Orders of the controller that came before the supervisor could carry them out.
     pub orders: Vec<Down>,
     /// Bytes of output that the controller has not written yet.
@@ -59,7 +59,7 @@ pub struct Uplink {
 
 impl Uplink {
     /// An uplink over which the plan has come, and `orders` after it.
-    pub fn new(link: Link, orders: Vec<Down>, head_timeout: Duration) -> Uplink {
+    pub fn new(link: Connection, orders: Vec<Down>, head_timeout: Duration) -> Uplink {
         link.outlast(head_timeout);
         Uplink {
             link,
@@ -90,7 +90,7 @@ impl Uplink {
 /// on with the job later. One whose machine does not answer either may be on a machine that is
 /// suspended: it is lost after `head_timeout`, if that is longer.
 pub fn beat_to_controller(
-    link: &mut Link,
+    link: &mut Connection,
     limit: Duration,
     head_timeout: Duration,
 ) -> Result<(), LinkLost> {
@@ -241,7 +241,7 @@ enum OutputSettled {
 /// wants to leave (`impatient`). Signals are still handled.
 // flag: both calls pass a variable of this name.
 fn settle(
-    writer: &mut Writer,
+    writer: &mut OutputWriter,
     signals: &Signals,
     impatient: bool,
     deadline: Option<Instant>,

@@ -20,7 +20,7 @@ use crate::pattern::PatternRank;
 use crate::profiled::{self, NodeTraffic};
 use crate::rank_set::RankSet;
 use crate::tool::Tool;
-use crate::widths::{Grant, Widths};
+use crate::widths::{WidthGrant, Widths};
 
 /// The variable that makes ranks use the network among themselves.
 const NET: &str = "MICA_NET";
@@ -96,7 +96,7 @@ pub struct NodeCores {
     /// Cores of each rank, by section.
     pub widths: Widths,
     /// The processors of this machine that the controller grants; `None`: this process finds out.
-    pub grant: Option<Grant>,
+    pub grant: Option<WidthGrant>,
     /// All ranks of the job on this machine: several virtual nodes share its cores.
     pub machine_ranks: u32,
     /// The index, among these, of the first one on this node.

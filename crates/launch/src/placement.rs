@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use mica_node::process::{Interface, host_name};
-use mica_profile::recorded::{RecordedError, RecordedTraffic};
+use mica_profile::recorded::{RecordedTraffic, TrafficError};
 
 use crate::hosts::{self, Host, HostError};
 use crate::options::{AgentLauncher, JobOptions};
@@ -72,7 +72,7 @@ pub enum PlacementError {
     SharedFile(usize),
     /// The profile cannot be read.
     #[error("--map-by profile: {0}")]
-    Profile(#[from] RecordedError),
+    Profile(#[from] TrafficError),
     /// The profile is of a job of another size.
     #[error(
         "--map-by profile: {} is of a job of {recorded} ranks, and this job has {size}; record one \

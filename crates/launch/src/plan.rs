@@ -18,7 +18,7 @@ use crate::binding::Bind;
 use crate::node_job::NodeJob;
 use crate::options::ProgramSection;
 use crate::profiled;
-use crate::widths::Grant;
+use crate::widths::WidthGrant;
 
 /// Attempts to reserve processors, if other launchers reserve the chosen ones first.
 const ATTEMPTS: usize = 8;
@@ -192,13 +192,13 @@ impl<'a> NodePlan<'a> {
 
     /// What the controller grants, of this plan, to the agent of a node on this machine: the places
     /// of these ranks.
-    pub fn grant(&self, part: std::ops::Range<usize>) -> Grant {
+    pub fn grant(&self, part: std::ops::Range<usize>) -> WidthGrant {
         if let Some(why) = &self.unbound {
-            return Grant::Unbound(why.clone());
+            return WidthGrant::Unbound(why.clone());
         }
         let cpus = self.ranks[part].iter().map(|rank| rank.slot.cpus.as_ref());
         let lists = cpus.map(|cpus| cpus.map(ToString::to_string).unwrap_or_default());
-        Grant::Bound(lists.collect())
+        WidthGrant::Bound(lists.collect())
     }
 
     /// The reservation, which keeps other jobs off the processors.
@@ -345,10 +345,14 @@ fn cores(machine: &Machine) -> Vec<&[Unit]> {
 }
 
 /// The placement that the controller has decided.
-fn granted(machine: &Machine, job: &NodeJob, grant: &Grant) -> Result<RankPlacement, PlanError> {
+fn granted(
+    machine: &Machine,
+    job: &NodeJob,
+    grant: &WidthGrant,
+) -> Result<RankPlacement, PlanError> {
     match grant {
-        Grant::Unbound(why) => Ok(RankPlacement::unbound(machine, job, 0, why.clone())),
-        Grant::Bound(lists) => {
+        WidthGrant::Unbound(why) => Ok(RankPlacement::unbound(machine, job, 0, why.clone())),
+        WidthGrant::Bound(lists) => {
             let sets = lists.iter().map(|list| CpuSet::from_list(list));
             let sets: Option<Vec<CpuSet>> = sets.collect();
             bound_by_user(machine, job.members.len(), &sets.unwrap_or_default())

@@ -22,7 +22,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 /// A source of events. Sources that are ready at the same time are served in this order: what a
 /// rank wrote comes before the report of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
+pub enum PollSource {
     /// The threads that write this process's output.
     Writer,
     /// The threads that write files of ranks.
@@ -58,18 +58,18 @@ pub enum Source {
 /// The sources of a [`PollSet::wait`] that are not in the set.
 #[derive(Default)]
 pub struct Polled<'a> {
-    reads: Vec<(Source, BorrowedFd<'a>)>,
-    writes: Vec<(Source, BorrowedFd<'a>)>,
+    reads: Vec<(PollSource, BorrowedFd<'a>)>,
+    writes: Vec<(PollSource, BorrowedFd<'a>)>,
 }
 
 impl<'a> Polled<'a> {
     /// Waits until the descriptor is readable.
-    pub fn read(&mut self, source: Source, fd: BorrowedFd<'a>) {
+    pub fn read(&mut self, source: PollSource, fd: BorrowedFd<'a>) {
         self.reads.push((source, fd));
     }
 
     /// Waits until the descriptor is writable.
-    pub fn write(&mut self, source: Source, fd: BorrowedFd<'a>) {
+    pub fn write(&mut self, source: PollSource, fd: BorrowedFd<'a>) {
         self.writes.push((source, fd));
     }
 }
@@ -78,8 +78,8 @@ impl<'a> Polled<'a> {
 pub struct PollSet {
     epoll: OwnedFd,
     /// By the number that the kernel reports.
-    sources: HashMap<u64, Source>,
-    numbers: HashMap<Source, u64>,
+    sources: HashMap<u64, PollSource>,
+    numbers: HashMap<PollSource, u64>,
     next: u64,
     /// Why a source could not be added; reported by the next wait.
     problem: Option<io::Error>,
@@ -99,13 +99,13 @@ impl PollSet {
 
     /// Adds a source that is ready when its descriptor is readable or its other end closed. Does
     /// nothing if it is in the set already. If the system refuses, the next wait fails.
-    pub fn add(&mut self, source: Source, fd: BorrowedFd<'_>) {
+    pub fn add(&mut self, source: PollSource, fd: BorrowedFd<'_>) {
         self.add_for(source, fd, EventFlags::IN);
     }
 
     /// Adds a source that is ready when its other end is closed, and not before: an output that
     /// no process reads any more. Does nothing where that cannot be found out (a file).
-    pub fn add_end_of(&mut self, source: Source, fd: BorrowedFd<'_>) {
+    pub fn add_end_of(&mut self, source: PollSource, fd: BorrowedFd<'_>) {
         let before = self.problem.is_none();
         self.add_for(source, fd, EventFlags::empty());
         if before {
@@ -113,7 +113,7 @@ impl PollSet {
         }
     }
 
-    fn add_for(&mut self, source: Source, fd: BorrowedFd<'_>, events: EventFlags) {
+    fn add_for(&mut self, source: PollSource, fd: BorrowedFd<'_>, events: EventFlags) {
         if self.numbers.contains_key(&source) {
             return;
         }
@@ -129,7 +129,7 @@ impl PollSet {
     }
 
     /// Removes a source, if it is in the set. To be called before its descriptor is closed.
-    pub fn remove(&mut self, source: Source, fd: BorrowedFd<'_>) {
+    pub fn remove(&mut self, source: PollSource, fd: BorrowedFd<'_>) {
         if let Some(number) = self.numbers.remove(&source) {
             self.sources.remove(&number);
             // An error means that it is not in the set any more.
@@ -138,7 +138,7 @@ impl PollSet {
     }
 
     /// Forgets a source whose descriptor was closed, which has removed it from the set.
-    pub fn forget(&mut self, source: Source) {
+    pub fn forget(&mut self, source: PollSource) {
         if let Some(number) = self.numbers.remove(&source) {
             self.sources.remove(&number);
         }
@@ -150,7 +150,7 @@ impl PollSet {
         &mut self,
         polled: &Polled<'_>,
         timeout: Option<Duration>,
-    ) -> io::Result<Vec<Source>> {
+    ) -> io::Result<Vec<PollSource>> {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
@@ -160,7 +160,7 @@ impl PollSet {
             .collect();
         let writes: Vec<BorrowedFd<'_>> = polled.writes.iter().map(|(_, fd)| *fd).collect();
         let ready = wait_ready(&reads, &writes, timeout)?;
-        let mut sources: Vec<Source> = others()
+        let mut sources: Vec<PollSource> = others()
             .zip(&ready[1..])
             .filter(|(_, ready)| **ready)
             .map(|((source, _), _)| *source)
@@ -174,7 +174,7 @@ impl PollSet {
     }
 
     /// Those of the set that are ready now.
-    fn ready(&self) -> io::Result<Vec<Source>> {
+    fn ready(&self) -> io::Result<Vec<PollSource>> {
         let mut events = Vec::with_capacity(self.sources.len().max(1));
         let at_once = Timespec::default();
         match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&at_once)) {
@@ -200,21 +200,21 @@ mod tests {
     fn ready_sources_come_in_the_order_of_service() {
         let mut set = PollSet::new().unwrap();
         let mut pipes: Vec<_> = (0..3).map(|_| io::pipe().unwrap()).collect();
-        set.add(Source::Rank(0), pipes[0].0.as_fd());
-        set.add(Source::Stream(7), pipes[1].0.as_fd());
+        set.add(PollSource::Rank(0), pipes[0].0.as_fd());
+        set.add(PollSource::Stream(7), pipes[1].0.as_fd());
         assert_eq!(set.wait(&Polled::default(), AT_ONCE).unwrap(), []);
         for (_, write) in &mut pipes {
             write.write_all(b"x").unwrap();
         }
         let mut polled = Polled::default();
-        polled.read(Source::Signals, pipes[2].0.as_fd());
-        polled.read(Source::Input, pipes[2].0.as_fd());
+        polled.read(PollSource::Signals, pipes[2].0.as_fd());
+        polled.read(PollSource::Input, pipes[2].0.as_fd());
         let ready = set.wait(&polled, None).unwrap();
         let wanted = [
-            Source::Stream(7),
-            Source::Rank(0),
-            Source::Input,
-            Source::Signals,
+            PollSource::Stream(7),
+            PollSource::Rank(0),
+            PollSource::Input,
+            PollSource::Signals,
         ];
         assert_eq!(ready, wanted);
     }
@@ -223,21 +223,21 @@ mod tests {
     fn a_source_is_reported_until_it_is_served_or_removed() {
         let mut set = PollSet::new().unwrap();
         let (mut read, mut write) = io::pipe().unwrap();
-        set.add(Source::Stream(0), read.as_fd());
+        set.add(PollSource::Stream(0), read.as_fd());
         write.write_all(b"x").unwrap();
         for _ in 0..2 {
             let ready = set.wait(&Polled::default(), AT_ONCE).unwrap();
-            assert_eq!(ready, [Source::Stream(0)]);
+            assert_eq!(ready, [PollSource::Stream(0)]);
         }
         read.read_exact(&mut [0]).unwrap();
         assert_eq!(set.wait(&Polled::default(), AT_ONCE).unwrap(), []);
         // A closed end is reported of a source in the set alone.
         drop(write);
-        set.remove(Source::Stream(0), read.as_fd());
+        set.remove(PollSource::Stream(0), read.as_fd());
         assert_eq!(set.wait(&Polled::default(), AT_ONCE).unwrap(), []);
-        set.add(Source::Stream(0), read.as_fd());
+        set.add(PollSource::Stream(0), read.as_fd());
         let ready = set.wait(&Polled::default(), AT_ONCE).unwrap();
-        assert_eq!(ready, [Source::Stream(0)]);
+        assert_eq!(ready, [PollSource::Stream(0)]);
     }
 
     #[test]
@@ -246,9 +246,9 @@ mod tests {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         let (_read, write) = io::pipe().unwrap();
         let mut polled = Polled::default();
-        polled.read(Source::Input, file.as_fd());
-        polled.write(Source::Agent(3), write.as_fd());
-        let wanted = [Source::Input, Source::Agent(3)];
+        polled.read(PollSource::Input, file.as_fd());
+        polled.write(PollSource::Agent(3), write.as_fd());
+        let wanted = [PollSource::Input, PollSource::Agent(3)];
         assert_eq!(set.wait(&polled, None).unwrap(), wanted);
     }
 
@@ -256,7 +256,7 @@ mod tests {
     fn what_cannot_be_added_fails_the_wait() {
         let mut set = PollSet::new().unwrap();
         let file = std::fs::File::open("/proc/self/exe").unwrap();
-        set.add(Source::Input, file.as_fd());
+        set.add(PollSource::Input, file.as_fd());
         assert!(set.wait(&Polled::default(), AT_ONCE).is_err());
     }
 }

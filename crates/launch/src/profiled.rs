@@ -6,7 +6,7 @@
 //! and not their cores; then each node chooses among its own places.
 
 use mica_node::topology::{CorePlace, RankSlot};
-use mica_policy::mapping::{Effort, Place, Traffic, links_of, map};
+use mica_policy::mapping::{MappingEffort, PairTraffic, Place, links_of, map};
 use mica_policy::{PathCosts, tuning};
 use mica_profile::recorded::RecordedTraffic;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub fn assign(traffic: &RecordedTraffic, hosts: &mut [&mut Vec<u32>]) {
         core: CorePlace::UNKNOWN,
     };
     let places: Vec<Place> = node_of.iter().map(place).collect();
-    let pairs = traffic.pairs.iter().map(|pair| Traffic {
+    let pairs = traffic.pairs.iter().map(|pair| PairTraffic {
         from: pair.from as usize,
         to: pair.to as usize,
         messages: pair.messages,
@@ -52,11 +52,11 @@ pub fn assign(traffic: &RecordedTraffic, hosts: &mut [&mut Vec<u32>]) {
     }
 }
 
-fn order(traffic: Vec<Traffic>, places: &[Place]) -> Vec<usize> {
+fn order(traffic: Vec<PairTraffic>, places: &[Place]) -> Vec<usize> {
     // A tuning file that cannot be used is reported by the ranks.
     let costs = tuning::in_force(None).map_or_else(|_| PathCosts::default(), |(costs, _)| costs);
     let links = links_of(places.len(), &traffic, &costs);
-    map(&links, places, Vec::new(), Effort::TOOL)
+    map(&links, places, Vec::new(), MappingEffort::TOOL)
 }
 
 /// The traffic among these ranks, by their indices; `members` is in ascending order or is that of
@@ -95,7 +95,7 @@ pub fn arrange(traffic: &[NodeTraffic], slots: Vec<RankSlot>) -> Vec<RankSlot> {
     let known = traffic
         .iter()
         .filter(|pair| (pair.from.max(pair.to) as usize) < slots.len());
-    let pairs = known.map(|pair| Traffic {
+    let pairs = known.map(|pair| PairTraffic {
         from: pair.from as usize,
         to: pair.to as usize,
         messages: pair.messages,

@@ -15,7 +15,7 @@ use crate::auth::JobKey;
 use crate::options::{AGENT, Agent, AgentLauncher, HostOptions, STARTER};
 use crate::output::Pipe;
 use crate::placement::{JobNodes, NodeRanks, is_this_machine};
-use crate::poll_set::{PollSet, Source};
+use crate::poll_set::{PollSet, PollSource};
 use crate::rank_end::signal_name;
 use crate::start_order::{AgentCommand, FANOUT, NodeStart, StartMeans, refused_nodes};
 
@@ -187,11 +187,11 @@ impl RemoteShell {
     pub fn watch(&self, poll: &mut PollSet) {
         for (which, pipe) in self.pipes.iter().enumerate() {
             if let Some(pipe) = pipe {
-                let source = Source::ShellOutput(2 * self.number + which as u32);
+                let source = PollSource::ShellOutput(2 * self.number + which as u32);
                 poll.add(source, pipe.as_fd());
             }
         }
-        poll.add(Source::Shell(self.number), self.process.as_fd());
+        poll.add(PollSource::Shell(self.number), self.process.as_fd());
     }
 
     /// Reads its output, and checks whether it has ended. What is closed is no source any more.
@@ -206,7 +206,7 @@ impl RemoteShell {
             if let Some(pipe) = &mut self.pipes[which]
                 && !read_available(pipe.as_mut(), into)
             {
-                let source = Source::ShellOutput(2 * self.number + which as u32);
+                let source = PollSource::ShellOutput(2 * self.number + which as u32);
                 poll.remove(source, pipe.as_fd());
                 self.pipes[which] = None;
             }
@@ -215,7 +215,7 @@ impl RemoteShell {
         if self.exit.is_none() {
             self.exit = self.process.try_wait()?;
             if self.exit.is_some() {
-                poll.remove(Source::Shell(self.number), self.process.as_fd());
+                poll.remove(PollSource::Shell(self.number), self.process.as_fd());
             }
         }
         Ok(())

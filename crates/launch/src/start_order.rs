@@ -245,7 +245,7 @@ mod tests {
 
     /// What came of carrying out an order, and the orders that it led to.
     #[derive(Default)]
-    struct Tree {
+    struct StartTree {
         /// By node: the host that ran the command which starts its agent, and how far that is from
         /// the controller.
         agents: BTreeMap<usize, (String, usize)>,
@@ -256,7 +256,7 @@ mod tests {
         learnt: BTreeMap<String, usize>,
     }
 
-    impl Tree {
+    impl StartTree {
         fn run(&mut self, on: &str, depth: usize, commands: Vec<AgentCommand>) {
             let elsewhere = commands.iter().filter(|start| start.command[0] == "rsh");
             self.widest = self.widest.max(elsewhere.count());
@@ -297,7 +297,7 @@ mod tests {
     fn a_tree_is_as_deep_as_it_must_be() {
         for (nodes, depth) in [(33, 1), (313, 1), (1056, 1), (1057, 2), (10_000, 2)] {
             let order = order(nodes, FANOUT);
-            let mut tree = Tree::default();
+            let mut tree = StartTree::default();
             tree.run("head", 0, order.means.deal(&order.nodes));
             assert_eq!(tree.agents.len(), nodes as usize);
             assert_eq!(tree.widest, FANOUT, "{nodes}");
@@ -328,7 +328,7 @@ mod tests {
         #[test]
         fn every_agent_is_started_once(nodes in 1u32..400, fanout in 0usize..9) {
             let order = order(nodes, fanout);
-            let mut tree = Tree::default();
+            let mut tree = StartTree::default();
             tree.run("head", 0, order.means.deal(&order.nodes));
             prop_assert!(tree.agents.keys().copied().eq(0..nodes as usize));
             prop_assert!(fanout == 0 || tree.widest <= fanout);

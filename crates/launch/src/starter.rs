@@ -18,7 +18,7 @@ use mica_node::process::{reap_orphans, signal};
 
 use crate::error::{LaunchError, doing};
 use crate::master::take_signals;
-use crate::poll_set::{PollSet, Polled, Source};
+use crate::poll_set::{PollSet, PollSource, Polled};
 use crate::remote::{RemoteShell, ShellOutput};
 use crate::report::say;
 use crate::start_order::{StartOrder, refused_line};
@@ -50,10 +50,10 @@ fn try_run() -> Result<u8, StarterError> {
     let order = read_order().ok_or(StarterError::NoOrder)?;
     let signals = take_signals()?;
     let mut poll = PollSet::new().map_err(doing("cannot make an epoll instance"))?;
-    poll.add(Source::Signals, signals.as_fd());
+    poll.add(PollSource::Signals, signals.as_fd());
     let stdout = io::stdout();
-    poll.add_end_of(Source::Uplink, stdout.as_fd());
-    let mut starts = Starts {
+    poll.add_end_of(PollSource::Uplink, stdout.as_fd());
+    let mut starts = ShellStarts {
         order: &order,
         shells: Vec::new(),
         has_refused: false,
@@ -63,9 +63,9 @@ fn try_run() -> Result<u8, StarterError> {
         let ready = poll.wait(&Polled::default(), None).map_err(doing("poll"))?;
         for source in ready {
             match source {
-                Source::Shell(shell) => starts.look(shell as usize, &mut poll)?,
-                Source::ShellOutput(pipe) => starts.look(pipe as usize / 2, &mut poll)?,
-                Source::Uplink => return Ok(crate::INTERNAL),
+                PollSource::Shell(shell) => starts.look(shell as usize, &mut poll)?,
+                PollSource::ShellOutput(pipe) => starts.look(pipe as usize / 2, &mut poll)?,
+                PollSource::Uplink => return Ok(crate::INTERNAL),
                 _ => {}
             }
         }
@@ -91,13 +91,13 @@ fn read_order() -> Option<StartOrder> {
 }
 
 /// The remote shells of a starter.
-struct Starts<'a> {
+struct ShellStarts<'a> {
     order: &'a StartOrder,
     shells: Vec<RemoteShell>,
     has_refused: bool,
 }
 
-impl Starts<'_> {
+impl ShellStarts<'_> {
     /// Starts all of them: there are at most as many as the fan-out, and one for this host.
     fn begin(&mut self, poll: &mut PollSet) {
         for start in self.order.commands() {

@@ -26,12 +26,12 @@ use crate::messages::{Puts, Up};
 use crate::node_job::NodeJob;
 use crate::options::JobOptions;
 use crate::plan::{NodePlan, command_line};
-use crate::poll_set::{Polled, Source};
+use crate::poll_set::{PollSource, Polled};
 use crate::rank_end::{Cause, RankEnd};
 use crate::ranks::{Connect, RankProcesses};
 use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
 use crate::traffic;
-use crate::writer::Writer;
+use crate::writer::OutputWriter;
 
 mod events;
 
@@ -53,7 +53,7 @@ pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<
     let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
     let signals = take_signals()?;
     let ranks = RankProcesses::new(node, plan, keeper, None)?;
-    let writer = Writer::start().map_err(doing("cannot make a pipe for output"))?;
+    let writer = OutputWriter::start().map_err(doing("cannot make a pipe for output"))?;
     let master = Master::User(Box::new(InvokingUser { options, writer }));
     let mut job = JobLoop::new(master, signals, node.grace, node.host_timeout)?;
     job.set_time_limits(options);
@@ -336,22 +336,22 @@ impl Workers for LocalRanks<'_> {
 
     fn add_polled<'a>(&'a self, polled: &mut Polled<'a>) {
         let processes = &self.processes;
-        polled.read(Source::FileWriter, processes.file_writer.as_fd());
+        polled.read(PollSource::FileWriter, processes.file_writer.as_fd());
         for fd in processes.requests.iter().flat_map(|all| all.fds()) {
-            polled.read(Source::Requests, fd);
+            polled.read(PollSource::Requests, fd);
         }
         for fd in processes.attach.iter().flat_map(|all| all.fds()) {
-            polled.read(Source::Attach, fd);
+            polled.read(PollSource::Attach, fd);
         }
         for fd in processes.input.iter().flat_map(|input| input.unsent()) {
-            polled.write(Source::RankInput, fd);
+            polled.write(PollSource::RankInput, fd);
         }
         for (index, fd) in processes.pmi.unsent() {
-            polled.write(Source::PmiClient(index as u32), fd);
+            polled.write(PollSource::PmiClient(index as u32), fd);
         }
     }
 
-    fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[Source]) -> Result<(), LaunchError> {
+    fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[PollSource]) -> Result<(), LaunchError> {
         self.serve_ready(job, ready)
     }
 

@@ -53,7 +53,7 @@ impl Widths {
 
 /// What the controller has planned for the ranks of a node on its own machine, if it has several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Grant {
+pub enum WidthGrant {
     /// Each rank is bound to this list of processors.
     Bound(Vec<String>),
     /// Ranks are not bound, for this reason.

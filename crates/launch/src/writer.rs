@@ -16,7 +16,7 @@ use crate::output::{is_one_file, own};
 use crate::writer_thread::{OutputSink, WriteItem, WriteReports, WriterThread};
 
 /// Writes to this process's output, in order.
-pub struct Writer {
+pub struct OutputWriter {
     /// For standard output, or for both.
     out: Option<WriterThread>,
     /// For standard error, unless they are the same file.
@@ -38,24 +38,24 @@ struct TargetState {
     failed: bool,
 }
 
-impl Writer {
+impl OutputWriter {
     /// Prepares to write. Signals must be blocked already: threads inherit the mask.
-    pub fn start() -> io::Result<Writer> {
+    pub fn start() -> io::Result<OutputWriter> {
         let sink = |target| OutputSink::new(move || own(target));
         let sinks = [OutputTarget::Out, OutputTarget::Err].map(sink);
-        Writer::with_sinks(sinks, is_one_file())
+        OutputWriter::with_sinks(sinks, is_one_file())
     }
 
     /// Writes to these files in place of this process's output.
     #[cfg(test)]
-    pub fn to_files(out: std::fs::File, err: std::fs::File) -> io::Result<Writer> {
+    pub fn to_files(out: std::fs::File, err: std::fs::File) -> io::Result<OutputWriter> {
         let sinks = [out, err].map(|file| OutputSink::new(move || file.try_clone()));
-        Writer::with_sinks(sinks, false)
+        OutputWriter::with_sinks(sinks, false)
     }
 
     // flag: the answer of `is_one_file()`; no for files of its own.
-    fn with_sinks(sinks: [OutputSink; 2], is_one_file: bool) -> io::Result<Writer> {
-        Ok(Writer {
+    fn with_sinks(sinks: [OutputSink; 2], is_one_file: bool) -> io::Result<OutputWriter> {
+        Ok(OutputWriter {
             out: None,
             err: None,
             is_one_file,
@@ -145,7 +145,7 @@ impl Writer {
     }
 }
 
-impl AsFd for Writer {
+impl AsFd for OutputWriter {
     /// Readable when a thread has reported.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.reports.as_fd()

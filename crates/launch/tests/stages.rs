@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 
-use mica_node::late::{CallSite, LastArrival, LateRecord, Site, SiteCounts};
+use mica_node::late::{CallSite, LastArrival, LateRecord, LateSite, SiteCounts};
 use mica_node::segment::{JobSegment, WaitKind, Waiting, monotonic_ns};
 
 fn main() -> ExitCode {
@@ -100,7 +100,7 @@ fn waited_for_three(me: u32) -> LateRecord {
         ..CallSite::default()
     };
     LateRecord {
-        sites: vec![Site {
+        sites: vec![LateSite {
             place,
             collective: "barrier".to_owned(),
             ranks: 4,

@@ -4,15 +4,15 @@
 use std::error::Error;
 use std::time::Instant;
 
-use mica_links::{Background, Machine, Schedule, observe_model};
+use mica_links::{Background, ChipMachine, RecordedSchedule, observe_model};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [schedule, calls, seed] = arguments.as_slice() else {
         return Err("usage: observe SCHEDULE CALLS SEED".into());
     };
-    let machine = Machine::shipped("x4600")?;
-    let schedule = Schedule::shipped(schedule)?;
+    let machine = ChipMachine::shipped("x4600")?;
+    let schedule = RecordedSchedule::shipped(schedule)?;
     let background = Background::io(&machine);
     let begun = Instant::now();
     let seen = observe_model(

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fs;
 
-use mica_links::Schedule;
+use mica_links::RecordedSchedule;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let records = (0..ranks.parse()?)
         .map(|rank: u32| fs::read_to_string(format!("{prefix}.{rank}")))
         .collect::<Result<Vec<_>, _>>()?;
-    let schedule = Schedule::from_records(&records, collective, occurrence.parse()?, command)?;
+    let schedule =
+        RecordedSchedule::from_records(&records, collective, occurrence.parse()?, command)?;
     print!("{schedule}");
     Ok(())
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::data::{LinkSet, PairBytes};
 use crate::discover::Domains;
-use crate::machine::Machine;
+use crate::machine::ChipMachine;
 
 /// The first word of an account's first line.
 const FORMAT: &str = "mica-transfer-account";
@@ -29,7 +29,7 @@ pub struct RankAccount {
 
 /// A record: a whole call, but for its steps within a node, or such a step.
 #[derive(Debug)]
-struct Record {
+struct AccountRecord {
     call: AccountedCall,
     is_step: bool,
     /// Steps that belong to it.
@@ -89,7 +89,7 @@ impl RankAccount {
                 moved.push((rank, next()?, next()?));
             }
             for _ in 0..repeats {
-                records.push(Record {
+                records.push(AccountRecord {
                     call: AccountedCall {
                         function: (*name.unwrap_or(&"")).to_owned(),
                         ranks,
@@ -118,8 +118,8 @@ impl RankAccount {
 
 /// The calls, with what their steps have moved. Steps of a function's calls come in the order of
 /// the calls, before or after the call's own record.
-fn with_steps(records: Vec<Record>) -> Vec<AccountedCall> {
-    let (steps, mut calls): (Vec<Record>, Vec<Record>) =
+fn with_steps(records: Vec<AccountRecord>) -> Vec<AccountedCall> {
+    let (steps, mut calls): (Vec<AccountRecord>, Vec<AccountRecord>) =
         records.into_iter().partition(|record| record.is_step);
     let mut by_function: BTreeMap<String, VecDeque<AccountedCall>> = BTreeMap::new();
     for step in steps {
@@ -148,7 +148,7 @@ pub struct ChipLinks {
 
 impl ChipLinks {
     /// Those of a described machine.
-    pub fn of_machine(machine: &Machine) -> ChipLinks {
+    pub fn of_machine(machine: &ChipMachine) -> ChipLinks {
         let chips = 0..machine.chips();
         let route = |from: usize| {
             chips
@@ -447,7 +447,7 @@ mod tests {
     fn distances_of_a_real_x4600_give_the_papers_links() {
         let domains = domains("x4600");
         let found = ChipLinks::of_domains(&domains);
-        let machine = Machine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::shipped("x4600").expect("shipped");
         let sorted = |links: &LinkSet| {
             let mut names = links.names().to_vec();
             names.sort();

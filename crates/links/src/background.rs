@@ -10,14 +10,14 @@
 //!
 //! How much a burst takes is a choice, too. The paper's slow calls are 250 times as long as its
 //! fast ones; fair sharing of a link by a few streams slows a call by their number and no more. So
-//! an I/O burst has [priority](Traffic::Reserved) and leaves little of the links to others until
-//! it ends. Memory streams are [fair](Traffic::Fair).
+//! an I/O burst has [priority](BurstTraffic::Reserved) and leaves little of the links to others until
+//! it ends. Memory streams are [fair](BurstTraffic::Fair).
 
 use rand_core::{Rng, SeedableRng};
 use rand_xorshift::XorShiftRng;
 
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
-use crate::machine::Machine;
+use crate::machine::ChipMachine;
 
 /// What others do while calls run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,12 +47,12 @@ pub struct BurstKind {
     /// Its length in seconds, evenly distributed within 10 %.
     pub length: f64,
     /// What it takes.
-    pub traffic: Traffic,
+    pub traffic: BurstTraffic,
 }
 
 /// How a burst shares what it uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Traffic {
+pub enum BurstTraffic {
     /// It takes this part of every link on its way, before all others.
     Reserved(f64),
     /// It is this many flows, each as fast as a core, that share with others fairly; they use the
@@ -70,19 +70,19 @@ impl Background {
     }
 
     /// I/O between the machine's I/O chips and the memory of the others, one burst at a time.
-    pub fn io(machine: &Machine) -> Background {
+    pub fn io(machine: &ChipMachine) -> Background {
         Background::io_of(machine, IoIntensity::DEFAULT)
     }
 
     /// This traffic alone.
-    pub fn of(machine: &Machine, intensity: TrafficIntensity) -> Background {
+    pub fn of(machine: &ChipMachine, intensity: TrafficIntensity) -> Background {
         match intensity {
             TrafficIntensity::Io(io) => Background::io_of(machine, io),
             TrafficIntensity::Streams(streams) => Background::streams_of(machine.chips(), streams),
         }
     }
 
-    fn io_of(machine: &Machine, intensity: IoIntensity) -> Background {
+    fn io_of(machine: &ChipMachine, intensity: IoIntensity) -> Background {
         let mut kinds = Vec::new();
         for (index, length) in IO_LENGTHS.into_iter().enumerate() {
             for (nth, &io) in machine.io_chips().iter().enumerate() {
@@ -102,7 +102,7 @@ impl Background {
                     from,
                     to,
                     length,
-                    traffic: Traffic::Reserved(intensity.share),
+                    traffic: BurstTraffic::Reserved(intensity.share),
                 });
             }
         }
@@ -115,7 +115,7 @@ impl Background {
     }
 
     /// From every chip's memory to the next chip, a stream that comes and goes.
-    pub fn memory_streams(machine: &Machine) -> Background {
+    pub fn memory_streams(machine: &ChipMachine) -> Background {
         Background::streams_between(machine.chips())
     }
 
@@ -132,7 +132,7 @@ impl Background {
                 from,
                 to: (from + 1) % chips,
                 length: intensity.time,
-                traffic: Traffic::Fair(intensity.streams),
+                traffic: BurstTraffic::Fair(intensity.streams),
             }],
         };
         Background {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     fn changes(seed: u64, count: usize) -> Vec<(f64, BurstChange)> {
-        let machine = Machine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::shipped("x4600").expect("shipped");
         let mut times = BurstTimes::new(&Background::io(&machine), seed);
         (0..count)
             .map(|_| (times.next(), times.advance().expect("never ends")))

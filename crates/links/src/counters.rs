@@ -23,7 +23,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::discover::{CounterUnit, Counters, Processor, UnitKind};
+use crate::discover::{CounterUnit, LinkUnits, ProcessorModel, UnitKind};
 
 /// An event to open, and what its count means.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +103,7 @@ const ZEN_5: EventRow = EventRow {
 };
 
 /// The row of an AMD processor.
-fn amd_row(processor: &Processor) -> Option<&'static EventRow> {
+fn amd_row(processor: &ProcessorModel) -> Option<&'static EventRow> {
     match (processor.family, processor.model) {
         (0x17, 0x30..) => Some(&ZEN_2_AND_3),
         (0x19, 0x00..=0x0f | 0x20..=0x2f | 0x40..=0x5f) => Some(&ZEN_2_AND_3),
@@ -113,7 +113,7 @@ fn amd_row(processor: &Processor) -> Option<&'static EventRow> {
     }
 }
 
-impl Counters {
+impl LinkUnits {
     /// The events that count the bytes on the links between chips.
     pub fn link_events(&self) -> LinkEvents {
         let mut found = LinkEvents::default();
@@ -288,7 +288,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/sysfs")
             .join(tree);
-        Counters::find(&root).expect("a tree").link_events()
+        LinkUnits::find(&root).expect("a tree").link_events()
     }
 
     #[test]

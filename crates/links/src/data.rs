@@ -21,7 +21,7 @@ pub struct Observation {
     /// The directed links between chips.
     pub links: LinkSet,
     /// What was called.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<CallWorkload>,
     /// The calls, in the order in which they were made.
     pub calls: Calls,
     /// What `mica links model --study` found on the same modelled machine.
@@ -34,7 +34,7 @@ pub struct Provenance {
     /// The machine, for people: its model, chips and cores.
     pub machine: String,
     /// How the link columns were obtained.
-    pub source: Source,
+    pub source: LoadSource,
     /// The command that made the observation.
     pub command: String,
     /// The seed of the background traffic and of the model.
@@ -61,7 +61,7 @@ pub struct NumaFacts {
 /// How bytes on links were obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum LoadSource {
     /// Computed by the link model.
     #[default]
     Model,
@@ -79,7 +79,7 @@ pub struct LinkSet {
 
 /// One kind of call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Workload {
+pub struct CallWorkload {
     /// The collective, without `MPI_` and in lower case: `allreduce`.
     pub collective: String,
     /// Bytes of a rank's buffer.

@@ -9,7 +9,7 @@
 //!
 //! `/sys/devices/system/node` has the memory domains, their distances and `numastat`, and
 //! `/proc/self/numa_maps` where a process's pages are: these need no root. All functions take the
-//! root of the tree, so that trees of other machines are read like this one's ([`Counters::find`],
+//! root of the tree, so that trees of other machines are read like this one's ([`LinkUnits::find`],
 //! [`Domains::find`]). Nothing is invented: what is absent is reported as absent.
 
 use std::collections::BTreeMap;
@@ -19,18 +19,18 @@ use std::path::Path;
 
 /// The counting units of a machine that say something about its links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct LinkUnits {
     /// The units, by name.
     pub units: Vec<CounterUnit>,
     /// `perf_event_paranoid`; `None` if the kernel has no performance events.
     pub paranoid: Option<i32>,
     /// The first processor of `/proc/cpuinfo`, where it says family and model (x86).
-    pub processor: Option<Processor>,
+    pub processor: Option<ProcessorModel>,
 }
 
 /// A processor's generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Processor {
+pub struct ProcessorModel {
     /// `cpu family`.
     pub family: u32,
     /// `model`.
@@ -68,7 +68,7 @@ pub enum UnitKind {
     AmdFabric,
     /// A memory controller.
     Memory,
-    /// Anything else; [`Counters::find`] does not list it.
+    /// Anything else; [`LinkUnits::find`] does not list it.
     Other,
 }
 
@@ -127,12 +127,12 @@ pub enum DiscoverError {
     },
 }
 
-impl Counters {
+impl LinkUnits {
     /// The counters of the machine whose file system is at `root` (`/` for this one).
     ///
     /// # Errors
     /// If a file of an event source cannot be understood.
-    pub fn find(root: &Path) -> Result<Counters, DiscoverError> {
+    pub fn find(root: &Path) -> Result<LinkUnits, DiscoverError> {
         let devices = root.join("sys/bus/event_source/devices");
         let mut units = Vec::new();
         for name in names_in(&devices) {
@@ -146,7 +146,7 @@ impl Counters {
             false => None,
         };
         let information = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
-        Ok(Counters {
+        Ok(LinkUnits {
             units,
             paranoid,
             processor: parse_processor(&information),
@@ -258,13 +258,13 @@ fn peers(unit: &Path) -> Result<BTreeMap<u32, u32>, DiscoverError> {
 }
 
 /// Family and model in the text of `/proc/cpuinfo`.
-fn parse_processor(text: &str) -> Option<Processor> {
+fn parse_processor(text: &str) -> Option<ProcessorModel> {
     let value = |wanted: &str| {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
         let mut found = fields.filter(|(name, _)| name.trim() == wanted);
         found.next()?.1.trim().parse::<u32>().ok()
     };
-    Some(Processor {
+    Some(ProcessorModel {
         family: value("cpu family")?,
         model: value("model")?,
     })
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn finds_upi_links_of_a_two_socket_intel_machine() {
-        let found = Counters::find(&tree("intel-2")).expect("a tree");
+        let found = LinkUnits::find(&tree("intel-2")).expect("a tree");
         let of = |kind| found.units.iter().filter(move |unit| unit.kind == kind);
         assert_eq!(of(UnitKind::IntelLink).count(), 3);
         assert_eq!(of(UnitKind::Memory).count(), 1);
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn finds_the_fabric_of_a_two_socket_amd_machine() {
-        let found = Counters::find(&tree("amd-2")).expect("a tree");
+        let found = LinkUnits::find(&tree("amd-2")).expect("a tree");
         let kinds: Vec<UnitKind> = found.units.iter().map(|unit| unit.kind).collect();
         assert_eq!(kinds, [UnitKind::AmdFabric, UnitKind::Memory]);
         assert_eq!(found.units[0].cpus, [0, 64]);
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn machine_without_such_files_has_one_domain_and_no_counters() {
         let nowhere = tree("nowhere");
-        let found = Counters::find(&nowhere).expect("nothing to fail at");
+        let found = LinkUnits::find(&nowhere).expect("nothing to fail at");
         assert_eq!(
             (found.links(), found.units.len()),
             (LinkCounters::Absent, 0)
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn reads_this_machine() {
-        Counters::find(Path::new("/")).expect("this kernel's files");
+        LinkUnits::find(Path::new("/")).expect("this kernel's files");
         Domains::find(Path::new("/")).expect("this kernel's files");
         if let Ok(maps) = fs::read_to_string("/proc/self/numa_maps") {
             assert!(parse_numa_maps(&maps).is_some());

@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use crate::analysis::Columns;
 use crate::analysis::blame::{LinkBlame, correlation, rank_links};
-use crate::analysis::cluster::{Cluster, TimeClass, clusters};
+use crate::analysis::cluster::{TimeClass, TimeCluster, clusters};
 use crate::analysis::distribution::{
-    Bin, Distribution, LinkLoad, distribution, fast_loads, histogram,
+    Bin, LinkLoad, TimeDistribution, distribution, fast_loads, histogram,
 };
 use crate::analysis::select::{SelectedLink, SelectionEffort, relevant_set};
-use crate::data::{Observation, Source, Workload};
-use crate::predictor::{Tree, Validation, rates_before, validate};
+use crate::data::{CallWorkload, LoadSource, Observation};
+use crate::predictor::{DecisionTree, Validation, rates_before, validate};
 
 /// A link is named in advice if at least this share of half samples selects it (Meinshausen and
 /// Bühlmann 2010 advise 0.6 to 0.9).
@@ -51,7 +51,7 @@ pub struct Explanation {
     /// The machine, for people.
     pub machine: String,
     /// How the links' bytes were obtained.
-    pub source: Source,
+    pub source: LoadSource,
     /// The workload's place in the observation.
     pub workload: usize,
     /// What was called: `allreduce of 16384 B on 32 ranks`.
@@ -61,7 +61,7 @@ pub struct Explanation {
     /// The links' names; all other places are indices of it.
     pub links: Vec<String>,
     /// The times as a whole (Figure 2).
-    pub distribution: Distribution,
+    pub distribution: TimeDistribution,
     /// The times of the fastest 95 % (Figure 3).
     pub histogram: Vec<Bin>,
     /// The correlation of the time with the load of all links together (Figure 4).
@@ -71,7 +71,7 @@ pub struct Explanation {
     /// The links' loads in the fastest 95 % (Figure 6).
     pub fast_loads: Vec<LinkLoad>,
     /// Clusters of time (Figure 7).
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<TimeCluster>,
     /// The relevant set of links.
     pub relevant: Vec<SelectedLink>,
     /// How well load during a call indicates its class.
@@ -79,7 +79,7 @@ pub struct Explanation {
     /// How well load before a call predicts its class.
     pub predictor: Option<Validation>,
     /// The predictor, learnt from all calls.
-    pub tree: Option<Tree>,
+    pub tree: Option<DecisionTree>,
     /// Sentences for the user.
     pub advice: Vec<String>,
     /// What a reader of the numbers should know.
@@ -211,7 +211,7 @@ pub fn explain_in_steps(
     let everything: Vec<usize> = (0..classes.len()).collect();
     let tree = predictor
         .as_ref()
-        .map(|_| Tree::learn(&before, &classes, &everything));
+        .map(|_| DecisionTree::learn(&before, &classes, &everything));
     let mut notes = observation.provenance.notes.clone();
     notes.extend(note);
     let mut explanation = Explanation {
@@ -242,7 +242,7 @@ fn slices(columns: &[Vec<f64>]) -> Vec<&[f64]> {
     columns.iter().map(Vec::as_slice).collect()
 }
 
-fn describe(workload: &Workload) -> String {
+fn describe(workload: &CallWorkload) -> String {
     let schedule = match workload.schedule.as_str() {
         "" => String::new(),
         name => format!(", schedule {name}"),
@@ -431,7 +431,7 @@ mod tests {
                 ..Default::default()
             },
             links: LinkSet::new(vec!["0->1".into(), "1->0".into()]).unwrap(),
-            workloads: vec![Workload {
+            workloads: vec![CallWorkload {
                 collective: "allreduce".into(),
                 bytes: 8,
                 ranks: 4,

@@ -20,7 +20,7 @@ use std::io::{BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Calls, DataError, LinkSet, Observation, Provenance, Workload};
+use crate::data::{CallWorkload, Calls, DataError, LinkSet, Observation, Provenance};
 use crate::study::ModelStudy;
 
 /// The `format` of the header.
@@ -38,13 +38,13 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// The first line of a file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Header {
+struct FileHeader {
     format: String,
     version: u32,
     rows: usize,
     columns: Vec<ColumnHeader>,
     links: Vec<String>,
-    workloads: Vec<Workload>,
+    workloads: Vec<CallWorkload>,
     provenance: Provenance,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     study: Option<ModelStudy>,
@@ -90,7 +90,7 @@ impl Observation {
             unit: (*unit).to_owned(),
             kind: ValueKind::F64,
         }));
-        let header = Header {
+        let header = FileHeader {
             format: FORMAT.to_owned(),
             version: VERSION,
             rows: self.calls.len(),
@@ -155,7 +155,7 @@ impl Observation {
     }
 }
 
-fn read_header(input: &mut impl BufRead) -> Result<Header, DataError> {
+fn read_header(input: &mut impl BufRead) -> Result<FileHeader, DataError> {
     let mut line = Vec::new();
     input.take(HEADER_MAX).read_until(b'\n', &mut line)?;
     let known: FormatVersion = serde_json::from_slice(&line).map_err(DataError::Header)?;
@@ -244,7 +244,7 @@ mod tests {
                 .map(|row| values[(row * 7 + at) % values.len()])
                 .collect()
         };
-        let workload = Workload {
+        let workload = CallWorkload {
             collective: "allreduce".to_owned(),
             bytes: 16384,
             ranks: 2,

@@ -30,7 +30,7 @@ pub mod schedule;
 pub mod study;
 
 pub use background::Background;
-pub use data::{Calls, LinkSet, Observation, PairBytes, Provenance, Source, Workload};
-pub use machine::Machine;
+pub use data::{CallWorkload, Calls, LinkSet, LoadSource, Observation, PairBytes, Provenance};
+pub use machine::ChipMachine;
 pub use model::{ModelPlan, observe_model};
-pub use schedule::{Schedule, Step};
+pub use schedule::{RecordedSchedule, RecordedStep};

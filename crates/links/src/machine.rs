@@ -1,5 +1,5 @@
 //! Descriptions of machines: chips, their cores and memory, and the directed links between them,
-//! with the route from each chip to each other. Read from TOML ([`Machine::parse`]); some are
+//! with the route from each chip to each other. Read from TOML ([`ChipMachine::parse`]); some are
 //! shipped ([`SHIPPED`]).
 //!
 //! Routing is shortest path, with ties resolved towards the lower chip number at the first hop
@@ -29,7 +29,7 @@ const CHIPS_MAX: usize = 64;
 
 /// A machine whose routes are known.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Machine {
+pub struct ChipMachine {
     description: Description,
     links: Vec<Link>,
     /// For each chip and each other chip: indices of the links on the way.
@@ -101,7 +101,7 @@ struct ExplicitRoute {
 /// A description cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MachineError {
+pub enum DescriptionError {
     /// It is not TOML of this form.
     #[error("cannot read the machine description: {0}")]
     Syntax(#[from] toml::de::Error),
@@ -139,15 +139,15 @@ pub enum MachineError {
     },
 }
 
-impl Machine {
+impl ChipMachine {
     /// The shipped machine of this name.
     ///
     /// # Errors
     /// If there is none.
-    pub fn shipped(name: &str) -> Result<Machine, MachineError> {
+    pub fn shipped(name: &str) -> Result<ChipMachine, DescriptionError> {
         match SHIPPED.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Machine::parse(text),
-            None => Err(MachineError::Unknown {
+            Some((_, text)) => ChipMachine::parse(text),
+            None => Err(DescriptionError::Unknown {
                 name: name.to_owned(),
                 known: SHIPPED.iter().map(|(name, _)| *name).collect(),
             }),
@@ -158,12 +158,12 @@ impl Machine {
     ///
     /// # Errors
     /// If it is malformed, out of range, has a pair of sockets twice, or is not connected.
-    pub fn parse(text: &str) -> Result<Machine, MachineError> {
+    pub fn parse(text: &str) -> Result<ChipMachine, DescriptionError> {
         let description: Description = toml::from_str(text)?;
         description.check()?;
         let links = description.links()?;
         let routes = routes(&description, &links)?;
-        Ok(Machine {
+        Ok(ChipMachine {
             description,
             links,
             routes,
@@ -247,9 +247,9 @@ impl Link {
 }
 
 impl Description {
-    fn check(&self) -> Result<(), MachineError> {
+    fn check(&self) -> Result<(), DescriptionError> {
         let range = |what: &str, value: String, expected: &str| {
-            Err(MachineError::Range {
+            Err(DescriptionError::Range {
                 what: what.to_owned(),
                 value,
                 expected: expected.to_owned(),
@@ -292,12 +292,12 @@ impl Description {
     }
 
     /// Both directions of each link, in the order of the description.
-    fn links(&self) -> Result<Vec<Link>, MachineError> {
+    fn links(&self) -> Result<Vec<Link>, DescriptionError> {
         let mut links: Vec<Link> = Vec::new();
         for pair in &self.link {
             let [a, b] = pair.between;
             if links.iter().any(|link| (link.from, link.to) == (a, b)) {
-                return Err(MachineError::DuplicateLink(a, b));
+                return Err(DescriptionError::DuplicateLink(a, b));
             }
             links.extend([(a, b), (b, a)].map(|(from, to)| Link {
                 from,
@@ -311,14 +311,17 @@ impl Description {
 }
 
 /// The links on the way between all pairs.
-fn routes(description: &Description, links: &[Link]) -> Result<Vec<Vec<Vec<usize>>>, MachineError> {
+fn routes(
+    description: &Description,
+    links: &[Link],
+) -> Result<Vec<Vec<Vec<usize>>>, DescriptionError> {
     let chips = description.sockets;
     let mut routes = vec![vec![Vec::new(); chips]; chips];
     for (from, routes) in routes.iter_mut().enumerate() {
         for (to, route) in routes.iter_mut().enumerate() {
             let hops = hops_to(to, chips, links);
             if hops[from] == usize::MAX {
-                return Err(MachineError::Unreachable(from, to));
+                return Err(DescriptionError::Unreachable(from, to));
             }
             let mut at = from;
             while at != to {
@@ -360,8 +363,8 @@ fn hops_to(to: usize, chips: usize, links: &[Link]) -> Vec<usize> {
 fn explicit_route(
     path: &[usize],
     links: &[Link],
-) -> Result<((usize, usize), Vec<usize>), MachineError> {
-    let wrong = |problem: String| MachineError::Route {
+) -> Result<((usize, usize), Vec<usize>), DescriptionError> {
+    let wrong = |problem: String| DescriptionError::Route {
         path: path.to_vec(),
         problem,
     };
@@ -387,14 +390,14 @@ fn explicit_route(
 mod tests {
     use super::*;
 
-    fn names(machine: &Machine, from: usize, to: usize) -> Vec<String> {
+    fn names(machine: &ChipMachine, from: usize, to: usize) -> Vec<String> {
         let route = machine.route(from, to).iter();
         route.map(|&link| machine.links()[link].name()).collect()
     }
 
     #[test]
     fn x4600_is_the_twisted_ladder_of_the_paper() {
-        let machine = Machine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::shipped("x4600").expect("shipped");
         assert_eq!((machine.chips(), machine.cores()), (8, 32));
         assert_eq!(machine.links().len(), 22);
         assert_eq!(machine.io_chips(), [0, 7]);
@@ -414,7 +417,8 @@ mod tests {
     #[test]
     fn shipped_machines_parse_and_route_from_all_to_all() {
         for (name, text) in SHIPPED {
-            let machine = Machine::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let machine =
+                ChipMachine::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
             for from in 0..machine.chips() {
                 for to in 0..machine.chips() {
                     let mut at = from;
@@ -427,12 +431,12 @@ mod tests {
             }
             assert_eq!(machine.link_set().len(), machine.links().len());
         }
-        let error = Machine::shipped("x4500").expect_err("unknown");
+        let error = ChipMachine::shipped("x4500").expect_err("unknown");
         assert!(error.to_string().contains("x4600"), "{error}");
     }
 
     /// A ring of four sockets with one line changed or added.
-    fn ring(extra: &str, replaced: (&str, &str)) -> Result<Machine, MachineError> {
+    fn ring(extra: &str, replaced: (&str, &str)) -> Result<ChipMachine, DescriptionError> {
         let links: String = [(0, 1), (1, 2), (2, 3), (3, 0)]
             .map(|(a, b)| {
                 format!("[[link]]\nbetween = [{a}, {b}]\nbandwidth = 1e9\nlatency = 1e-7\n")
@@ -441,7 +445,7 @@ mod tests {
         let head = "name = \"ring\"\nsource = \"test\"\nsockets = 4\ncores_per_socket = 2\n\
             core_bandwidth = 1e9\nmemory_bandwidth = 1e10\nlocal_latency = 1e-7\nio = [0]\n";
         let text = format!("{head}{links}{extra}");
-        Machine::parse(&text.replacen(replaced.0, replaced.1, 1))
+        ChipMachine::parse(&text.replacen(replaced.0, replaced.1, 1))
     }
 
     #[test]

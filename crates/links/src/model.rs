@@ -1,5 +1,5 @@
 //! Runs calls of a collective on a modelled machine: ranks carry out the steps of its recorded
-//! [`Schedule`], transfers share the [`Network`] with a [`Background`], and every call yields its
+//! [`RecordedSchedule`], transfers share the [`LinkNetwork`] with a [`Background`], and every call yields its
 //! times and the bytes on every link, as a measurement would ([`observe_model`]).
 //!
 //! Event-driven. A rank does one step at a time: a published phase reaches another chip after the
@@ -23,10 +23,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::background::{Background, BurstTimes};
-use crate::data::{Calls, DataError, Observation, Provenance, Source, Workload};
-use crate::machine::Machine;
-use crate::network::{Network, TransferClass};
-use crate::schedule::{Schedule, Step};
+use crate::data::{CallWorkload, Calls, DataError, LoadSource, Observation, Provenance};
+use crate::machine::ChipMachine;
+use crate::network::{LinkNetwork, TransferClass};
+use crate::schedule::{RecordedSchedule, RecordedStep};
 
 /// Calls that may be in progress at once: the library's slots of an area.
 const SLOTS: usize = 4;
@@ -41,9 +41,9 @@ const ROUNDING: f64 = 1e-3;
 #[derive(Debug, Clone)]
 pub struct ModelPlan<'a> {
     /// The machine.
-    pub machine: &'a Machine,
+    pub machine: &'a ChipMachine,
     /// What each call does.
-    pub schedule: &'a Schedule,
+    pub schedule: &'a RecordedSchedule,
     /// Other traffic.
     pub background: &'a Background,
     /// The chip of each rank.
@@ -55,13 +55,13 @@ pub struct ModelPlan<'a> {
 }
 
 /// Observes `count` calls of `schedule` on `machine`, with other traffic from `seed`. Ranks are
-/// placed one after another ([`Machine::placement`]).
+/// placed one after another ([`ChipMachine::placement`]).
 ///
 /// # Errors
 /// If the numbers of the machine lead to times that are not finite.
 pub fn observe_model(
-    machine: &Machine,
-    schedule: &Schedule,
+    machine: &ChipMachine,
+    schedule: &RecordedSchedule,
     background: &Background,
     count: usize,
     seed: u64,
@@ -93,7 +93,7 @@ impl ModelPlan<'_> {
         let observation = Observation {
             provenance: Provenance {
                 machine: machine.name().to_owned(),
-                source: Source::Model,
+                source: LoadSource::Model,
                 command: schedule.command.clone(),
                 seed: self.seed,
                 rank_chips: self.chips.iter().map(|&chip| chip as u32).collect(),
@@ -101,7 +101,7 @@ impl ModelPlan<'_> {
                 numa: None,
             },
             links: machine.link_set(),
-            workloads: vec![Workload {
+            workloads: vec![CallWorkload {
                 collective: schedule.collective.clone(),
                 bytes: schedule.bytes,
                 ranks: schedule.ranks() as u32,
@@ -118,7 +118,7 @@ impl ModelPlan<'_> {
 
 /// A step of a rank on this machine.
 #[derive(Debug, Clone, Copy)]
-enum Action {
+enum MachineStep {
     Publish(u32),
     Wait(usize, u32),
     WaitAll(u32),
@@ -131,7 +131,7 @@ enum Action {
 
 /// What a rank does now.
 #[derive(Debug, Clone, Copy)]
-enum RankState {
+enum ModelRankState {
     /// Its next action can be tried.
     Ready,
     /// For another rank's phase.
@@ -146,12 +146,12 @@ enum RankState {
     Finished,
 }
 
-struct Rank {
-    actions: Arc<[Action]>,
+struct ModelRank {
+    actions: Arc<[MachineStep]>,
     next: usize,
     call: usize,
-    state: RankState,
-    /// Members before this one have reached the phase that [`Action::WaitAll`] waits for.
+    state: ModelRankState,
+    /// Members before this one have reached the phase that [`MachineStep::WaitAll`] waits for.
     seen: usize,
     /// The newest phase: call in the upper half, phase in the lower; and when.
     stamp: u64,
@@ -173,8 +173,8 @@ struct OpenCall {
 struct Simulation {
     now: f64,
     count: usize,
-    network: Network,
-    ranks: Vec<Rank>,
+    network: LinkNetwork,
+    ranks: Vec<ModelRank>,
     /// Latency between the chips of two ranks.
     latency: Vec<Vec<f64>>,
     open: VecDeque<OpenCall>,
@@ -184,13 +184,18 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(machine: &Machine, schedule: &Schedule, chips: &[usize], count: usize) -> Simulation {
-        let network = Network::new(machine);
-        let rank = |(me, steps): (usize, &Vec<Step>)| Rank {
+    fn new(
+        machine: &ChipMachine,
+        schedule: &RecordedSchedule,
+        chips: &[usize],
+        count: usize,
+    ) -> Simulation {
+        let network = LinkNetwork::new(machine);
+        let rank = |(me, steps): (usize, &Vec<RecordedStep>)| ModelRank {
             actions: actions(machine, &network, steps, chips, me).into(),
             next: 0,
             call: 0,
-            state: RankState::SlotWait,
+            state: ModelRankState::SlotWait,
             seen: 0,
             stamp: 0,
             stamp_time: 0.0,
@@ -273,8 +278,8 @@ impl Simulation {
         let mut has_moved = false;
         loop {
             match self.ranks[me].state {
-                RankState::SlotWait if self.may_enter(me) => self.enter(me),
-                RankState::Ready | RankState::Blocked => {
+                ModelRankState::SlotWait if self.may_enter(me) => self.enter(me),
+                ModelRankState::Ready | ModelRankState::Blocked => {
                     if !self.act(me) {
                         return has_moved;
                     }
@@ -292,10 +297,10 @@ impl Simulation {
     fn enter(&mut self, me: usize) {
         let rank = &mut self.ranks[me];
         if rank.call == self.count {
-            rank.state = RankState::Finished;
+            rank.state = ModelRankState::Finished;
             return;
         }
-        (rank.state, rank.next, rank.entry) = (RankState::Ready, 0, self.now);
+        (rank.state, rank.next, rank.entry) = (ModelRankState::Ready, 0, self.now);
         let index = rank.call - self.first_open;
         if index == self.open.len() {
             let ranks = self.ranks.len();
@@ -319,32 +324,32 @@ impl Simulation {
             return true;
         };
         let seen_at = match action {
-            Action::Publish(phase) => {
+            MachineStep::Publish(phase) => {
                 (rank.stamp, rank.stamp_time) = (stamp(rank.call, phase), self.now);
                 Some(self.now)
             }
-            Action::Wait(member, phase) => self.phase_time(me, member, phase),
-            Action::WaitAll(phase) => self.time_of_all(me, phase),
-            Action::Copy {
+            MachineStep::Wait(member, phase) => self.phase_time(me, member, phase),
+            MachineStep::WaitAll(phase) => self.time_of_all(me, phase),
+            MachineStep::Copy {
                 class,
                 latency,
                 bytes,
             } => {
                 rank.next += 1;
                 let start = self.now + latency + self.network.queue_wait(class);
-                rank.state = RankState::Delay(start, Some((class, bytes)));
+                rank.state = ModelRankState::Delay(start, Some((class, bytes)));
                 return true;
             }
         };
         let rank = &mut self.ranks[me];
         let Some(time) = seen_at else {
-            rank.state = RankState::Blocked;
+            rank.state = ModelRankState::Blocked;
             return false;
         };
         (rank.next, rank.seen) = (rank.next + 1, 0);
         rank.state = match time > self.now {
-            true => RankState::Delay(time, None),
-            false => RankState::Ready,
+            true => ModelRankState::Delay(time, None),
+            false => ModelRankState::Ready,
         };
         true
     }
@@ -377,7 +382,7 @@ impl Simulation {
         call.times[me] = self.now - rank.entry;
         (call.left, call.end) = (call.left + 1, self.now);
         rank.call += 1;
-        rank.state = RankState::Delay(self.now + BETWEEN, None);
+        rank.state = ModelRankState::Delay(self.now + BETWEEN, None);
         rank.next = usize::MAX;
         while self
             .open
@@ -418,8 +423,8 @@ impl Simulation {
         let mut next = f64::INFINITY;
         for rank in &self.ranks {
             let end = match rank.state {
-                RankState::Delay(until, _) => until,
-                RankState::Copying(class, left) => self.now + left / self.network.rate(class),
+                ModelRankState::Delay(until, _) => until,
+                ModelRankState::Copying(class, left) => self.now + left / self.network.rate(class),
                 _ => continue,
             };
             next = next.min(end);
@@ -430,7 +435,7 @@ impl Simulation {
     /// Lets copies go on until `now`. One that would end before the clock's next value is over.
     fn advance_copies(&mut self, passed: f64, now: f64) {
         for rank in &mut self.ranks {
-            if let RankState::Copying(class, left) = &mut rank.state {
+            if let ModelRankState::Copying(class, left) = &mut rank.state {
                 let rate = self.network.rate(*class);
                 *left -= passed * rate;
                 if now + *left / rate <= now {
@@ -444,19 +449,19 @@ impl Simulation {
     fn end_delays(&mut self) {
         for rank in &mut self.ranks {
             match rank.state {
-                RankState::Delay(until, copy) if until <= self.now => {
+                ModelRankState::Delay(until, copy) if until <= self.now => {
                     rank.state = match copy {
                         Some((class, bytes)) => {
                             self.network.start(class);
-                            RankState::Copying(class, bytes)
+                            ModelRankState::Copying(class, bytes)
                         }
-                        None if rank.next == usize::MAX => RankState::SlotWait,
-                        None => RankState::Ready,
+                        None if rank.next == usize::MAX => ModelRankState::SlotWait,
+                        None => ModelRankState::Ready,
                     };
                 }
-                RankState::Copying(class, left) if left <= ROUNDING => {
+                ModelRankState::Copying(class, left) if left <= ROUNDING => {
                     self.network.finish(class);
-                    rank.state = RankState::Ready;
+                    rank.state = ModelRankState::Ready;
                 }
                 _ => {}
             }
@@ -470,42 +475,42 @@ fn stamp(call: usize, phase: u32) -> u64 {
 
 /// The steps of rank `me` as actions; copies in a row of one class become one.
 fn actions(
-    machine: &Machine,
-    network: &Network,
-    steps: &[Step],
+    machine: &ChipMachine,
+    network: &LinkNetwork,
+    steps: &[RecordedStep],
     chips: &[usize],
     me: usize,
-) -> Vec<Action> {
+) -> Vec<MachineStep> {
     let at = chips[me];
-    let mut actions: Vec<Action> = Vec::new();
+    let mut actions: Vec<MachineStep> = Vec::new();
     for step in steps {
         let (class, chip, more) = match *step {
-            Step::Publish(phase) => {
-                actions.push(Action::Publish(phase));
+            RecordedStep::Publish(phase) => {
+                actions.push(MachineStep::Publish(phase));
                 continue;
             }
-            Step::Wait(member, phase) => {
-                actions.push(Action::Wait(member as usize, phase));
+            RecordedStep::Wait(member, phase) => {
+                actions.push(MachineStep::Wait(member as usize, phase));
                 continue;
             }
-            Step::WaitAll(phase) => {
-                actions.push(Action::WaitAll(phase));
+            RecordedStep::WaitAll(phase) => {
+                actions.push(MachineStep::WaitAll(phase));
                 continue;
             }
-            Step::Load(member, bytes) => {
+            RecordedStep::Load(member, bytes) => {
                 let chip = chips[member as usize];
                 (network.load_class(chip, at), chip, bytes as f64)
             }
-            Step::Store(member, bytes) => {
+            RecordedStep::Store(member, bytes) => {
                 let chip = chips[member as usize];
                 (network.store_class(chip, at), chip, bytes as f64)
             }
         };
         match actions.last_mut() {
-            Some(Action::Copy {
+            Some(MachineStep::Copy {
                 class: last, bytes, ..
             }) if *last == class => *bytes += more,
-            _ => actions.push(Action::Copy {
+            _ => actions.push(MachineStep::Copy {
                 class,
                 latency: machine.latency(chip, at),
                 bytes: more,

@@ -11,9 +11,9 @@
 //! buffer of 16 packets takes. A transfer pays this once, at its start: afterwards its own rate
 //! says what it gets. [`model`](crate::model) drives this.
 
-use crate::background::{BurstChange, Traffic};
+use crate::background::{BurstChange, BurstTraffic};
 use crate::fairness::{FlowClass, MaxMin};
-use crate::machine::Machine;
+use crate::machine::ChipMachine;
 
 /// Bytes of a packet with one cache line.
 const PACKET: f64 = 64.0;
@@ -38,7 +38,7 @@ pub struct TransferClass(usize);
 
 /// The state of the network at a moment.
 #[derive(Debug)]
-pub struct Network {
+pub struct LinkNetwork {
     links: usize,
     chips: usize,
     /// Links, then memories; bytes per second.
@@ -58,9 +58,9 @@ pub struct Network {
     background_carried: Vec<f64>,
 }
 
-impl Network {
+impl LinkNetwork {
     /// The idle network of a machine.
-    pub fn new(machine: &Machine) -> Network {
+    pub fn new(machine: &ChipMachine) -> LinkNetwork {
         let (links, chips) = (machine.links().len(), machine.chips());
         let mut capacities: Vec<f64> = machine.links().iter().map(|link| link.bandwidth).collect();
         capacities.resize(links + chips, machine.memory_bandwidth());
@@ -79,7 +79,7 @@ impl Network {
                 }
             }
         }
-        Network {
+        LinkNetwork {
             links,
             chips,
             left: capacities.clone(),
@@ -122,15 +122,15 @@ impl Network {
     pub(crate) fn change(&mut self, change: &BurstChange) {
         let class = self.load_class(change.kind.from, change.kind.to);
         match (change.kind.traffic, change.begins) {
-            (Traffic::Fair(flows), true) => {
+            (BurstTraffic::Fair(flows), true) => {
                 self.classes[class.0].members += flows;
                 self.others[class.0] += flows;
             }
-            (Traffic::Fair(flows), false) => {
+            (BurstTraffic::Fair(flows), false) => {
                 self.classes[class.0].members -= flows;
                 self.others[class.0] -= flows;
             }
-            (Traffic::Reserved(part), begins) => {
+            (BurstTraffic::Reserved(part), begins) => {
                 for &link in &self.classes[class.0].resources {
                     if link < self.links {
                         self.reserved[link] += if begins { part } else { -part };
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn reserved_traffic_comes_first_and_fair_traffic_shares() {
-        let machine = Machine::shipped("x4600").expect("shipped");
-        let mut network = Network::new(&machine);
+        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let mut network = LinkNetwork::new(&machine);
         let class = network.load_class(0, 1);
         network.start(class);
         assert_eq!(network.rate(class), machine.core_bandwidth());
@@ -236,16 +236,16 @@ mod tests {
             },
             begins,
         };
-        network.change(&burst(Traffic::Fair(3), true));
+        network.change(&burst(BurstTraffic::Fair(3), true));
         assert_eq!(network.rate(class), 1e9, "four flows on 4 GB/s");
-        network.change(&burst(Traffic::Reserved(0.9), true));
+        network.change(&burst(BurstTraffic::Reserved(0.9), true));
         assert!((network.rate(class) - 1e8).abs() < 1.0);
         network.pass(2.0);
         let link = machine.link_set().index("0->1").expect("a link");
         assert!((network.carried()[link] - 8e9).abs() < 1.0);
         assert!((network.background_carried()[link] - 7.8e9).abs() < 1.0);
-        network.change(&burst(Traffic::Fair(3), false));
-        network.change(&burst(Traffic::Reserved(0.9), false));
+        network.change(&burst(BurstTraffic::Fair(3), false));
+        network.change(&burst(BurstTraffic::Reserved(0.9), false));
         assert_eq!(network.rate(class), machine.core_bandwidth());
         network.finish(class);
         network.pass(1.0);

@@ -22,9 +22,10 @@ pub mod tree;
 pub mod validate;
 
 pub use payoff::{
-    Patience, Payoff, SchedulePredictor, Trial, Verdict, World, choosing, postponing,
+    Patience, Payoff, PayoffTrial, PayoffVerdict, PredictorWorld, SchedulePredictor, choosing,
+    postponing,
 };
-pub use tree::Tree;
+pub use tree::DecisionTree;
 pub use validate::{Validation, validate};
 
 /// Features of calls from what was observed during the call before: for each link, its bytes per

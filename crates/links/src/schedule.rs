@@ -6,13 +6,13 @@
 //! library's own stamps, so the steps are the true dependency graph of the call: a transfer starts
 //! when the rank that makes it has done its earlier steps.
 //!
-//! Records ([`Schedule::from_records`]) become schedules, which are stored as text
-//! ([`Schedule::parse`], `Display`); [`SHIPPED`] were recorded on 32 ranks by
+//! Records ([`RecordedSchedule::from_records`]) become schedules, which are stored as text
+//! ([`RecordedSchedule::parse`], `Display`); [`SHIPPED`] were recorded on 32 ranks by
 //! `crates/links/schedules/record.sh`. What is not recorded: a rank's copies within its own
 //! buffers, and collectives by messages. The tree of short operations follows the machine that
 //! they were recorded on. [`model`](crate::model) runs schedules.
 //!
-//! Invariant of a schedule: it can run to its end ([`Schedule::check`]).
+//! Invariant of a schedule: it can run to its end ([`RecordedSchedule::check`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ const RANKS_MAX: usize = 4096;
 
 /// A call of a collective, as all its ranks carried it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
+pub struct RecordedSchedule {
     /// The collective: `allreduce`.
     pub collective: String,
     /// Bytes of a rank's buffer.
@@ -38,12 +38,12 @@ pub struct Schedule {
     /// Where it was recorded.
     pub command: String,
     /// The steps of each rank.
-    pub steps: Vec<Vec<Step>>,
+    pub steps: Vec<Vec<RecordedStep>>,
 }
 
 /// One step of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum RecordedStep {
     /// Announces that the rank has reached a phase.
     Publish(u32),
     /// Waits until a rank has published this phase or a later one.
@@ -110,14 +110,14 @@ pub enum ScheduleError {
     },
 }
 
-impl Schedule {
+impl RecordedSchedule {
     /// The shipped schedule of this name.
     ///
     /// # Errors
     /// If there is none.
-    pub fn shipped(name: &str) -> Result<Schedule, ScheduleError> {
+    pub fn shipped(name: &str) -> Result<RecordedSchedule, ScheduleError> {
         match SHIPPED.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Schedule::parse(text),
+            Some((_, text)) => RecordedSchedule::parse(text),
             None => Err(ScheduleError::Unknown {
                 name: name.to_owned(),
                 known: SHIPPED.iter().map(|(name, _)| *name).collect(),
@@ -139,8 +139,8 @@ impl Schedule {
         collective: &str,
         occurrence: usize,
         command: &str,
-    ) -> Result<Schedule, ScheduleError> {
-        let mut schedule = Schedule {
+    ) -> Result<RecordedSchedule, ScheduleError> {
+        let mut schedule = RecordedSchedule {
             collective: collective.to_owned(),
             bytes: 0,
             path: String::new(),
@@ -170,8 +170,8 @@ impl Schedule {
     ///
     /// # Errors
     /// If a line is malformed, or the schedule cannot run to its end.
-    pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
-        let mut schedule = Schedule {
+    pub fn parse(text: &str) -> Result<RecordedSchedule, ScheduleError> {
+        let mut schedule = RecordedSchedule {
             collective: String::new(),
             bytes: 0,
             path: String::new(),
@@ -224,7 +224,9 @@ impl Schedule {
             return Err(ScheduleError::Range(range));
         }
         for step in self.steps.iter().flatten() {
-            if let Step::Wait(member, _) | Step::Load(member, _) | Step::Store(member, _) = step
+            if let RecordedStep::Wait(member, _)
+            | RecordedStep::Load(member, _)
+            | RecordedStep::Store(member, _) = step
                 && *member as usize >= ranks
             {
                 return Err(ScheduleError::Range(format!("rank {member} of {ranks}")));
@@ -241,7 +243,7 @@ impl Schedule {
                         waiting = Some((rank, for_rank, phase));
                         break;
                     }
-                    if let Step::Publish(phase) = step {
+                    if let RecordedStep::Publish(phase) = step {
                         reached[rank] = reached[rank].max(*phase);
                     }
                     next[rank] += 1;
@@ -268,8 +270,8 @@ impl Schedule {
         for (me, steps) in (0..).zip(&self.steps) {
             for step in steps {
                 let (from, to, bytes) = match *step {
-                    Step::Load(member, bytes) => (member, me, bytes),
-                    Step::Store(member, bytes) => (me, member, bytes),
+                    RecordedStep::Load(member, bytes) => (member, me, bytes),
+                    RecordedStep::Store(member, bytes) => (me, member, bytes),
                     _ => continue,
                 };
                 if from != to {
@@ -283,13 +285,13 @@ impl Schedule {
 }
 
 /// Whom the step waits for, and for which phase, if it cannot be done yet.
-fn blocked(rank: usize, step: Step, reached: &[u32]) -> Option<(usize, u32)> {
+fn blocked(rank: usize, step: RecordedStep, reached: &[u32]) -> Option<(usize, u32)> {
     let late = |member: &usize, phase: u32| *member != rank && reached[*member] < phase;
     match step {
-        Step::Wait(member, phase) => {
+        RecordedStep::Wait(member, phase) => {
             late(&(member as usize), phase).then_some((member as usize, phase))
         }
-        Step::WaitAll(phase) => {
+        RecordedStep::WaitAll(phase) => {
             let member = (0..reached.len()).find(|member| late(member, phase));
             member.map(|member| (member, phase))
         }
@@ -297,7 +299,7 @@ fn blocked(rank: usize, step: Step, reached: &[u32]) -> Option<(usize, u32)> {
     }
 }
 
-impl fmt::Display for Schedule {
+impl fmt::Display for RecordedSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -311,11 +313,11 @@ impl fmt::Display for Schedule {
             writeln!(f, "rank {rank}")?;
             for step in steps {
                 match step {
-                    Step::Publish(phase) => writeln!(f, "publish {phase}")?,
-                    Step::Wait(member, phase) => writeln!(f, "wait {member} {phase}")?,
-                    Step::WaitAll(phase) => writeln!(f, "wait all {phase}")?,
-                    Step::Load(member, bytes) => writeln!(f, "load {member} {bytes}")?,
-                    Step::Store(member, bytes) => writeln!(f, "store {member} {bytes}")?,
+                    RecordedStep::Publish(phase) => writeln!(f, "publish {phase}")?,
+                    RecordedStep::Wait(member, phase) => writeln!(f, "wait {member} {phase}")?,
+                    RecordedStep::WaitAll(phase) => writeln!(f, "wait all {phase}")?,
+                    RecordedStep::Load(member, bytes) => writeln!(f, "load {member} {bytes}")?,
+                    RecordedStep::Store(member, bytes) => writeln!(f, "store {member} {bytes}")?,
                 }
             }
         }
@@ -328,26 +330,26 @@ fn number<T: FromStr>(text: &str) -> Result<T, String> {
         .map_err(|_| format!("{text:?} is not a number in range"))
 }
 
-fn read_step(word: &str, rest: &str) -> Result<Step, String> {
+fn read_step(word: &str, rest: &str) -> Result<RecordedStep, String> {
     let two = || rest.split_once(' ').ok_or("expected two values".to_owned());
     Ok(match word {
-        "publish" => Step::Publish(number(rest)?),
+        "publish" => RecordedStep::Publish(number(rest)?),
         "wait" => match two()? {
-            ("all", phase) => Step::WaitAll(number(phase)?),
-            (member, phase) => Step::Wait(number(member)?, number(phase)?),
+            ("all", phase) => RecordedStep::WaitAll(number(phase)?),
+            (member, phase) => RecordedStep::Wait(number(member)?, number(phase)?),
         },
-        "load" => two().and_then(|(a, b)| Ok(Step::Load(number(a)?, number(b)?)))?,
-        "store" => two().and_then(|(a, b)| Ok(Step::Store(number(a)?, number(b)?)))?,
+        "load" => two().and_then(|(a, b)| Ok(RecordedStep::Load(number(a)?, number(b)?)))?,
+        "store" => two().and_then(|(a, b)| Ok(RecordedStep::Store(number(a)?, number(b)?)))?,
         _ => return Err("unknown step".to_owned()),
     })
 }
 
 /// One rank's part in a recorded call.
 #[derive(Debug, Default)]
-struct RecordedCall {
+struct RecordedPart {
     bytes: u64,
     path: String,
-    steps: Vec<Step>,
+    steps: Vec<RecordedStep>,
 }
 
 /// The finished calls of `MPI_<collective>` on `ranks` ranks in one rank's record, in order.
@@ -355,9 +357,9 @@ fn recorded_calls(
     record: &str,
     collective: &str,
     ranks: usize,
-) -> Result<Vec<RecordedCall>, ScheduleError> {
-    let mut calls: Vec<RecordedCall> = Vec::new();
-    let mut running: BTreeMap<&str, RecordedCall> = BTreeMap::new();
+) -> Result<Vec<RecordedPart>, ScheduleError> {
+    let mut calls: Vec<RecordedPart> = Vec::new();
+    let mut running: BTreeMap<&str, RecordedPart> = BTreeMap::new();
     for (index, line) in record.lines().enumerate() {
         let mut read = || -> Result<(), String> {
             let (operation, rest) = line.split_once(' ').ok_or("no operation")?;
@@ -372,9 +374,9 @@ fn recorded_calls(
                     let name = words.next().and_then(|name| name.strip_prefix("MPI_"));
                     let bytes = words.nth(1).ok_or("expected function, member and bytes")?;
                     if name.is_some_and(|name| name.eq_ignore_ascii_case(collective)) {
-                        let call = RecordedCall {
+                        let call = RecordedPart {
                             bytes: number(bytes)?,
-                            ..RecordedCall::default()
+                            ..RecordedPart::default()
                         };
                         running.insert(operation, call);
                     }
@@ -410,7 +412,7 @@ mod tests {
     fn shipped_schedules_run_and_are_written_as_they_were_read() {
         assert!(!SHIPPED.is_empty());
         for (name, text) in SHIPPED {
-            let schedule = Schedule::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let schedule = RecordedSchedule::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(schedule.ranks(), 32, "{name}");
             assert_eq!(schedule.to_string(), *text, "{name}");
             let moves = schedule.pairs().iter().map(|pair| pair.bytes).sum::<u64>();
@@ -421,7 +423,7 @@ mod tests {
     /// Every rank needs every other rank's operand: the lower bound for what allreduce moves.
     #[test]
     fn recorded_allreduce_moves_every_operand() {
-        let schedule = Schedule::shipped("allreduce-16384").expect("shipped");
+        let schedule = RecordedSchedule::shipped("allreduce-16384").expect("shipped");
         let (ranks, bytes) = (32, 16384);
         for rank in 0..ranks {
             let into = schedule.pairs().into_iter().filter(|pair| pair.to == rank);
@@ -441,9 +443,13 @@ mod tests {
             2.2 publish 1\n2.2 end cells\n3.1 end cells\n";
         let second = "2.2 begin MPI_Bcast 1 16\n2.2 wait 0 1\n2.2 load 0 16\n2.2 end cells\n";
         let records = records([first, second]);
-        let schedule = Schedule::from_records(&records, "bcast", 0, "test").expect("a bcast");
+        let schedule =
+            RecordedSchedule::from_records(&records, "bcast", 0, "test").expect("a bcast");
         assert_eq!(schedule.bytes, 16);
-        assert_eq!(schedule.steps[0], [Step::Store(0, 16), Step::Publish(1)]);
+        assert_eq!(
+            schedule.steps[0],
+            [RecordedStep::Store(0, 16), RecordedStep::Publish(1)]
+        );
         let pair = PairBytes {
             from: 0,
             to: 1,
@@ -451,10 +457,11 @@ mod tests {
         };
         assert_eq!(schedule.pairs(), [pair]);
         assert_eq!(
-            Schedule::parse(&schedule.to_string()).expect("written"),
+            RecordedSchedule::parse(&schedule.to_string()).expect("written"),
             schedule
         );
-        let missing = Schedule::from_records(&records, "bcast", 1, "test").expect_err("one call");
+        let missing =
+            RecordedSchedule::from_records(&records, "bcast", 1, "test").expect_err("one call");
         assert!(
             missing.to_string().contains("rank 0 has 1 calls"),
             "{missing}"
@@ -463,7 +470,7 @@ mod tests {
 
     #[test]
     fn names_what_is_wrong_with_a_schedule() {
-        let error = |text: &str| Schedule::parse(text).expect_err("bad").to_string();
+        let error = |text: &str| RecordedSchedule::parse(text).expect_err("bad").to_string();
         let forever = error("rank 0\nwait 1 2\nrank 1\npublish 1\n");
         assert!(forever.contains("rank 0 waits forever for rank 1 to publish phase 2"));
         assert!(error("rank 0\nload 1 5\n").contains("rank 1 of 1"));

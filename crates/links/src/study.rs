@@ -11,7 +11,7 @@ use crate::predictor::payoff::Payoff;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelStudy {
     /// The share of the slowest calls under other backgrounds.
-    pub sensitivity: Vec<SensitivityRow>,
+    pub sensitivity: Vec<BackgroundRow>,
     /// Calls of each of the worlds below.
     pub calls: usize,
     /// Worlds: the seeds of the background that each comparison ran with.
@@ -24,7 +24,7 @@ pub struct ModelStudy {
 
 /// Calls under one sort of traffic of one intensity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SensitivityRow {
+pub struct BackgroundRow {
     /// The traffic.
     #[serde(flatten)]
     pub intensity: TrafficIntensity,

@@ -7,7 +7,7 @@ mod collective;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::network::Network;
+use crate::network::FoundNetwork;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use mica_node::procmap::ProcMap;
@@ -271,7 +271,7 @@ impl ExplainQuestion {
     /// The answer for ranks on two nodes.
     fn over_the_network(&self, len: usize) -> Result<String, Box<dyn std::error::Error>> {
         let message = self.message(len);
-        let network = Network::query();
+        let network = FoundNetwork::query();
         let limits = network.limits()?;
         Ok(describe(&message, "network") + &network.explain(&message, &limits))
     }

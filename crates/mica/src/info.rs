@@ -9,7 +9,7 @@ use mica_node::{process, topology, tunables};
 use serde::Serialize;
 
 use crate::channels::{ChannelInfo, on_one_node};
-use crate::network::{Network, launchers};
+use crate::network::{FoundNetwork, launchers};
 
 /// The whole report.
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ pub struct MachineReport {
     pub machine: MachineInfo,
     pub available: Available,
     pub channels: Vec<ChannelInfo>,
-    pub network: Network,
+    pub network: FoundNetwork,
     /// The launchers that can start a program linked to Mica.
     pub launchers: Vec<ChannelInfo>,
     pub tunables: Vec<TunableInfo>,
@@ -111,7 +111,7 @@ impl MachineReport {
     /// Collects the report.
     pub fn gather(drawing: bool) -> Result<MachineReport, TopologyError> {
         let machine = Machine::load()?;
-        let network = Network::query();
+        let network = FoundNetwork::query();
         let mut channels = on_one_node();
         channels.insert(channels.len() - 1, network.channel());
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

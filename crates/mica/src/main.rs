@@ -35,11 +35,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "mica", version, about, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: MicaCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum MicaCommand {
     /// Show the machine, the channels that work here (and why others do not), and the tunables; or
     /// explain a choice.
     Info {
@@ -91,23 +91,23 @@ enum Command {
 
 fn main() -> ExitCode {
     let text = match CommandLine::parse().command {
-        Command::Info { question, .. } if question.is_asked() => question.answer(),
-        Command::Info {
+        MicaCommand::Info { question, .. } if question.is_asked() => question.answer(),
+        MicaCommand::Info {
             json,
             topology,
             all,
             ..
         } => info_text(json, topology, all),
-        Command::Doctor { json, all } => return doctor(json, all),
-        Command::Version { json } => Ok(version::text(json)),
-        Command::Tune(options) => tune::tune(&options),
-        Command::Place(options) => place::place(&options),
-        Command::Links(options) => links::links(&options),
-        Command::Loggp(options) => loggp::loggp(&options),
-        Command::Bench(options) => return bench::main(options),
-        Command::Top(options) => return top::main(&options),
-        Command::Profile(options) => return profile::main(&options),
-        Command::Sim(options) => return sim::main(&options),
+        MicaCommand::Doctor { json, all } => return doctor(json, all),
+        MicaCommand::Version { json } => Ok(version::text(json)),
+        MicaCommand::Tune(options) => tune::tune(&options),
+        MicaCommand::Place(options) => place::place(&options),
+        MicaCommand::Links(options) => links::links(&options),
+        MicaCommand::Loggp(options) => loggp::loggp(&options),
+        MicaCommand::Bench(options) => return bench::main(options),
+        MicaCommand::Top(options) => return top::main(&options),
+        MicaCommand::Profile(options) => return profile::main(&options),
+        MicaCommand::Sim(options) => return sim::main(&options),
     };
     match text {
         Ok(text) => {

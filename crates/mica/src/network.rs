@@ -39,7 +39,7 @@ fn one_sided(message: &OutgoingMessage, limits: &NetworkLimits, access: &str) ->
 
 /// The network as a job over several nodes would find it from this machine.
 #[derive(Debug, Serialize)]
-pub struct Network {
+pub struct FoundNetwork {
     /// The network library; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<LibfabricInfo>,
@@ -76,10 +76,10 @@ pub struct Provider {
     pub verdict: String,
 }
 
-impl Network {
+impl FoundNetwork {
     /// Queries libfabric, which opens nothing for that.
-    pub fn query() -> Network {
-        let none = |error: String| Network {
+    pub fn query() -> FoundNetwork {
+        let none = |error: String| FoundNetwork {
             library: None,
             error: Some(error),
             providers: Vec::new(),
@@ -109,7 +109,7 @@ impl Network {
                     }
                     providers.push(provider);
                 }
-                Network {
+                FoundNetwork {
                     library: Some(LibfabricInfo { version, file }),
                     error: None,
                     providers,
@@ -120,7 +120,7 @@ impl Network {
     }
 
     /// Adds an error if nothing was chosen.
-    fn checked(mut self, options: &NetOptions) -> Network {
+    fn checked(mut self, options: &NetOptions) -> FoundNetwork {
         if self.chosen().is_none() {
             self.error = Some(format!("nothing fits {}", options.wish));
         }
@@ -350,11 +350,11 @@ mod tests {
         }
     }
 
-    fn network(offers: &[ProviderOffer]) -> Network {
+    fn network(offers: &[ProviderOffer]) -> FoundNetwork {
         let wish = ProviderRequest::default();
         let verdicts = choose(offers, &wish);
         let both = offers.iter().zip(&verdicts);
-        Network {
+        FoundNetwork {
             library: Some(LibfabricInfo {
                 version: "1.17".to_owned(),
                 file: "libfabric.so.1".to_owned(),
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn unusable_network_has_reason_and_remedy() {
         let only_loopback = network(&[offer("tcp;ofi_rxm", "lo", [127, 0, 0, 1])]);
-        let none = Network {
+        let none = FoundNetwork {
             library: None,
             error: Some("no such file".to_owned()),
             providers: Vec::new(),

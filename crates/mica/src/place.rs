@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use mica_node::topology::{BindTo, CorePlace, Level, Machine, MapBy, UNKNOWN, map as map_to_cores};
-use mica_policy::mapping::{Effort, Links, Nearness, Place, Traffic, links_of, map};
+use mica_policy::mapping::{Links, MappingEffort, Nearness, PairTraffic, Place, links_of, map};
 use mica_policy::{PathCosts, tuning};
 use mica_profile::recorded::RecordedTraffic;
 use serde::Serialize;
@@ -119,8 +119,8 @@ fn default_places(machine: &Machine, hosts: &[(String, usize)], ranks: usize) ->
     nodes.into_iter().map(place).collect()
 }
 
-fn traffic_of(recorded: &RecordedTraffic) -> Vec<Traffic> {
-    let pairs = recorded.pairs.iter().map(|pair| Traffic {
+fn traffic_of(recorded: &RecordedTraffic) -> Vec<PairTraffic> {
+    let pairs = recorded.pairs.iter().map(|pair| PairTraffic {
         from: pair.from as usize,
         to: pair.to as usize,
         messages: pair.messages,
@@ -130,14 +130,14 @@ fn traffic_of(recorded: &RecordedTraffic) -> Vec<Traffic> {
 }
 
 /// The place of each rank as an index of `places`: first the node, then the core.
-fn in_two_stages(traffic: &[Traffic], places: &[Place], costs: &PathCosts) -> Vec<usize> {
+fn in_two_stages(traffic: &[PairTraffic], places: &[Place], costs: &PathCosts) -> Vec<usize> {
     let blurred = places.iter().map(|place| Place {
         core: CorePlace::UNKNOWN,
         ..*place
     });
     let blurred: Vec<Place> = blurred.collect();
     let whole = links_of(places.len(), traffic, costs);
-    let nodes = map(&whole, &blurred, Vec::new(), Effort::TOOL);
+    let nodes = map(&whole, &blurred, Vec::new(), MappingEffort::TOOL);
     let mut order = vec![0; places.len()];
     let count = places.iter().map(|place| place.node + 1).max().unwrap_or(0);
     for node in 0..count {
@@ -147,16 +147,16 @@ fn in_two_stages(traffic: &[Traffic], places: &[Place], costs: &PathCosts) -> Ve
         let slots: Vec<usize> = (0..places.len()).filter(is_here).collect();
         let index = |rank: usize| members.binary_search(&rank).ok();
         let inside = traffic.iter().filter_map(|pair| {
-            Some(Traffic {
+            Some(PairTraffic {
                 from: index(pair.from)?,
                 to: index(pair.to)?,
                 ..*pair
             })
         });
-        let inside: Vec<Traffic> = inside.collect();
+        let inside: Vec<PairTraffic> = inside.collect();
         let own: Vec<Place> = slots.iter().map(|&slot| places[slot]).collect();
         let links = links_of(own.len(), &inside, costs);
-        let within = map(&links, &own, Vec::new(), Effort::TOOL);
+        let within = map(&links, &own, Vec::new(), MappingEffort::TOOL);
         for (&rank, slot) in members.iter().zip(within) {
             order[rank] = slots[slot];
         }

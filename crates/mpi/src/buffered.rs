@@ -21,7 +21,7 @@ use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
 use crate::pt2pt::{self, Mode, Plane};
-use crate::request::{Operation, Request};
+use crate::request::{Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
 
@@ -260,7 +260,7 @@ struct BufferFlush {
     before: u64,
 }
 
-impl Operation for BufferFlush {
+impl RequestOperation for BufferFlush {
     fn name(&self) -> &'static str {
         "MPI_Buffer_iflush"
     }

@@ -8,13 +8,13 @@ use mica_protocol::EngineState;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::request::{self, OnCompletion, Operation, Request};
+use crate::request::{self, OnCompletion, Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
 
 /// The program's functions; each returns an error code. None is called while the library holds a
 /// lock.
-pub struct Callbacks {
+pub struct GeneralizedCallbacks {
     /// Fills in the status of the complete operation.
     pub query: Box<dyn Fn() -> (Status, i32) + Send + Sync>,
     /// Frees what belongs to the operation; called once, last.
@@ -24,7 +24,7 @@ pub struct Callbacks {
 }
 
 struct Generalized {
-    callbacks: Callbacks,
+    callbacks: GeneralizedCallbacks,
     phase: Mutex<GeneralizedPhase>,
 }
 
@@ -57,7 +57,7 @@ impl Generalized {
     }
 }
 
-impl Operation for Generalized {
+impl RequestOperation for Generalized {
     fn name(&self) -> &'static str {
         "a generalized request"
     }
@@ -99,7 +99,7 @@ impl Operation for Generalized {
 ///
 /// # Errors
 /// When MPI is not initialized.
-pub fn start(callbacks: Callbacks) -> Result<Request> {
+pub fn start(callbacks: GeneralizedCallbacks) -> Result<Request> {
     process::engine()?;
     let operation = Generalized {
         callbacks,

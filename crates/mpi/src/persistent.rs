@@ -10,7 +10,7 @@ use crate::buffered;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::pt2pt::{self, Mode, Plane};
-use crate::request::{OnCompletion, Operation, Request};
+use crate::request::{OnCompletion, Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
 
@@ -99,7 +99,7 @@ enum PairHalf {
     Ended(Status, Option<Error>),
 }
 
-impl Operation for Both {
+impl RequestOperation for Both {
     fn name(&self) -> &'static str {
         "MPI_Isendrecv"
     }

@@ -45,7 +45,7 @@ pub enum Agreement {
     /// The value of who starts the job applies to all ranks.
     Launcher,
     /// All ranks must have the same value: ranks that differ fail in `MPI_Init`
-    /// ([`Settings`](crate::segment::Settings)).
+    /// ([`AlikeSettings`](crate::segment::AlikeSettings)).
     Alike,
 }
 

@@ -193,13 +193,13 @@ struct Map<'a> {
 
 /// How many links an improvement may look at. It bounds the time of [`map`]: about 2 ns each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort(pub u64);
+pub struct MappingEffort(pub u64);
 
-impl Effort {
+impl MappingEffort {
     /// For a library call, which the program waits for.
-    pub const CALL: Effort = Effort(4_000_000);
+    pub const CALL: MappingEffort = MappingEffort(4_000_000);
     /// For a tool, which a person waits for.
-    pub const TOOL: Effort = Effort(400_000_000);
+    pub const TOOL: MappingEffort = MappingEffort(400_000_000);
 }
 
 /// The place of each process: process `i` at `places[order[i]]`. `proposals` are maps to improve
@@ -212,7 +212,7 @@ pub fn map(
     links: &Links,
     places: &[Place],
     proposals: Vec<Vec<usize>>,
-    effort: Effort,
+    effort: MappingEffort,
 ) -> Vec<usize> {
     assert_eq!(links.processes(), places.len(), "one place a process");
     let plain: Vec<usize> = (0..places.len()).collect();
@@ -331,7 +331,7 @@ pub const LEVELS: usize = DEPTH;
 
 /// The traffic between two processes, in one direction or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Traffic {
+pub struct PairTraffic {
     /// One process.
     pub from: usize,
     /// The other.
@@ -353,7 +353,7 @@ const RING_MAX: u64 = 8 << 10;
 
 /// What this traffic costs in nanoseconds, by nearness: each message has the mean length and takes
 /// the cheapest path that every node has.
-pub fn time_cost(traffic: &Traffic, costs: &PathCosts) -> LinkCost {
+pub fn time_cost(traffic: &PairTraffic, costs: &PathCosts) -> LinkCost {
     let messages = traffic.messages.max(u64::from(traffic.bytes > 0));
     let length = traffic.bytes / messages.max(1);
     let paths = [
@@ -376,7 +376,7 @@ pub fn time_cost(traffic: &Traffic, costs: &PathCosts) -> LinkCost {
 }
 
 /// The links of a recorded traffic, in nanoseconds.
-pub fn links_of(processes: usize, traffic: &[Traffic], costs: &PathCosts) -> Links {
+pub fn links_of(processes: usize, traffic: &[PairTraffic], costs: &PathCosts) -> Links {
     let edges = traffic.iter();
     Links::new(
         processes,

@@ -70,9 +70,9 @@ pub struct PollSchedule {
 
 /// The channels to poll in an iteration, other than the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Due(u32);
+pub struct DueChannels(u32);
 
-impl Due {
+impl DueChannels {
     /// The channels' numbers.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = usize> {
@@ -134,17 +134,17 @@ impl PollSchedule {
     /// Begins an iteration; returns the channels to poll in addition to the first. One decrement in
     /// most iterations.
     #[inline]
-    pub fn begin_round(&mut self) -> Due {
+    pub fn begin_round(&mut self) -> DueChannels {
         self.countdown -= 1;
         if self.countdown > 0 {
-            Due::default()
+            DueChannels::default()
         } else {
             self.due()
         }
     }
 
     #[cold]
-    fn due(&mut self) -> Due {
+    fn due(&mut self) -> DueChannels {
         let mut due = 0;
         for (at, channel) in self.further.iter_mut().enumerate() {
             channel.rounds -= self.stride;
@@ -154,7 +154,7 @@ impl PollSchedule {
             }
         }
         self.wind();
-        Due(due)
+        DueChannels(due)
     }
 
     /// Sets the countdown to the next poll of any further channel.

@@ -2,7 +2,7 @@
 //! `CLOCK_MONOTONIC` (25 to 30 ns a reading against 8 to 12).
 //!
 //! Durations are scaled by a factor that [`calibrate`] determines once, before the first record.
-//! Points in time stay in ticks until the end, when [`Line`] through a reading of both clocks at
+//! Points in time stay in ticks until the end, when [`ClockLine`] through a reading of both clocks at
 //! the start and one at the end gives `CLOCK_MONOTONIC`: that clock is the same for all processes
 //! of a node, so that times of ranks can be compared, to some 100 ns.
 
@@ -89,15 +89,15 @@ pub fn duration_ns(ticks: u64) -> u64 {
 }
 
 /// From ticks to `CLOCK_MONOTONIC`, by a reading at the start and one now.
-pub struct Line {
+pub struct ClockLine {
     origin: Reading,
     ns_per_tick: f64,
     counter: bool,
 }
 
-impl Line {
+impl ClockLine {
     /// The line as far as it is known now.
-    pub fn now() -> Line {
+    pub fn now() -> ClockLine {
         let clock = CLOCK.get();
         let (origin, end) = (
             clock.map_or_else(Reading::now, |c| c.origin),
@@ -109,7 +109,7 @@ impl Line {
             true => (end.ns - origin.ns) as f64 / ticks as f64,
             false => clock.map_or(1.0, |c| c.factor as f64 / (1u64 << 32) as f64),
         };
-        Line {
+        ClockLine {
             origin,
             ns_per_tick,
             counter: clock.is_some_and(|c| c.counter),
@@ -139,7 +139,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(5));
         let (end, later) = (ticks(), monotonic_ns());
         assert!(duration_ns(end - start) >= 4_900_000);
-        let line = Line::now();
+        let line = ClockLine::now();
         // This thread may have lost its core between the readings.
         assert!(line.ns(start) <= system + 100_000);
         assert!(line.ns(end) <= later + 100_000 && line.ns(end) > line.ns(start));

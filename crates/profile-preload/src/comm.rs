@@ -38,7 +38,7 @@ pub struct CommInfo {
 }
 
 /// The world, set when MPI starts.
-pub struct World {
+pub struct ProfiledWorld {
     group: MPI_Group,
     /// Own rank.
     pub rank: u32,
@@ -46,13 +46,13 @@ pub struct World {
     pub size: u32,
 }
 
-static WORLD: OnceLock<World> = OnceLock::new();
+static WORLD: OnceLock<ProfiledWorld> = OnceLock::new();
 static KNOWN: OnceLock<RwLock<HashMap<usize, &'static CommInfo>>> = OnceLock::new();
 static CREATED: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// The world, after MPI started.
-pub fn world() -> Option<&'static World> {
+pub fn world() -> Option<&'static ProfiledWorld> {
     WORLD.get()
 }
 
@@ -85,7 +85,7 @@ pub fn start_with(group: MPI_Group) {
         pmpi!(c"MPI_Group_rank"(group => MPI_Group, &mut rank => *mut c_int));
         pmpi!(c"MPI_Group_size"(group => MPI_Group, &mut size => *mut c_int));
     }
-    let _ = WORLD.set(World {
+    let _ = WORLD.set(ProfiledWorld {
         group,
         rank: rank.max(0) as u32,
         size: size as u32,

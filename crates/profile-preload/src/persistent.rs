@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::traffic::Receiver;
+use crate::traffic::BlockReceiver;
 use crate::types::MPI_Request;
 
 /// What one start of a request sends.
@@ -16,7 +16,7 @@ pub struct Prepared {
     /// Bytes.
     pub bytes: u64,
     /// The blocks of a collective, and to whom.
-    pub blocks: Arc<[(Receiver, u64)]>,
+    pub blocks: Arc<[(BlockReceiver, u64)]>,
 }
 
 static PREPARED: Mutex<Option<HashMap<MPI_Request, Prepared>>> = Mutex::new(None);

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::fs;
 
 /// The first processing unit of a bound process, and what it belongs to.
-pub struct Place {
+pub struct BoundPlace {
     pub cpu: usize,
     pub core: u32,
     pub cache: u32,
@@ -27,14 +27,14 @@ pub fn boot() -> String {
 }
 
 /// Where the process runs, if all its processing units share a cache.
-pub fn find() -> Option<Place> {
+pub fn find() -> Option<BoundPlace> {
     let cpus = allowed();
-    let places: Option<Vec<Place>> = cpus.into_iter().map(place).collect();
+    let places: Option<Vec<BoundPlace>> = cpus.into_iter().map(place).collect();
     let mut places = places?.into_iter();
     let first = places.next()?;
     // A process that may use the whole machine is not bound, even where the machine is one cache.
     let bound = allowed().len() < online();
-    let same = |place: Place| (place.package, place.cache) == (first.package, first.cache);
+    let same = |place: BoundPlace| (place.package, place.cache) == (first.package, first.cache);
     (bound && places.all(same)).then_some(first)
 }
 
@@ -56,7 +56,7 @@ fn allowed() -> Vec<usize> {
     }
 }
 
-fn place(cpu: usize) -> Option<Place> {
+fn place(cpu: usize) -> Option<BoundPlace> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     let number = |file: &str| -> Option<u32> {
         fs::read_to_string(format!("{folder}/{file}"))
@@ -76,7 +76,7 @@ fn place(cpu: usize) -> Option<Place> {
         let list = fs::read_to_string(file).ok()?;
         list.trim().split([',', '-']).next()?.parse().ok()
     });
-    Some(Place {
+    Some(BoundPlace {
         cpu,
         core: number("topology/core_id")?,
         cache: shared.unwrap_or(cpu as u32),

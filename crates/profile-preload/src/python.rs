@@ -18,7 +18,7 @@ use crate::resolve::as_function;
 
 /// A line of Python that calls MPI.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct PythonLine {
     pub file: String,
     pub function: String,
     pub line: u32,
@@ -27,7 +27,7 @@ pub struct Line {
 type Object = *mut c_void;
 
 /// Functions of the stable API, and what tells that the interpreter ends.
-struct Api {
+struct PythonApi {
     is_initialized: unsafe extern "C" fn() -> c_int,
     is_finalizing: unsafe extern "C" fn() -> c_int,
     this_thread: unsafe extern "C" fn() -> Object,
@@ -42,13 +42,13 @@ struct Api {
     clear_error: unsafe extern "C" fn(),
 }
 
-static API: OnceLock<Option<Api>> = OnceLock::new();
+static API: OnceLock<Option<PythonApi>> = OnceLock::new();
 
 /// Lines by number, and numbers by code object and line. A code object in the table is kept (one
 /// reference), so that its address is not another's later.
 #[derive(Default)]
 struct Lines {
-    all: Vec<Line>,
+    all: Vec<PythonLine>,
     numbers: HashMap<(usize, c_int), u64>,
 }
 
@@ -56,7 +56,7 @@ static LINES: Mutex<Option<Lines>> = Mutex::new(None);
 
 /// Whether lines can be read in this process.
 pub fn is_usable() -> bool {
-    API.get_or_init(Api::find).is_some()
+    API.get_or_init(PythonApi::find).is_some()
 }
 
 /// Number of the line that this thread runs. Takes the interpreter's lock.
@@ -77,16 +77,16 @@ pub fn current_line() -> Option<u64> {
 }
 
 /// What a number means.
-pub fn line(number: u64) -> Option<Line> {
+pub fn line(number: u64) -> Option<PythonLine> {
     let lines = LINES.lock().expect("no panic while locked");
     lines.as_ref()?.all.get(number as usize).cloned()
 }
 
-impl Api {
-    fn find() -> Option<Api> {
+impl PythonApi {
+    fn find() -> Option<PythonApi> {
         // SAFETY: each function has the type that Python's C API documents.
         unsafe {
-            Some(Api {
+            Some(PythonApi {
                 is_initialized: function(c"Py_IsInitialized")?,
                 is_finalizing: function(c"Py_IsFinalizing")
                     .or_else(|| function(c"_Py_IsFinalizing"))?,
@@ -125,7 +125,7 @@ impl Api {
             }
             // The reference stays in the table.
             let number = lines.all.len() as u64;
-            lines.all.push(Line {
+            lines.all.push(PythonLine {
                 file: self.text(code, c"co_filename"),
                 function: self.text(code, c"co_name"),
                 line: line.max(0) as u32,

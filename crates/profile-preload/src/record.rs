@@ -8,8 +8,12 @@ use crate::clock;
 use crate::comm::{self, CommInfo, FOREIGN};
 use crate::persistent::{self, Prepared};
 use crate::sites;
-use crate::thread::{Amount, Arrival, COLLECTIVE, Span, Tables, Thread, Waiting, current};
-use crate::traffic::{Collective, Data, Flow, Message, Receiver, Start, Traffic};
+use crate::thread::{
+    COLLECTIVE, CollectiveArrival, MessageAmount, Span, Tables, Thread, WaitingRule, current,
+};
+use crate::traffic::{
+    BlockReceiver, CallTraffic, CollectiveTraffic, Data, DataStart, Flow, MessageTraffic,
+};
 use crate::trampoline;
 use crate::types::{ROOT, SUCCESS};
 
@@ -25,7 +29,7 @@ pub fn set_recording(on: bool) {
 }
 
 /// A call that is being timed.
-pub struct Call {
+pub struct TimedCall {
     id: u16,
     caller: usize,
     start: u64,
@@ -39,13 +43,13 @@ struct Moved {
     bytes: u64,
     peer: Option<u32>,
     comm_size: u32,
-    arrival: Option<(&'static CommInfo, u64, Waiting)>,
+    arrival: Option<(&'static CommInfo, u64, WaitingRule)>,
 }
 
-impl Call {
+impl TimedCall {
     /// The call begins. `None` if it is not recorded.
     #[inline(always)]
-    pub fn enter(id: u16) -> Option<Call> {
+    pub fn enter(id: u16) -> Option<TimedCall> {
         let caller = trampoline::caller();
         if !RECORDING.load(Ordering::Relaxed) {
             return None;
@@ -54,7 +58,7 @@ impl Call {
         if thread.inside.replace(true) {
             return None;
         }
-        Some(Call {
+        Some(TimedCall {
             id,
             caller,
             start: clock::ticks(),
@@ -67,11 +71,11 @@ impl Call {
     /// # Safety
     /// What `traffic` makes describes the arguments of the call.
     #[inline(always)]
-    pub unsafe fn leave(self, result: c_int, traffic: impl FnOnce() -> Traffic) {
+    pub unsafe fn leave(self, result: c_int, traffic: impl FnOnce() -> CallTraffic) {
         let end = clock::ticks();
         let traffic = match result {
             SUCCESS => traffic(),
-            _ => Traffic::Nothing,
+            _ => CallTraffic::Nothing,
         };
         // SAFETY: as the caller promises.
         unsafe { self.record(end, &traffic) };
@@ -79,7 +83,7 @@ impl Call {
 
     /// # Safety
     /// The call succeeded and `traffic` describes its arguments, or it is `Nothing`.
-    unsafe fn record(&self, end: u64, traffic: &Traffic) {
+    unsafe fn record(&self, end: u64, traffic: &CallTraffic) {
         let mut site = sites::of(self.caller);
         // If another thread has the tables, the process ends: the call is lost.
         self.thread.with(|tables| {
@@ -131,7 +135,7 @@ impl Call {
             id: self.id,
         });
         if let Some((comm, sequence, kind)) = moved.arrival {
-            tables.keep_arrival(Arrival {
+            tables.keep_arrival(CollectiveArrival {
                 comm,
                 sequence,
                 start: self.start,
@@ -148,19 +152,19 @@ impl Call {
     /// # Safety
     /// The call succeeded and `traffic` describes its arguments, or it is `Nothing`.
     #[inline]
-    unsafe fn moved(&self, tables: &mut Tables, traffic: &Traffic) -> Moved {
+    unsafe fn moved(&self, tables: &mut Tables, traffic: &CallTraffic) -> Moved {
         // SAFETY: pointers in `traffic` are arguments of a call that succeeded.
         unsafe {
             match *traffic {
-                Traffic::Nothing => Moved::default(),
-                Traffic::On(comm) => Moved::on(tables.comm(comm, comm::info)),
-                Traffic::NewComm(comm) => Moved::on(comm::register(*comm)),
-                Traffic::From(comm, rank) => Moved::with(tables.comm(comm, comm::info), rank),
-                Traffic::To(ref message) => {
+                CallTraffic::Nothing => Moved::default(),
+                CallTraffic::On(comm) => Moved::on(tables.comm(comm, comm::info)),
+                CallTraffic::NewComm(comm) => Moved::on(comm::register(*comm)),
+                CallTraffic::From(comm, rank) => Moved::with(tables.comm(comm, comm::info), rank),
+                CallTraffic::To(ref message) => {
                     let moved = message.resolve(tables);
                     self.count(tables, &moved)
                 }
-                Traffic::Target {
+                CallTraffic::Target {
                     win,
                     peer,
                     count,
@@ -170,13 +174,13 @@ impl Call {
                     moved.bytes = bytes(tables, count, datatype);
                     self.count(tables, &moved)
                 }
-                Traffic::Prepare(request, ref message) => {
+                CallTraffic::Prepare(request, ref message) => {
                     let moved = message.resolve(tables);
                     self.prepare(*request, moved)
                 }
-                Traffic::Start(requests, count) => start_all(tables, requests, count),
-                Traffic::Collective(ref collective) => self.collective(tables, collective),
-                Traffic::File { count, datatype } => Moved {
+                CallTraffic::Start(requests, count) => start_all(tables, requests, count),
+                CallTraffic::Collective(ref collective) => self.collective(tables, collective),
+                CallTraffic::File { count, datatype } => Moved {
                     bytes: bytes(tables, count, datatype),
                     ..Moved::default()
                 },
@@ -214,7 +218,7 @@ impl Call {
 
     /// # Safety
     /// The arrays of the collective are those of a call that succeeded.
-    unsafe fn collective(&self, tables: &mut Tables, call: &Collective) -> Moved {
+    unsafe fn collective(&self, tables: &mut Tables, call: &CollectiveTraffic) -> Moved {
         let Some(comm) = tables.comm(call.comm, comm::info) else {
             return Moved::default();
         };
@@ -227,11 +231,11 @@ impl Call {
                 moved.sends = u64::from(!matches!(call.data, Data::None));
             }
             match call.start {
-                Start::Persistent(request) => {
+                DataStart::Persistent(request) => {
                     self.prepare_collective(tables, comm, call, (is_root, *request), &mut moved);
                 }
-                Start::Blocking => moved.arrival = arrival(comm, call.flow),
-                Start::Started => {}
+                DataStart::Blocking => moved.arrival = arrival(comm, call.flow),
+                DataStart::Started => {}
             }
             if moved.sends > 0 {
                 count_message(tables, self.id, COLLECTIVE, moved.bytes);
@@ -249,7 +253,7 @@ impl Call {
         &self,
         tables: &mut Tables,
         comm: &'static CommInfo,
-        call: &Collective,
+        call: &CollectiveTraffic,
         (is_root, request): (bool, usize),
         moved: &mut Moved,
     ) {
@@ -274,23 +278,23 @@ impl Call {
 }
 
 /// The place of a blocking collective among those on its communicator, and who waits in it.
-fn arrival(comm: &'static CommInfo, flow: Flow) -> Option<(&'static CommInfo, u64, Waiting)> {
+fn arrival(comm: &'static CommInfo, flow: Flow) -> Option<(&'static CommInfo, u64, WaitingRule)> {
     // Relaxed: collectives on one communicator follow each other.
     let sequence = comm.sequence.fetch_add(1, Ordering::Relaxed);
     let kind = match flow {
-        Flow::ToAll | Flow::Mixed => Waiting::All,
-        Flow::Broadcast | Flow::Scatter => Waiting::ForRoot,
-        Flow::Gather | Flow::Reduce => Waiting::Root,
+        Flow::ToAll | Flow::Mixed => WaitingRule::All,
+        Flow::Broadcast | Flow::Scatter => WaitingRule::ForRoot,
+        Flow::Gather | Flow::Reduce => WaitingRule::Root,
         Flow::Chain | Flow::Neighbors => return None,
     };
     (!comm.inter).then_some((comm, sequence, kind))
 }
 
 /// Counts the blocks of a collective for a receiver.
-fn count_blocks(tables: &mut Tables, to: Receiver, bytes: u64) {
+fn count_blocks(tables: &mut Tables, to: BlockReceiver, bytes: u64) {
     match to {
-        Receiver::Rank(peer) => tables.blocks.entry((peer.into(), 0)).add(bytes),
-        Receiver::All(comm) => {
+        BlockReceiver::Rank(peer) => tables.blocks.entry((peer.into(), 0)).add(bytes),
+        BlockReceiver::All(comm) => {
             let key = (std::ptr::from_ref(comm).expose_provenance() as u64, 0);
             tables.blocks_to_all.entry(key).add(bytes);
         }
@@ -306,11 +310,11 @@ fn count_blocks(tables: &mut Tables, to: Receiver, bytes: u64) {
 unsafe fn flow(
     tables: &mut Tables,
     comm: &'static CommInfo,
-    call: &Collective,
+    call: &CollectiveTraffic,
     is_root: bool,
-    mut sink: impl FnMut(&mut Tables, Receiver, u64),
+    mut sink: impl FnMut(&mut Tables, BlockReceiver, u64),
 ) {
-    let all = Receiver::All(comm);
+    let all = BlockReceiver::All(comm);
     // SAFETY: as the caller promises; there is a count for each receiver.
     let block = |tables: &mut Tables, index| unsafe { call.data.block_bytes(tables, index) };
     match (call.flow, call.data) {
@@ -325,7 +329,7 @@ unsafe fn flow(
             if let Some(root) = comm.world_rank(call.root) {
                 // SAFETY: as the caller promises.
                 let bytes = unsafe { data.bytes(tables, comm, 1) };
-                sink(tables, Receiver::Rank(root), bytes);
+                sink(tables, BlockReceiver::Rank(root), bytes);
             }
         }
         (Flow::Scatter | Flow::ToAll | Flow::Mixed, Data::Block(..) | Data::Own(..)) => {
@@ -338,20 +342,20 @@ unsafe fn flow(
         (Flow::Scatter | Flow::ToAll | Flow::Mixed, _) => {
             for (index, peer) in comm.peers.iter().enumerate() {
                 let bytes = block(tables, index);
-                sink(tables, Receiver::Rank(*peer), bytes);
+                sink(tables, BlockReceiver::Rank(*peer), bytes);
             }
         }
         (Flow::Chain, _) => {
             let bytes = block(tables, 0);
             for peer in comm.peers.iter().skip(comm.rank.max(0) as usize + 1) {
-                sink(tables, Receiver::Rank(*peer), bytes);
+                sink(tables, BlockReceiver::Rank(*peer), bytes);
             }
         }
         (Flow::Neighbors, _) => {
             for (index, peer) in comm.neighbors(call.comm).iter().enumerate() {
                 if *peer != FOREIGN {
                     let bytes = block(tables, index);
-                    sink(tables, Receiver::Rank(*peer), bytes);
+                    sink(tables, BlockReceiver::Rank(*peer), bytes);
                 }
             }
         }
@@ -393,7 +397,7 @@ fn bytes(tables: &mut Tables, count: i64, datatype: usize) -> u64 {
     count.max(0) as u64 * tables.type_size(datatype)
 }
 
-impl Amount {
+impl MessageAmount {
     #[inline]
     fn add(&mut self, bytes: u64) {
         self.messages += 1;
@@ -417,7 +421,7 @@ impl Moved {
     }
 }
 
-impl Message {
+impl MessageTraffic {
     #[inline]
     fn resolve(&self, tables: &mut Tables) -> Moved {
         let mut moved = Moved::with(tables.comm(self.comm, comm::info), self.peer);
@@ -428,7 +432,7 @@ impl Message {
     }
 }
 
-impl Collective {
+impl CollectiveTraffic {
     /// Bytes that this rank gives.
     ///
     /// # Safety

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is known when MPI has started.
-pub struct Start {
+pub struct StartFacts {
     /// Process; a child after `fork` has another.
     pub pid: u32,
     /// `CLOCK_MONOTONIC` at the return of `MPI_Init`.
@@ -17,12 +17,12 @@ pub struct Start {
     pub directory: String,
 }
 
-static START: OnceLock<Start> = OnceLock::new();
+static START: OnceLock<StartFacts> = OnceLock::new();
 /// `CLOCK_MONOTONIC` at the call of `MPI_Finalize`; 0 before.
 static END_NS: AtomicU64 = AtomicU64::new(0);
 
 /// What is known, if MPI has started under the profiler.
-pub fn start() -> Option<&'static Start> {
+pub fn start() -> Option<&'static StartFacts> {
     START.get()
 }
 
@@ -35,7 +35,7 @@ pub fn finalized_ns() -> Option<u64> {
 }
 
 /// MPI has started.
-pub fn set_start(start: Start) {
+pub fn set_start(start: StartFacts) {
     let _ = START.set(start);
 }
 

@@ -7,7 +7,7 @@ use crate::clock::{self, Reading};
 use crate::comm;
 use crate::record::set_recording;
 use crate::resolve::pmpi;
-use crate::run::{self, Start};
+use crate::run::{self, StartFacts};
 use crate::types::{MAX_LIBRARY_VERSION_STRING, MAX_PROCESSOR_NAME};
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session, SUCCESS};
 use crate::{waits, write};
@@ -112,7 +112,7 @@ fn started(code: c_int, before: Reading, find_world: impl FnOnce()) {
         libc::atexit(at_exit);
         libc::pthread_atfork(None, None, Some(in_child));
     }
-    run::set_start(Start {
+    run::set_start(StartFacts {
         pid: std::process::id(),
         ns: clock::monotonic_ns(),
         library: first_line(&library),

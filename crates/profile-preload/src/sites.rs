@@ -45,11 +45,11 @@ pub fn of(caller: usize) -> u64 {
 /// An address that was not seen before; returns its site.
 #[cold]
 pub fn discover(caller: usize) -> u64 {
-    let mut search = Search {
+    let mut search = SiteSearch {
         address: caller,
         found: None,
     };
-    let pointer: *mut Search = &mut search;
+    let pointer: *mut SiteSearch = &mut search;
     // SAFETY: the callback gets the search, which lives until the call returns.
     unsafe { libc::dl_iterate_phdr(Some(visit), pointer.cast()) };
     if let Some((place, start, end)) = search.found {
@@ -74,7 +74,7 @@ pub fn place(site: u64) -> Option<ObjectPlace> {
         .cloned()
 }
 
-struct Search {
+struct SiteSearch {
     address: usize,
     found: Option<(ObjectPlace, usize, usize)>,
 }
@@ -86,7 +86,7 @@ unsafe extern "C" fn visit(
     search: *mut c_void,
 ) -> c_int {
     // SAFETY: the linker passes a valid description, `discover` its search.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<SiteSearch>()) };
     // SAFETY: the linker gives the number of headers.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let loaded = headers

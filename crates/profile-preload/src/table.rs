@@ -10,15 +10,15 @@ const FREE: Key = (u64::MAX, 0);
 const FIRST_CAPACITY: usize = 64;
 
 /// The table.
-pub struct Table<V> {
+pub struct RecordTable<V> {
     entries: Vec<(Key, V)>,
     used: usize,
 }
 
-impl<V: Default> Table<V> {
+impl<V: Default> RecordTable<V> {
     /// An empty one, without memory.
-    pub const fn new() -> Table<V> {
-        Table {
+    pub const fn new() -> RecordTable<V> {
+        RecordTable {
             entries: Vec::new(),
             used: 0,
         }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn keeps_all_keys_while_it_grows() {
-        let mut table: Table<u64> = Table::new();
+        let mut table: RecordTable<u64> = RecordTable::new();
         assert!(table.find((1, 1)).is_none());
         for round in 0..3 {
             for i in 0..1000 {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::comm::{self, CommInfo};
 use crate::resolve::pmpi;
-use crate::table::Table;
+use crate::table::RecordTable;
 use crate::types::{MPI_Datatype, SUCCESS};
 
 /// Intervals that a thread keeps, unless `MICA_PROFILE_SPANS` says otherwise: 48 bytes each.
@@ -57,7 +57,7 @@ impl Default for CallStat {
 
 /// Messages and their bytes.
 #[derive(Clone, Copy, Default)]
-pub struct Amount {
+pub struct MessageAmount {
     pub messages: u64,
     pub bytes: u64,
 }
@@ -73,7 +73,7 @@ pub struct Span {
 }
 
 /// The arrival at one blocking collective; the time in ticks.
-pub struct Arrival {
+pub struct CollectiveArrival {
     pub comm: &'static CommInfo,
     pub sequence: u64,
     pub start: u64,
@@ -82,12 +82,12 @@ pub struct Arrival {
     pub root: u32,
     pub id: u16,
     /// Who waits for whom.
-    pub kind: Waiting,
+    pub kind: WaitingRule,
 }
 
 /// Who waits for whom in a collective.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum WaitingRule {
     /// All for all.
     All,
     /// All for the root.
@@ -99,19 +99,19 @@ pub enum Waiting {
 /// The tables of one thread.
 pub struct Tables {
     /// By number of the call and site.
-    pub calls: Table<CallStat>,
+    pub calls: RecordTable<CallStat>,
     /// By number of the call and size class, and the receiver's world rank ([`COLLECTIVE`]).
-    pub messages: Table<Amount>,
+    pub messages: RecordTable<MessageAmount>,
     /// Blocks of collectives, by receiver.
-    pub blocks: Table<Amount>,
+    pub blocks: RecordTable<MessageAmount>,
     /// Blocks of collectives to all members, by address of the communicator's description.
-    pub blocks_to_all: Table<Amount>,
+    pub blocks_to_all: RecordTable<MessageAmount>,
     /// The first calls.
     pub spans: Vec<Span>,
     /// Calls that were not kept.
     pub dropped_spans: u64,
     /// The first arrivals at collectives.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<CollectiveArrival>,
     /// Arrivals that were not kept.
     pub dropped_arrivals: u64,
     /// Time in all calls.
@@ -205,10 +205,10 @@ impl Thread {
 impl Tables {
     fn new() -> Tables {
         Tables {
-            calls: Table::new(),
-            messages: Table::new(),
-            blocks: Table::new(),
-            blocks_to_all: Table::new(),
+            calls: RecordTable::new(),
+            messages: RecordTable::new(),
+            blocks: RecordTable::new(),
+            blocks_to_all: RecordTable::new(),
             spans: Vec::new(),
             dropped_spans: 0,
             arrivals: Vec::new(),
@@ -280,7 +280,7 @@ impl Tables {
     }
 
     /// Keeps an arrival, if there is room.
-    pub fn keep_arrival(&mut self, arrival: Arrival) {
+    pub fn keep_arrival(&mut self, arrival: CollectiveArrival) {
         match self.arrivals.len() < ARRIVALS {
             true => self.arrivals.push(arrival),
             false => self.dropped_arrivals += 1,

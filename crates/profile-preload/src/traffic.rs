@@ -1,4 +1,4 @@
-//! What a call moves, as its arguments say it. The generated wrappers make a [`Traffic`]; `record`
+//! What a call moves, as its arguments say it. The generated wrappers make a [`CallTraffic`]; `record`
 //! turns it into bytes and peers with the sizes and groups that MPI gives.
 
 use std::ffi::{c_int, c_void};
@@ -10,7 +10,7 @@ use crate::types::{IN_PLACE, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Request, MPI
 pub const NO_ROOT: c_int = c_int::MIN;
 
 /// What a call moves.
-pub enum Traffic {
+pub enum CallTraffic {
     /// Nothing, or nothing that the arguments say.
     Nothing,
     /// Nothing, on a communicator.
@@ -20,9 +20,9 @@ pub enum Traffic {
     /// It receives from this rank, or looks for a message from it.
     From(MPI_Comm, c_int),
     /// It sends.
-    To(Message),
+    To(MessageTraffic),
     /// It prepares sends, of the request written here.
-    Prepare(*const MPI_Request, Message),
+    Prepare(*const MPI_Request, MessageTraffic),
     /// It starts that many prepared requests.
     Start(*const MPI_Request, c_int),
     /// It moves data between this process and a target of a window.
@@ -37,7 +37,7 @@ pub enum Traffic {
         datatype: MPI_Datatype,
     },
     /// A collective.
-    Collective(Collective),
+    Collective(CollectiveTraffic),
     /// It reads or writes a file.
     File {
         /// Number of elements.
@@ -48,7 +48,7 @@ pub enum Traffic {
 }
 
 /// A message of point-to-point communication.
-pub struct Message {
+pub struct MessageTraffic {
     /// Communicator.
     pub comm: MPI_Comm,
     /// Destination.
@@ -60,7 +60,7 @@ pub struct Message {
 }
 
 /// A collective call.
-pub struct Collective {
+pub struct CollectiveTraffic {
     /// Communicator.
     pub comm: MPI_Comm,
     /// Root, or [`NO_ROOT`].
@@ -68,7 +68,7 @@ pub struct Collective {
     /// Whose data goes where.
     pub flow: Flow,
     /// When it moves.
-    pub start: Start,
+    pub start: DataStart,
     /// What this rank gives.
     pub data: Data,
 }
@@ -96,7 +96,7 @@ pub enum Flow {
 
 /// Who gets blocks of a collective.
 #[derive(Clone, Copy)]
-pub enum Receiver {
+pub enum BlockReceiver {
     /// This rank of the world.
     Rank(u32),
     /// All members of a communicator.
@@ -105,7 +105,7 @@ pub enum Receiver {
 
 /// When a collective moves data.
 #[derive(Clone, Copy)]
-pub enum Start {
+pub enum DataStart {
     /// In this call, which waits for others.
     Blocking,
     /// From this call on.
@@ -122,11 +122,11 @@ pub enum Data {
     /// A block: elements and their type.
     Block(i64, MPI_Datatype),
     /// Blocks of one type.
-    Blocks(Counts, MPI_Datatype),
+    Blocks(CountArray, MPI_Datatype),
     /// Of blocks of one type that of this rank.
-    Own(Counts, MPI_Datatype),
+    Own(CountArray, MPI_Datatype),
     /// Blocks of a type each.
-    Each(Counts, *const MPI_Datatype),
+    Each(CountArray, *const MPI_Datatype),
 }
 
 impl Data {
@@ -147,26 +147,26 @@ impl Data {
 
 /// An array of counts in either width.
 #[derive(Clone, Copy)]
-pub enum Counts {
+pub enum CountArray {
     /// `int`.
     Int(*const c_int),
     /// `MPI_Count`.
     Wide(*const MPI_Count),
 }
 
-impl From<*const c_int> for Counts {
-    fn from(counts: *const c_int) -> Counts {
-        Counts::Int(counts)
+impl From<*const c_int> for CountArray {
+    fn from(counts: *const c_int) -> CountArray {
+        CountArray::Int(counts)
     }
 }
 
-impl From<*const MPI_Count> for Counts {
-    fn from(counts: *const MPI_Count) -> Counts {
-        Counts::Wide(counts)
+impl From<*const MPI_Count> for CountArray {
+    fn from(counts: *const MPI_Count) -> CountArray {
+        CountArray::Wide(counts)
     }
 }
 
-impl Counts {
+impl CountArray {
     /// One of them.
     ///
     /// # Safety
@@ -175,8 +175,8 @@ impl Counts {
         // SAFETY: as the caller promises.
         unsafe {
             match self {
-                Counts::Int(counts) => i64::from(*counts.add(index)),
-                Counts::Wide(counts) => *counts.add(index),
+                CountArray::Int(counts) => i64::from(*counts.add(index)),
+                CountArray::Wide(counts) => *counts.add(index),
             }
         }
     }

@@ -100,7 +100,7 @@ macro_rules! wrap {
 
         #[allow(clippy::too_many_arguments)]
         unsafe extern "C" fn $wrapper($($p: $t),*) -> std::ffi::c_int {
-            let call = $crate::record::Call::enter($id);
+            let call = $crate::record::TimedCall::enter($id);
             // SAFETY: the library's function of this name has this type; the caller keeps the
             // conditions of the MPI call. `traffic` reads arguments of a call that succeeded.
             unsafe {

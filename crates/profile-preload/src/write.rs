@@ -29,12 +29,12 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::clock::{self, Line};
-use crate::comm::{self, CommInfo, FOREIGN, World};
+use crate::clock::{self, ClockLine};
+use crate::comm::{self, CommInfo, FOREIGN, ProfiledWorld};
 use crate::generated::NAMES;
-use crate::run::{self, Start};
+use crate::run::{self, StartFacts};
 use crate::sites::{self, PYTHON};
-use crate::thread::{self, Amount, COLLECTIVE, Tables, Thread, Waiting};
+use crate::thread::{self, COLLECTIVE, MessageAmount, Tables, Thread, WaitingRule};
 use crate::{place, python, waits};
 
 static WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -63,7 +63,7 @@ pub fn write_records() {
     }
 }
 
-fn text(start: &Start, world: &World) -> String {
+fn text(start: &StartFacts, world: &ProfiledWorld) -> String {
     let mut out = String::from("mica-profile\t1\n");
     let end = run::finalized_ns();
     let app_ns = end
@@ -84,9 +84,9 @@ fn text(start: &Start, world: &World) -> String {
             format_args!("place\t{cpu}\t{core}\t{cache}\t{package}"),
         );
     }
-    let mut writer = Writer {
+    let mut writer = RecordWriter {
         out,
-        clock: Line::now(),
+        clock: ClockLine::now(),
         world_rank: rank,
         sites: BTreeSet::new(),
         mpi_ns: 0,
@@ -110,9 +110,9 @@ fn text(start: &Start, world: &World) -> String {
     out
 }
 
-struct Writer {
+struct RecordWriter {
     out: String,
-    clock: Line,
+    clock: ClockLine,
     world_rank: u32,
     /// Those that were named.
     sites: BTreeSet<u64>,
@@ -120,7 +120,7 @@ struct Writer {
     dropped: (u64, u64),
 }
 
-impl Writer {
+impl RecordWriter {
     fn thread(&mut self, thread: &Thread) {
         for _ in 0..TRIES {
             if thread
@@ -139,12 +139,12 @@ impl Writer {
         self.dropped.1 += tables.dropped_arrivals;
         self.calls(tables);
         for ((key, peer), amount) in tables.messages.iter() {
-            let Amount { messages, bytes } = amount;
+            let MessageAmount { messages, bytes } = amount;
             let (name, class) = (name((key >> 8) as u16), key & 0xff);
             let peer = if peer == COLLECTIVE {
-                Peer(FOREIGN)
+                PeerField(FOREIGN)
             } else {
-                Peer(peer as u32)
+                PeerField(peer as u32)
             };
             let text = format_args!("message\t{name}\t{peer}\t{class}\t{messages}\t{bytes}");
             line(&mut self.out, text);
@@ -162,7 +162,8 @@ impl Writer {
         self.arrivals(tables);
         for span in &tables.spans {
             let (from, to) = (self.clock.ns(span.start), self.clock.ns(span.end));
-            let (name, site, bytes, peer) = (name(span.id), span.site, span.bytes, Peer(span.peer));
+            let (name, site, bytes, peer) =
+                (name(span.id), span.site, span.bytes, PeerField(span.peer));
             let text =
                 format_args!("span\t{thread}\t{from}\t{to}\t{name}\t{site}\t{bytes}\t{peer}");
             line(&mut self.out, text);
@@ -193,13 +194,13 @@ impl Writer {
     fn arrivals(&mut self, tables: &Tables) {
         for arrival in &tables.arrivals {
             let kind = match arrival.kind {
-                Waiting::All => "all",
-                Waiting::ForRoot => "for-root",
-                Waiting::Root => "root",
+                WaitingRule::All => "all",
+                WaitingRule::ForRoot => "for-root",
+                WaitingRule::Root => "root",
             };
             let (key, size) = (arrival.comm.key, arrival.comm.peers.len());
             let (sequence, name, site) = (arrival.sequence, name(arrival.id), arrival.site);
-            let (ns, root) = (self.clock.ns(arrival.start), Peer(arrival.root));
+            let (ns, root) = (self.clock.ns(arrival.start), PeerField(arrival.root));
             let which = format!("{key}\t{size}\t{sequence}");
             line(
                 &mut self.out,
@@ -208,9 +209,9 @@ impl Writer {
         }
     }
 
-    fn block(&mut self, peer: u32, amount: Amount) {
+    fn block(&mut self, peer: u32, amount: MessageAmount) {
         if peer != self.world_rank && peer != FOREIGN {
-            let Amount { messages, bytes } = amount;
+            let MessageAmount { messages, bytes } = amount;
             line(
                 &mut self.out,
                 format_args!("block\t{peer}\t{messages}\t{bytes}"),
@@ -253,9 +254,9 @@ fn field(text: &str) -> String {
 }
 
 /// A rank or `-`.
-struct Peer(u32);
+struct PeerField(u32);
 
-impl std::fmt::Display for Peer {
+impl std::fmt::Display for PeerField {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             FOREIGN => f.write_str("-"),

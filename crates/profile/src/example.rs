@@ -2,8 +2,8 @@
 //! to which rank 3 comes late. `tests/example.json` is its JSON form.
 
 use crate::model::{
-    CallRecord, FORMAT, Job, Language, LateArrival, Pair, Place, Profile, RankProfile, Site,
-    SizeCount, Timeline, TimelineInterval, Wait, size_class,
+    CallRecord, FORMAT, Language, LateArrival, Profile, ProfiledJob, ProfiledPlace, ProgramSite,
+    RankPair, RankProfile, SizeCount, Timeline, TimelineInterval, Wait, size_class,
 };
 use crate::summary::level;
 
@@ -26,7 +26,7 @@ impl Profile {
         calls.sort_by(|a, b| (a.rank, &a.call, a.site).cmp(&(b.rank, &b.call, b.site)));
         Profile {
             format: FORMAT,
-            job: Job {
+            job: ProfiledJob {
                 command: ["mpiexec", "-n", "4", "./ring"].map(String::from).to_vec(),
                 host: "alpha".into(),
                 library: "Mica 0.1.0".into(),
@@ -67,7 +67,7 @@ fn rank(rank: u32) -> RankProfile {
         node: rank / 2,
         pid: 1000 + rank,
         // The ranks of node 0 share a cache; those of node 1 are not bound.
-        place: (rank < 2).then_some(Place {
+        place: (rank < 2).then_some(ProfiledPlace {
             cpu: rank,
             core: rank,
             cache: 0,
@@ -103,8 +103,8 @@ fn records(rank: u32) -> Vec<CallRecord> {
     CALLS.iter().map(record).collect()
 }
 
-fn sites() -> Vec<Site> {
-    let site = |function: &str, line, offset| Site {
+fn sites() -> Vec<ProgramSite> {
+    let site = |function: &str, line, offset| ProgramSite {
         object: "/home/user/ring".into(),
         offset,
         function: Some(function.into()),
@@ -117,7 +117,7 @@ fn sites() -> Vec<Site> {
         site("pass_on", 22, 0x11b4),
         site("main", 40, 0x1288),
     ];
-    sites.push(Site {
+    sites.push(ProgramSite {
         object: "/home/user/check.py".into(),
         offset: 0,
         function: Some("check".into()),
@@ -149,8 +149,8 @@ fn sizes(ranks: &[RankProfile], from: u32) -> [SizeCount; 2] {
     ]
 }
 
-fn pair(from: u32) -> Pair {
-    Pair {
+fn pair(from: u32) -> RankPair {
+    RankPair {
         from,
         to: (from + 1) % 4,
         messages: 100,

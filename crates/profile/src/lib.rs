@@ -18,6 +18,6 @@ pub mod recorded;
 pub mod summary;
 
 pub use model::{
-    CallRecord, Job, Language, LateArrival, Level, Pair, Place, Profile, RankProfile, Site,
-    SizeCount, Timeline, TimelineInterval, Wait,
+    CallRecord, Language, LateArrival, PairLevel, Profile, ProfiledJob, ProfiledPlace, ProgramSite,
+    RankPair, RankProfile, SizeCount, Timeline, TimelineInterval, Wait,
 };

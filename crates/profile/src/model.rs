@@ -19,17 +19,17 @@ pub struct Profile {
     /// Version of this form ([`FORMAT`]).
     pub format: u32,
     /// What ran.
-    pub job: Job,
+    pub job: ProfiledJob,
     /// One for each rank, in order.
     pub ranks: Vec<RankProfile>,
     /// The call sites that [`CallRecord`], [`LateArrival`] and [`TimelineInterval`] name.
-    pub sites: Vec<Site>,
+    pub sites: Vec<ProgramSite>,
     /// Calls by rank, name and site.
     pub calls: Vec<CallRecord>,
     /// The two-dimensional message distribution (chai-2009, 2.2.2): size class and level.
     pub sizes: Vec<SizeCount>,
     /// Communication matrix, pairs that talked only.
-    pub matrix: Vec<Pair>,
+    pub matrix: Vec<RankPair>,
     /// Collectives that waited for a rank.
     pub late: Vec<LateArrival>,
     /// Time that the library waited, by reason, where the library says (Mica does).
@@ -40,7 +40,7 @@ pub struct Profile {
 
 /// What ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct ProfiledJob {
     /// The command line after `--`.
     pub command: Vec<String>,
     /// The host on which `mica profile` ran.
@@ -73,7 +73,7 @@ pub struct RankProfile {
     /// Its process.
     pub pid: u32,
     /// Where it ran, if it was bound.
-    pub place: Option<Place>,
+    pub place: Option<ProfiledPlace>,
     /// From the return of `MPI_Init` to the call of `MPI_Finalize` (or the end of the process).
     pub app_ns: u64,
     /// The part of it spent in MPI calls.
@@ -84,7 +84,7 @@ pub struct RankProfile {
 
 /// Where a bound rank runs, as numbers of its node's topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct ProfiledPlace {
     /// Processing unit (the operating system's number), the first that it may use.
     pub cpu: u32,
     /// Core.
@@ -99,7 +99,7 @@ pub struct Place {
 /// shared cache apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum PairLevel {
     /// A rank and itself.
     Own,
     /// Cores that share a cache.
@@ -112,24 +112,24 @@ pub enum Level {
     Network,
 }
 
-impl Level {
+impl PairLevel {
     /// From near to far.
-    pub const ALL: [Level; 5] = [
-        Level::Own,
-        Level::SharedCache,
-        Level::Package,
-        Level::Node,
-        Level::Network,
+    pub const ALL: [PairLevel; 5] = [
+        PairLevel::Own,
+        PairLevel::SharedCache,
+        PairLevel::Package,
+        PairLevel::Node,
+        PairLevel::Network,
     ];
 
     /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {
-            Level::Own => "own rank",
-            Level::SharedCache => "shared cache",
-            Level::Package => "package",
-            Level::Node => "node",
-            Level::Network => "network",
+            PairLevel::Own => "own rank",
+            PairLevel::SharedCache => "shared cache",
+            PairLevel::Package => "package",
+            PairLevel::Node => "node",
+            PairLevel::Network => "network",
         }
     }
 }
@@ -147,7 +147,7 @@ pub enum Language {
 
 /// A place in the program that calls MPI.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Site {
+pub struct ProgramSite {
     /// Path of the program or shared object whose code makes the call.
     pub object: String,
     /// Address of the call in the object's file; 0 for Python.
@@ -198,7 +198,7 @@ pub struct SizeCount {
     /// The function's name.
     pub call: String,
     /// How near the receiver is; `None` for collectives, whose messages the library chooses.
-    pub level: Option<Level>,
+    pub level: Option<PairLevel>,
     /// Size class: 0 for empty messages, `c` for 2^(c-1) to 2^c - 1 bytes.
     pub class: u8,
     /// Number of messages (of calls, for collectives).
@@ -209,7 +209,7 @@ pub struct SizeCount {
 
 /// What one rank sent to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct RankPair {
     /// Sender, or origin of a one-sided operation.
     pub from: u32,
     /// Receiver, or target.

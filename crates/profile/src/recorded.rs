@@ -34,7 +34,7 @@ pub struct RecordedPair {
 
 /// The traffic cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordedError {
+pub enum TrafficError {
     /// The file cannot be read.
     #[error("cannot read the profile {}: {reason}", file.display())]
     Read {
@@ -76,11 +76,11 @@ struct LinksWorkload {
 struct File {
     format: u32,
     ranks: Vec<serde::de::IgnoredAny>,
-    matrix: Vec<Row>,
+    matrix: Vec<TrafficRow>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct TrafficRow {
     from: u32,
     to: u32,
     messages: u64,
@@ -96,12 +96,12 @@ impl RecordedTraffic {
     ///
     /// # Errors
     /// If it cannot be read, or is not a profile.
-    pub fn read(file: &Path) -> Result<RecordedTraffic, RecordedError> {
-        let failed = |reason| RecordedError::Read {
+    pub fn read(file: &Path) -> Result<RecordedTraffic, TrafficError> {
+        let failed = |reason| TrafficError::Read {
             file: file.to_owned(),
             reason,
         };
-        let malformed = |what| RecordedError::Malformed {
+        let malformed = |what| TrafficError::Malformed {
             file: file.to_owned(),
             what,
         };
@@ -166,7 +166,7 @@ impl RecordedTraffic {
             return Err(format!("its format is {found}; this reads {FORMAT}"));
         }
         let ranks = file.ranks.len();
-        let beyond = |row: &&Row| row.from.max(row.to) as usize >= ranks;
+        let beyond = |row: &&TrafficRow| row.from.max(row.to) as usize >= ranks;
         if let Some(row) = file.matrix.iter().find(beyond) {
             let (from, to) = (row.from, row.to);
             return Err(format!(

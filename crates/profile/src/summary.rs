@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{CallRecord, Level, Place, Profile, RankProfile};
+use crate::model::{CallRecord, PairLevel, Profile, ProfiledPlace, RankProfile};
 
 /// Calls of one function, of all ranks.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,8 +87,8 @@ impl CallSum {
 }
 
 /// Point-to-point messages and one-sided operations by size class and level, of all ranks.
-pub fn distribution(profile: &Profile) -> BTreeMap<(u8, Level), Amount> {
-    let mut amounts: BTreeMap<(u8, Level), Amount> = BTreeMap::new();
+pub fn distribution(profile: &Profile) -> BTreeMap<(u8, PairLevel), Amount> {
+    let mut amounts: BTreeMap<(u8, PairLevel), Amount> = BTreeMap::new();
     for size in &profile.sizes {
         if let Some(level) = size.level {
             let amount = amounts.entry((size.class, level)).or_default();
@@ -101,7 +101,7 @@ pub fn distribution(profile: &Profile) -> BTreeMap<(u8, Level), Amount> {
 
 /// The share of each level if every rank sent as much to each other rank (chai-2009, 2.2.2): the
 /// pairs of that level, divided by all pairs. The shares add to 1 where there are two ranks.
-pub fn even_distribution(ranks: &[RankProfile]) -> BTreeMap<Level, f64> {
+pub fn even_distribution(ranks: &[RankProfile]) -> BTreeMap<PairLevel, f64> {
     // Counted by place, not by pair: thousands of ranks have millions of pairs.
     let mut places: BTreeMap<(u32, Option<(u32, u32)>), u64> = BTreeMap::new();
     for rank in ranks {
@@ -116,10 +116,10 @@ pub fn even_distribution(ranks: &[RankProfile]) -> BTreeMap<Level, f64> {
             let same = (node, a) == (other, b);
             let n = if same { others(count) } else { count * count_b };
             let level = match (node == other, a, b) {
-                (false, ..) => Level::Network,
-                (true, Some(a), Some(b)) if a == b => Level::SharedCache,
-                (true, Some(a), Some(b)) if a.0 == b.0 => Level::Package,
-                (true, ..) => Level::Node,
+                (false, ..) => PairLevel::Network,
+                (true, Some(a), Some(b)) if a == b => PairLevel::SharedCache,
+                (true, Some(a), Some(b)) if a.0 == b.0 => PairLevel::Package,
+                (true, ..) => PairLevel::Node,
             };
             if n > 0 {
                 *shares.entry(level).or_insert(0.0) += n as f64 / pairs as f64;
@@ -130,17 +130,18 @@ pub fn even_distribution(ranks: &[RankProfile]) -> BTreeMap<Level, f64> {
 }
 
 /// How near two ranks are.
-pub fn level(from: &RankProfile, to: &RankProfile) -> Level {
-    let near = |a: Place, b: Place| match (a.package == b.package, a.cache == b.cache) {
-        (true, true) => Level::SharedCache,
-        (true, false) => Level::Package,
-        (false, _) => Level::Node,
-    };
+pub fn level(from: &RankProfile, to: &RankProfile) -> PairLevel {
+    let near =
+        |a: ProfiledPlace, b: ProfiledPlace| match (a.package == b.package, a.cache == b.cache) {
+            (true, true) => PairLevel::SharedCache,
+            (true, false) => PairLevel::Package,
+            (false, _) => PairLevel::Node,
+        };
     match (from.place, to.place) {
-        _ if from.rank == to.rank => Level::Own,
-        _ if from.node != to.node => Level::Network,
+        _ if from.rank == to.rank => PairLevel::Own,
+        _ if from.node != to.node => PairLevel::Network,
         (Some(a), Some(b)) => near(a, b),
-        _ => Level::Node,
+        _ => PairLevel::Node,
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
     fn even_distribution_counts_pairs() {
         let ranks = &Profile::example().ranks;
         let shares = even_distribution(ranks);
-        let mut expected: BTreeMap<Level, f64> = BTreeMap::new();
+        let mut expected: BTreeMap<PairLevel, f64> = BTreeMap::new();
         for a in ranks {
             for b in ranks.iter().filter(|b| b.rank != a.rank) {
                 *expected.entry(level(a, b)).or_default() += 1.0 / 12.0;

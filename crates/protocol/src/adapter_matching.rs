@@ -16,7 +16,7 @@
 //! Called from `send.rs` and `receive.rs` where an engine has such an adapter, `progress.rs` and
 //! `wait.rs`. Jobs without one ask for it off their fast paths only.
 
-use crate::adapter_operations::{AdapterOperation, Injection, OperationKind};
+use crate::adapter_operations::{AdapterOperation, AdapterOperationKind, Injection};
 use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
@@ -84,7 +84,7 @@ impl EngineState {
             rts_state: RtsState::default(),
         };
         let id = self.operations.sends.insert(op) as u32;
-        self.post(OperationKind::Send {
+        self.post(AdapterOperationKind::Send {
             id,
             completion,
             packed,
@@ -103,7 +103,7 @@ impl EngineState {
     ) -> Result<RecvId, Fault> {
         let packed = bounce(view)?;
         let id = RecvId(self.operations.recvs.insert(RecvOp::new(pattern, view)) as u32);
-        let operation = self.post(OperationKind::Receive {
+        let operation = self.post(AdapterOperationKind::Receive {
             id,
             extracted,
             packed,
@@ -137,7 +137,7 @@ impl EngineState {
     }
 
     /// Posts an operation, or queues it. Returns its index.
-    fn post(&mut self, kind: OperationKind) -> u32 {
+    fn post(&mut self, kind: AdapterOperationKind) -> u32 {
         let Some(adapter) = &mut self.adapter else {
             unreachable!("only engines with an adapter come here");
         };
@@ -165,7 +165,7 @@ impl EngineState {
         };
         let AdapterOperation { token, kind } = &adapter.operations[at];
         match kind {
-            OperationKind::Send {
+            AdapterOperationKind::Send {
                 id,
                 completion,
                 packed,
@@ -183,7 +183,7 @@ impl EngineState {
                 };
                 matching.post(operation, *token)
             }
-            OperationKind::Receive {
+            AdapterOperationKind::Receive {
                 id,
                 extracted,
                 packed,
@@ -200,7 +200,7 @@ impl EngineState {
                 }
                 posted
             }
-            OperationKind::Question => false,
+            AdapterOperationKind::Question => false,
         }
     }
 
@@ -237,12 +237,12 @@ impl EngineState {
             return Err(refusal("refused an operation", done));
         }
         match operation.kind {
-            OperationKind::Question => adapter.answer = Some(*done),
-            OperationKind::Send { id, .. } => {
+            AdapterOperationKind::Question => adapter.answer = Some(*done),
+            AdapterOperationKind::Send { id, .. } => {
                 self.operations.sends[id as usize].phase = SendPhase::Complete;
                 self.note_completion();
             }
-            OperationKind::Receive { id, packed, .. } => {
+            AdapterOperationKind::Receive { id, packed, .. } => {
                 self.complete_receive_by_adapter(id, packed.as_ref(), done);
             }
         }
@@ -284,7 +284,7 @@ impl EngineState {
     /// returns.
     fn ask(&mut self, operation: MatchOperation<'_>) -> Option<MatchCompletion> {
         let adapter = self.adapter.as_mut()?;
-        let at = adapter.insert(OperationKind::Question);
+        let at = adapter.insert(AdapterOperationKind::Question);
         let token = adapter.operations[at].token;
         let matching = self.channels.matching()?;
         let posted = matching.post(operation, token);
@@ -335,7 +335,7 @@ impl EngineState {
         self.adapter.as_ref().is_some_and(|adapter| {
             adapter.queued.iter().any(|&at| {
                 let kind = &adapter.operations[at].kind;
-                matches!(kind, OperationKind::Receive { id, extracted: None, .. }
+                matches!(kind, AdapterOperationKind::Receive { id, extracted: None, .. }
                     if self.operations.recvs[id.0 as usize].pattern.matches(envelope))
             })
         })

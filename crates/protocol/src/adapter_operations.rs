@@ -36,11 +36,11 @@ pub(crate) struct AdapterMatching {
 #[derive(Debug)]
 pub(crate) struct AdapterOperation {
     pub token: u64,
-    pub kind: OperationKind,
+    pub kind: AdapterOperationKind,
 }
 
 #[derive(Debug)]
-pub(crate) enum OperationKind {
+pub(crate) enum AdapterOperationKind {
     Send {
         id: u32,
         completion: SendCompletion,
@@ -71,7 +71,7 @@ impl AdapterMatching {
     }
 
     /// Enters an operation, with a new token. Returns its index.
-    pub fn insert(&mut self, kind: OperationKind) -> usize {
+    pub fn insert(&mut self, kind: AdapterOperationKind) -> usize {
         self.number = (self.number + 1) % NUMBERS;
         let entry = self.operations.vacant_entry();
         let at = entry.key();

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use mica_bootstrap::{BootstrapError, PublishedValue, PublishedValues};
 use mica_channel::net::{AddressSource, JobSecret};
 use mica_channel::shm::NodeTraffic;
-use mica_node::segment::{Difference, JobSegment, Settings};
+use mica_node::segment::{AlikeSettings, Difference, JobSegment};
 
 /// What a rank publishes of itself.
 #[derive(Debug)]
 pub(crate) struct NetworkRecord {
-    /// [`Settings::to_bytes`].
+    /// [`AlikeSettings::to_bytes`].
     pub settings: Vec<u8>,
     /// [`Net::kind`](mica_channel::net::Net::kind).
     pub kind: Vec<u8>,
@@ -38,9 +38,9 @@ impl NetworkRecord {
     }
 
     /// The settings in a value; `None` if it is not one of this release.
-    fn settings_of(value: &PublishedValue) -> Option<Settings> {
+    fn settings_of(value: &PublishedValue) -> Option<AlikeSettings> {
         let (length, rest) = value.common.split_first_chunk()?;
-        Settings::from_bytes(rest.get(..usize::from(u16::from_le_bytes(*length)))?)
+        AlikeSettings::from_bytes(rest.get(..usize::from(u16::from_le_bytes(*length)))?)
     }
 
     /// The random bytes in a value; `None` if it is not one of this release.
@@ -68,7 +68,7 @@ impl NetworkAddresses {
     ///
     /// # Errors
     /// If a record cannot be read.
-    pub fn difference(&self, own: &Settings) -> Result<Option<Difference>, BootstrapError> {
+    pub fn difference(&self, own: &AlikeSettings) -> Result<Option<Difference>, BootstrapError> {
         for peer in 0..self.segment.job_size() {
             // A record of another release has an address that `Net::connect` refuses by its
             // version.
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn values_are_read_as_written() {
-        let settings = Settings::in_force().expect("defaults");
+        let settings = AlikeSettings::in_force().expect("defaults");
         let record = NetworkRecord {
             settings: settings.to_bytes(),
             kind: vec![1, 2, 3],

@@ -28,7 +28,7 @@ use mica_node::adapter::AdapterMemory;
 use mica_node::counters::LiveCounters;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing, WakeSocket};
-use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
+use mica_node::segment::{AlikeSettings, Difference, JobSegment, PREFIX_VARIABLE, SegmentError};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::collective::CollectiveCosts;
@@ -130,7 +130,7 @@ impl Engine {
         } = mica_bootstrap::join()?;
         segment.claim(rank)?;
         let segment = Arc::new(segment);
-        let settings = Settings::in_force()?;
+        let settings = AlikeSettings::in_force()?;
         segment.agree_on_settings(rank, &settings)?;
         let wake_fencing = wake_fencing(&segment);
         let simulated = adapter.is_some();
@@ -312,7 +312,7 @@ fn open_net(
     segment: &Arc<JobSegment>,
     rank: u32,
     nodes: &NodeMap,
-    settings: &Settings,
+    settings: &AlikeSettings,
     traffic: NodeTraffic,
     manager: Option<&mut (dyn ProcessManager + 'static)>,
 ) -> Result<Option<Box<dyn Transport>>, StartError> {

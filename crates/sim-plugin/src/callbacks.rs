@@ -9,9 +9,9 @@ use std::ptr::null_mut;
 
 use mica_sim::memory::DataAccess;
 
-use crate::node::{BlockFacts, Node};
+use crate::node::{BlockFacts, SimulatedNode};
 use crate::qemu::{
-    Block, LOADS_AND_STORES, NO_REGISTERS, PluginId, qemu_plugin_insn_size,
+    LOADS_AND_STORES, NO_REGISTERS, PluginId, TranslatedBlock, qemu_plugin_insn_size,
     qemu_plugin_insn_symbol, qemu_plugin_insn_vaddr, qemu_plugin_mem_is_store,
     qemu_plugin_mem_size_shift, qemu_plugin_register_atexit_cb, qemu_plugin_register_vcpu_init_cb,
     qemu_plugin_register_vcpu_insn_exec_cb, qemu_plugin_register_vcpu_mem_cb,
@@ -22,7 +22,7 @@ use crate::qemu::{
 use crate::system_calls::SystemCall;
 
 /// The node of this process.
-struct TheNode(UnsafeCell<Option<Node>>);
+struct TheNode(UnsafeCell<Option<SimulatedNode>>);
 
 // SAFETY: only `node` reaches the cell; its callers are callbacks on the thread of the one
 // processor, and `register`, before there is a processor.
@@ -36,7 +36,7 @@ static NODE: TheNode = TheNode(UnsafeCell::new(None));
 /// The caller is a callback on the thread of the one processor, calls this once, and does not call
 /// back into QEMU's translator while it holds the reference.
 #[inline(always)]
-unsafe fn node() -> &'static mut Node {
+unsafe fn node() -> &'static mut SimulatedNode {
     // SAFETY: no other reference exists (this function's contract); `register` has set it.
     unsafe { (*NODE.0.get()).as_mut().unwrap_unchecked() }
 }
@@ -45,7 +45,7 @@ unsafe fn node() -> &'static mut Node {
 ///
 /// # Safety
 /// Called once, from `qemu_plugin_install`, with QEMU's name for the plugin.
-pub unsafe fn register(id: PluginId, node: Node) {
+pub unsafe fn register(id: PluginId, node: SimulatedNode) {
     // SAFETY: no processor runs yet, so no callback; QEMU's functions are called with its name for
     // this plugin and functions that stay.
     unsafe {
@@ -61,13 +61,13 @@ pub unsafe fn register(id: PluginId, node: Node) {
 /// The first processor is the program's main thread.
 unsafe extern "C" fn on_processor(_id: PluginId, processor: c_uint) {
     if processor > 0 {
-        Node::refuse_thread();
+        SimulatedNode::refuse_thread();
     }
 }
 
 /// # Safety
 /// Called by QEMU with a block that is being translated.
-unsafe extern "C" fn on_translation(_id: PluginId, block: *mut Block) {
+unsafe extern "C" fn on_translation(_id: PluginId, block: *mut TranslatedBlock) {
     // SAFETY: called on the processor's thread; the reference ends before QEMU is called.
     let (line, functions) = unsafe {
         let node = node();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mica_sim::adapter::{Host, InjectionCounts};
+use mica_sim::adapter::{AdapterHost, InjectionCounts};
 use mica_sim::machine::WriteMode;
 use mica_sim::memory::{InjectTarget, NodeMemory};
 use mica_sim::time::SimTime;
@@ -19,7 +19,7 @@ pub struct NodeHost<'a> {
     pub write_mode: WriteMode,
 }
 
-impl Host for NodeHost<'_> {
+impl AdapterHost for NodeHost<'_> {
     fn read(&mut self, at: SimTime, address: u64, out: &mut [u8]) -> SimTime {
         if let Err(error) = self.guest.read(address, out) {
             fail(&unreachable("read", address, out.len(), &error));

@@ -69,7 +69,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         eprintln!("mica sim: the plugin needs port=FD and adapter=FD; start it by `mica sim run`");
         return 1;
     };
-    match node::Node::start(port, adapter) {
+    match node::SimulatedNode::start(port, adapter) {
         Ok(node) => {
             // SAFETY: QEMU's contract of this function.
             unsafe { callbacks::register(id, node) };

@@ -17,9 +17,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use mica_node::adapter::{AdapterMemory, MAGIC, Registers};
 use mica_sim::adapter::policy::Policy;
 use mica_sim::adapter::{Adapter, AdapterSetup};
-use mica_sim::machine::{Machine, WriteMode};
+use mica_sim::machine::{SimulatedMachine, WriteMode};
 use mica_sim::memory::{DataAccess, FetchLine, MemoryMode, NodeMemory};
-use mica_sim::port::{Arrival, Departure, Grant, NodeState, NodeSummary, Port, Report, Setup};
+use mica_sim::port::{
+    ClockReport, Departure, NodePort, NodeSetup, NodeState, NodeSummary, PacketArrival, TimeGrant,
+};
 use mica_sim::time::SimTime;
 
 use crate::host::NodeHost;
@@ -55,7 +57,7 @@ pub struct BlockFacts {
 
 /// The node of this process. The module documentation says how it goes on.
 #[derive(Debug)]
-pub struct Node {
+pub struct SimulatedNode {
     /// Now, in parts of a cycle.
     clock: u64,
     /// The next moment at which something else is due, in parts of a cycle.
@@ -76,12 +78,12 @@ pub struct Node {
 /// What the fast path does not use.
 #[derive(Debug)]
 struct Rest {
-    port: Port<UnixStream>,
+    port: NodePort<UnixStream>,
     device: AdapterMemory,
     adapter_fd: RawFd,
     guest: GuestMemory,
     adapter: Adapter,
-    arrivals: VecDeque<Arrival>,
+    arrivals: VecDeque<PacketArrival>,
     departures: Vec<Departure>,
     /// The end of the quantum.
     until: SimTime,
@@ -100,13 +102,16 @@ struct Rest {
     write_mode: WriteMode,
 }
 
-impl Node {
+impl SimulatedNode {
     /// Takes what to simulate from the simulator. Blocks.
-    pub fn start(port: RawFd, adapter_fd: RawFd) -> Result<Node, Box<dyn std::error::Error>> {
+    pub fn start(
+        port: RawFd,
+        adapter_fd: RawFd,
+    ) -> Result<SimulatedNode, Box<dyn std::error::Error>> {
         // SAFETY: the simulator made this descriptor for this plugin, and nothing else uses it.
-        let mut port = Port::new(unsafe { UnixStream::from_raw_fd(port) });
-        let setup: Setup = port.receive()?;
-        let machine = Machine::parse(&setup.machine, "the machine", &[])?;
+        let mut port = NodePort::new(unsafe { UnixStream::from_raw_fd(port) });
+        let setup: NodeSetup = port.receive()?;
+        let machine = SimulatedMachine::parse(&setup.machine, "the machine", &[])?;
         let device = AdapterMemory::map(adapter_fd)?;
         let region = RegionState::new(setup.region.clone());
         let adapter = AdapterSetup {
@@ -116,9 +121,9 @@ impl Node {
             policy: Policy::named(&setup.policy, &machine)?,
         };
         let adapter = Adapter::new(&machine, adapter);
-        let Grant { until, arrivals } = port.receive()?;
+        let TimeGrant { until, arrivals } = port.receive()?;
         let memory = NodeMemory::new(&machine);
-        let mut node = Node {
+        let mut node = SimulatedNode {
             clock: 0,
             stop: 0,
             detail: Detail::Instructions,
@@ -294,7 +299,7 @@ impl Node {
                 false => None,
             };
             self.with_adapter(|adapter, host, departures| match arrived {
-                Some(Arrival { at, from, packet }) => {
+                Some(PacketArrival { at, from, packet }) => {
                     adapter.arrive(at, from, packet, host, departures)
                 }
                 None => adapter.advance(own, host, departures),
@@ -321,7 +326,7 @@ impl Node {
 
     /// Reports, and waits until the simulator grants the next quantum.
     fn end_quantum(&mut self, at: SimTime, state: NodeState) {
-        let report = Report {
+        let report = ClockReport {
             at,
             state,
             departures: std::mem::take(&mut self.rest.departures),
@@ -331,9 +336,9 @@ impl Node {
             .rest
             .port
             .send(&report)
-            .and_then(|()| self.rest.port.receive::<Grant>());
+            .and_then(|()| self.rest.port.receive::<TimeGrant>());
         match granted {
-            Ok(Grant { until, arrivals }) => {
+            Ok(TimeGrant { until, arrivals }) => {
                 self.rest.until = until;
                 self.rest.arrivals.extend(arrivals);
             }
@@ -509,7 +514,7 @@ impl Node {
             rest.region_time += at.since(rest.region_since);
         }
         let counts = summary::by_name(&self.memory.counts(), &rest.adapter.counts());
-        let report = Report {
+        let report = ClockReport {
             at,
             state: NodeState::Ended,
             departures: std::mem::take(&mut rest.departures),

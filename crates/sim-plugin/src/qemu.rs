@@ -11,7 +11,7 @@ pub type PluginId = u64;
 
 /// A block of translated instructions, valid during its translation.
 #[repr(C)]
-pub struct Block {
+pub struct TranslatedBlock {
     _opaque: [u8; 0],
 }
 
@@ -28,7 +28,7 @@ pub const NO_REGISTERS: c_int = 0;
 pub const LOADS_AND_STORES: c_int = 3;
 
 /// When a block is translated.
-pub type OnTranslation = unsafe extern "C" fn(PluginId, *mut Block);
+pub type OnTranslation = unsafe extern "C" fn(PluginId, *mut TranslatedBlock);
 /// When a processor, which is a thread of the program, starts.
 pub type OnProcessor = unsafe extern "C" fn(PluginId, c_uint);
 /// Before a block or an instruction runs: processor, the registration's word.
@@ -46,13 +46,14 @@ pub type OnExit = unsafe extern "C" fn(PluginId, *mut c_void);
 unsafe extern "C" {
     pub fn qemu_plugin_register_vcpu_tb_trans_cb(id: PluginId, callback: OnTranslation);
     pub fn qemu_plugin_register_vcpu_init_cb(id: PluginId, callback: OnProcessor);
-    pub fn qemu_plugin_tb_n_insns(block: *const Block) -> usize;
-    pub fn qemu_plugin_tb_get_insn(block: *const Block, index: usize) -> *mut Instruction;
+    pub fn qemu_plugin_tb_n_insns(block: *const TranslatedBlock) -> usize;
+    pub fn qemu_plugin_tb_get_insn(block: *const TranslatedBlock, index: usize)
+    -> *mut Instruction;
     pub fn qemu_plugin_insn_vaddr(instruction: *const Instruction) -> u64;
     pub fn qemu_plugin_insn_size(instruction: *const Instruction) -> usize;
     pub fn qemu_plugin_insn_symbol(instruction: *const Instruction) -> *const c_char;
     pub fn qemu_plugin_register_vcpu_tb_exec_cb(
-        block: *mut Block,
+        block: *mut TranslatedBlock,
         callback: OnExecution,
         flags: c_int,
         word: *mut c_void,

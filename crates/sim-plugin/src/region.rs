@@ -4,12 +4,12 @@
 //! A region starts and ends by `MPI_Pcontrol(1)` and `MPI_Pcontrol(0)`; by the entry of functions of
 //! the program that the user names; or with given calls of a function.
 
-use mica_sim::port::Region;
+use mica_sim::port::DetailedRegion;
 
 /// Where the program is with regard to the region.
 #[derive(Debug)]
 pub struct RegionState {
-    region: Region,
+    region: DetailedRegion,
     /// Calls of the region's function so far.
     calls: u64,
     inside: bool,
@@ -17,9 +17,9 @@ pub struct RegionState {
 
 impl RegionState {
     /// At the program's start.
-    pub fn new(region: Region) -> RegionState {
+    pub fn new(region: DetailedRegion) -> RegionState {
         RegionState {
-            inside: region == Region::Everything,
+            inside: region == DetailedRegion::Everything,
             region,
             calls: 0,
         }
@@ -33,15 +33,15 @@ impl RegionState {
     /// The functions whose entries [`enter`](Self::enter) must be told of.
     pub fn functions(&self) -> Vec<&str> {
         match &self.region {
-            Region::Everything | Region::Pcontrol => Vec::new(),
-            Region::Functions { begin, end } => vec![begin, end],
-            Region::Calls { function, .. } => vec![function],
+            DetailedRegion::Everything | DetailedRegion::Pcontrol => Vec::new(),
+            DetailedRegion::Functions { begin, end } => vec![begin, end],
+            DetailedRegion::Calls { function, .. } => vec![function],
         }
     }
 
     /// The program called `MPI_Pcontrol(level)`.
     pub fn control(&mut self, level: u64) {
-        if self.region == Region::Pcontrol {
+        if self.region == DetailedRegion::Pcontrol {
             self.inside = level != 0;
         }
     }
@@ -50,8 +50,8 @@ impl RegionState {
     /// [`functions`](Self::functions).
     pub fn enter(&mut self, function: usize) {
         match self.region {
-            Region::Functions { .. } => self.inside = function == 0,
-            Region::Calls { first, last, .. } => {
+            DetailedRegion::Functions { .. } => self.inside = function == 0,
+            DetailedRegion::Calls { first, last, .. } => {
                 self.calls += 1;
                 self.inside = (first..=last).contains(&self.calls);
             }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn follows_pcontrol() {
-        let mut state = RegionState::new(Region::Pcontrol);
+        let mut state = RegionState::new(DetailedRegion::Pcontrol);
         assert!(!state.is_inside());
         state.control(1);
         assert!(state.is_inside());
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn contains_the_calls_that_were_asked_for() {
-        let mut state = RegionState::new(Region::Calls {
+        let mut state = RegionState::new(DetailedRegion::Calls {
             function: "solve".into(),
             first: 2,
             last: 3,

@@ -1,10 +1,10 @@
 //! What a node has counted, by names that experiments and users refer to (docs/sim.md).
 
 use mica_sim::adapter::AdapterCounts;
-use mica_sim::memory::{AccessCounts, Counts};
+use mica_sim::memory::{AccessCounts, MemoryCounts};
 
 /// All counts by name.
-pub fn by_name(memory: &Counts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
+pub fn by_name(memory: &MemoryCounts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
     let mut all = Vec::new();
     let mut add = |name: &str, count: u64| all.push((name.to_owned(), count));
     for (kind, counts) in [

@@ -7,7 +7,7 @@ use std::env;
 use std::fs;
 use std::hint::black_box;
 
-use mica_sim::machine::Machine;
+use mica_sim::machine::SimulatedMachine;
 use mica_sim::memory::NodeMemory;
 
 /// Accesses of a measurement.
@@ -16,7 +16,7 @@ const ACCESSES: u64 = 20_000_000;
 fn main() {
     let name = env::args().nth(1);
     let name = name.as_deref().unwrap_or("power5-redstorm");
-    let machine = Machine::named(name).unwrap_or_else(|error| panic!("{error}"));
+    let machine = SimulatedMachine::named(name).unwrap_or_else(|error| panic!("{error}"));
     let line = u64::from(machine.caches.line);
     let l1 = machine.caches.l1d.size_kib * 1024;
     let l2 = machine.caches.l2.size_kib * 1024;

@@ -1,4 +1,4 @@
-//! What a node and the simulator tell each other: one [`Grant`] and one [`Report`] a quantum.
+//! What a node and the simulator tell each other: one [`TimeGrant`] and one [`ClockReport`] a quantum.
 //!
 //! A node runs until the moment that it was granted, then reports what its adapter has sent, and
 //! waits for the next grant, which has the messages that arrive in the next quantum. Messages are in
@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::adapter::Packet;
+use crate::adapter::AdapterPacket;
 use crate::time::SimTime;
 
 /// Bytes of a message's length.
@@ -18,7 +18,7 @@ const LENGTH: usize = 4;
 
 /// One end of the socket between a node and the simulator.
 #[derive(Debug)]
-pub struct Port<S> {
+pub struct NodePort<S> {
     stream: S,
     outbox: Vec<u8>,
     /// Bytes read ahead: a message takes one system call, as long as it is short.
@@ -27,10 +27,10 @@ pub struct Port<S> {
     unread: Range<usize>,
 }
 
-impl<S: Read + Write> Port<S> {
+impl<S: Read + Write> NodePort<S> {
     /// Messages over `stream`.
-    pub fn new(stream: S) -> Port<S> {
-        Port {
+    pub fn new(stream: S) -> NodePort<S> {
+        NodePort {
             stream,
             outbox: Vec::new(),
             inbox: vec![0; 4096],
@@ -94,27 +94,27 @@ pub struct Departure {
     /// The node that it is for.
     pub to: u32,
     /// The packet.
-    pub packet: Packet,
+    pub packet: AdapterPacket,
 }
 
 /// A packet that reaches a node's adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arrival {
+pub struct PacketArrival {
     /// When its last byte has arrived.
     pub at: SimTime,
     /// The node that it is from.
     pub from: u32,
     /// The packet.
-    pub packet: Packet,
+    pub packet: AdapterPacket,
 }
 
 /// The simulator to a node: go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct TimeGrant {
     /// The moment to stop and report at.
     pub until: SimTime,
     /// What arrives before that moment, in order of time.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<PacketArrival>,
 }
 
 /// What a node does at the end of a quantum.
@@ -134,7 +134,7 @@ pub enum NodeState {
 
 /// A node to the simulator: this far I came.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ClockReport {
     /// Its clock: at or a little after the granted moment; for a node that waits, the moment since
     /// when.
     pub at: SimTime,
@@ -148,7 +148,7 @@ pub struct Report {
 
 /// Which part of the program is simulated in detail. The rest is run with its instructions counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Region {
+pub enum DetailedRegion {
     /// All of it.
     Everything,
     /// From `MPI_Pcontrol(1)` to `MPI_Pcontrol(0)`.
@@ -174,7 +174,7 @@ pub enum Region {
 
 /// The simulator to a node, once, before its process starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setup {
+pub struct NodeSetup {
     /// The machine, as TOML.
     pub machine: String,
     /// Name of the policy of injection.
@@ -182,7 +182,7 @@ pub struct Setup {
     /// No caches: each access costs what a hit in the first cache does.
     pub loose: bool,
     /// What is simulated in detail.
-    pub region: Region,
+    pub region: DetailedRegion,
     /// This node's rank.
     pub rank: u32,
     /// Number of nodes.
@@ -214,12 +214,12 @@ mod tests {
         let (one, other) = UnixStream::pair().expect("a pair of sockets");
         let lengths = [0, 1, 4091, 4092, 4093, 100_000, 3, 70_000, 0];
         let sender = std::thread::spawn(move || {
-            let mut port = Port::new(one);
+            let mut port = NodePort::new(one);
             for length in lengths {
                 port.send(&vec![length as u8; length]).expect("sent");
             }
         });
-        let mut port = Port::new(other);
+        let mut port = NodePort::new(other);
         for length in lengths {
             let message: Vec<u8> = port.receive().expect("received");
             assert_eq!(message, vec![length as u8; length]);

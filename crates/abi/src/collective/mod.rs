@@ -1,6 +1,6 @@
 //! The arguments of collective calls, from C to `mica_mpi` (MPI 5.0, chapter 6): each family's are
 //! converted in one place for the blocking, non-blocking and persistent form. The shims then run
-//! one of these forms on the [`Call`].
+//! one of these forms on the [`CheckedCall`].
 //!
 //! Arguments that are significant only at the root are not read elsewhere. `MPI_IN_PLACE` becomes
 //! `None`. Arrays are read here and not again, while buffers are kept as addresses.
@@ -28,13 +28,13 @@ use crate::convert::Out;
 use crate::types::{MPI_Info, MPI_Request};
 
 /// A collective call whose arguments have been checked: this rank's part of it.
-pub struct Call {
+pub struct CheckedCall {
     comm: Comm,
     plan: CollectivePlan,
     function: Function,
 }
 
-impl Call {
+impl CheckedCall {
     fn new(function: Function, comm: Comm, plan: impl Into<CollectivePlan>) -> Self {
         let plan = plan.into();
         Self {
@@ -58,7 +58,7 @@ impl Call {
 /// `request` is null or writable; the buffers of the call stay as MPI asks until it completes.
 pub unsafe fn start(
     request: *mut MPI_Request,
-    prepare: impl FnOnce() -> Result<Call>,
+    prepare: impl FnOnce() -> Result<CheckedCall>,
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let request = unsafe { Out::new(request, "request")? };
@@ -77,7 +77,7 @@ pub unsafe fn start(
 pub unsafe fn make_persistent(
     request: *mut MPI_Request,
     info: MPI_Info,
-    prepare: impl FnOnce() -> Result<Call>,
+    prepare: impl FnOnce() -> Result<CheckedCall>,
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let request = unsafe { Out::new(request, "request")? };

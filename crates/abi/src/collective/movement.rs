@@ -7,28 +7,28 @@ use mica_mpi::collective::{self, Function};
 use mica_mpi::comm::Comm;
 
 use super::buffers::{UserBlocks, UserBuffer};
-use super::{Call, at_root, takes_part};
+use super::{CheckedCall, at_root, takes_part};
 use crate::types::MPI_Comm;
 
 /// The arguments of MPI_Barrier.
-pub fn barrier(comm: MPI_Comm) -> Result<Call> {
+pub fn barrier(comm: MPI_Comm) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let plan = collective::barrier(&comm)?;
-    Ok(Call::new(Function::Barrier, comm, plan))
+    Ok(CheckedCall::new(Function::Barrier, comm, plan))
 }
 
 /// The arguments of MPI_Bcast.
 ///
 /// # Safety
 /// `buffer` is readable (at the root) or writable (elsewhere) for its elements.
-pub unsafe fn bcast(buffer: UserBuffer, root: c_int, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn bcast(buffer: UserBuffer, root: c_int, comm: MPI_Comm) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let significant = at_root(&comm, root) || takes_part(&comm, root);
     let buffer = if significant { buffer } else { buffer.none() };
     // SAFETY: by the contract above; nothing is at the null address.
     let buffer = unsafe { buffer.or_untyped().blocks(1)? };
     let plan = collective::bcast(&comm, &buffer, root)?;
-    Ok(Call::new(Function::Bcast, comm, plan))
+    Ok(CheckedCall::new(Function::Bcast, comm, plan))
 }
 
 /// The arguments of MPI_Gather.
@@ -40,12 +40,12 @@ pub unsafe fn gather(
     receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?) };
     let plan = collective::gather(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call::new(Function::Gather, comm, plan))
+    Ok(CheckedCall::new(Function::Gather, comm, plan))
 }
 
 /// The arguments of MPI_Gatherv.
@@ -58,12 +58,12 @@ pub unsafe fn gatherv(
     receive: UserBlocks,
     root: c_int,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?) };
     let plan = collective::gatherv(&comm, send.as_ref(), receive, root)?;
-    Ok(Call::new(Function::Gatherv, comm, plan))
+    Ok(CheckedCall::new(Function::Gatherv, comm, plan))
 }
 
 /// The arguments of MPI_Scatter.
@@ -75,12 +75,12 @@ pub unsafe fn scatter(
     receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?) };
     let plan = collective::scatter(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call::new(Function::Scatter, comm, plan))
+    Ok(CheckedCall::new(Function::Scatter, comm, plan))
 }
 
 /// The arguments of MPI_Scatterv.
@@ -93,25 +93,29 @@ pub unsafe fn scatterv(
     receive: UserBuffer,
     root: c_int,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?) };
     let plan = collective::scatterv(&comm, send, receive.as_ref(), root)?;
-    Ok(Call::new(Function::Scatterv, comm, plan))
+    Ok(CheckedCall::new(Function::Scatterv, comm, plan))
 }
 
 /// The arguments of MPI_Allgather.
 ///
 /// # Safety
 /// `send` is readable and `receive` writable as counts and types say.
-pub unsafe fn allgather(send: UserBuffer, receive: UserBuffer, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn allgather(
+    send: UserBuffer,
+    receive: UserBuffer,
+    comm: MPI_Comm,
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.or_in_place(1)?, receive.blocks(ranks)?) };
     let plan = collective::allgather(&comm, send.as_ref(), &receive)?;
-    Ok(Call::new(Function::Allgather, comm, plan))
+    Ok(CheckedCall::new(Function::Allgather, comm, plan))
 }
 
 /// The arguments of MPI_Allgatherv.
@@ -119,26 +123,34 @@ pub unsafe fn allgather(send: UserBuffer, receive: UserBuffer, comm: MPI_Comm) -
 /// # Safety
 /// `send` is readable and the blocks of `receive` are writable as counts, displacements and types
 /// say; the arrays have one element for each rank.
-pub unsafe fn allgatherv(send: UserBuffer, receive: UserBlocks, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn allgatherv(
+    send: UserBuffer,
+    receive: UserBlocks,
+    comm: MPI_Comm,
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.or_in_place(1)?, receive.list(ranks)?) };
     let plan = collective::allgatherv(&comm, send.as_ref(), receive)?;
-    Ok(Call::new(Function::Allgatherv, comm, plan))
+    Ok(CheckedCall::new(Function::Allgatherv, comm, plan))
 }
 
 /// The arguments of MPI_Alltoall.
 ///
 /// # Safety
 /// `send` is readable and `receive` writable as counts and types say.
-pub unsafe fn alltoall(send: UserBuffer, receive: UserBuffer, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn alltoall(
+    send: UserBuffer,
+    receive: UserBuffer,
+    comm: MPI_Comm,
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.or_in_place(ranks)?, receive.blocks(ranks)?) };
     let plan = collective::alltoall(&comm, send.as_ref(), &receive)?;
-    Ok(Call::new(Function::Alltoall, comm, plan))
+    Ok(CheckedCall::new(Function::Alltoall, comm, plan))
 }
 
 /// The arguments of MPI_Alltoallv.
@@ -146,7 +158,11 @@ pub unsafe fn alltoall(send: UserBuffer, receive: UserBuffer, comm: MPI_Comm) ->
 /// # Safety
 /// The blocks of `send` are readable and those of `receive` writable as counts, displacements and
 /// types say; the arrays have one element for each rank.
-pub unsafe fn alltoallv(send: UserBlocks, receive: UserBlocks, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn alltoallv(
+    send: UserBlocks,
+    receive: UserBlocks,
+    comm: MPI_Comm,
+) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe { exchange(Function::Alltoallv, send, receive, comm) }
 }
@@ -155,7 +171,11 @@ pub unsafe fn alltoallv(send: UserBlocks, receive: UserBlocks, comm: MPI_Comm) -
 ///
 /// # Safety
 /// As [`alltoallv`], with displacements in bytes and a type for each block.
-pub unsafe fn alltoallw(send: UserBlocks, receive: UserBlocks, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn alltoallw(
+    send: UserBlocks,
+    receive: UserBlocks,
+    comm: MPI_Comm,
+) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe { exchange(Function::Alltoallw, send, receive, comm) }
 }
@@ -169,11 +189,11 @@ unsafe fn exchange(
     send: UserBlocks,
     receive: UserBlocks,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let ranks = comm.remote_or_local_size();
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.or_in_place(ranks)?, receive.list(ranks)?) };
     let plan = collective::alltoallv(&comm, send, receive)?;
-    Ok(Call::new(function, comm, plan))
+    Ok(CheckedCall::new(function, comm, plan))
 }

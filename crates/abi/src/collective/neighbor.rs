@@ -5,7 +5,7 @@ use mica_mpi::Result;
 use mica_mpi::collective::{Function, neighbor};
 use mica_mpi::comm::Comm;
 
-use super::Call;
+use super::CheckedCall;
 use super::buffers::{UserBlocks, UserBuffer};
 use crate::types::MPI_Comm;
 
@@ -25,13 +25,13 @@ pub unsafe fn neighbor_allgather(
     send: UserBuffer,
     receive: UserBuffer,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let (sources, _) = neighbors_of(&comm);
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.blocks(1)?, receive.blocks(sources)?) };
     let plan = neighbor::allgather(&comm, &send, &receive)?;
-    Ok(Call::new(Function::NeighborAllgather, comm, plan))
+    Ok(CheckedCall::new(Function::NeighborAllgather, comm, plan))
 }
 
 /// The arguments of MPI_Neighbor_allgatherv.
@@ -43,13 +43,13 @@ pub unsafe fn neighbor_allgatherv(
     send: UserBuffer,
     receive: UserBlocks,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let sources = comm.neighborhood()?.sources.len();
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.blocks(1)?, receive.list(sources)?) };
     let plan = neighbor::allgatherv(&comm, &send, &receive)?;
-    Ok(Call::new(Function::NeighborAllgatherv, comm, plan))
+    Ok(CheckedCall::new(Function::NeighborAllgatherv, comm, plan))
 }
 
 /// The arguments of MPI_Neighbor_alltoall.
@@ -60,13 +60,13 @@ pub unsafe fn neighbor_alltoall(
     send: UserBuffer,
     receive: UserBuffer,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let (sources, destinations) = neighbors_of(&comm);
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.blocks(destinations)?, receive.blocks(sources)?) };
     let plan = neighbor::alltoall(&comm, &send, &receive)?;
-    Ok(Call::new(Function::NeighborAlltoall, comm, plan))
+    Ok(CheckedCall::new(Function::NeighborAlltoall, comm, plan))
 }
 
 /// The arguments of MPI_Neighbor_alltoallv.
@@ -78,7 +78,7 @@ pub unsafe fn neighbor_alltoallv(
     send: UserBlocks,
     receive: UserBlocks,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe { exchange(Function::NeighborAlltoallv, send, receive, comm) }
 }
@@ -91,7 +91,7 @@ pub unsafe fn neighbor_alltoallw(
     send: UserBlocks,
     receive: UserBlocks,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe { exchange(Function::NeighborAlltoallw, send, receive, comm) }
 }
@@ -105,12 +105,12 @@ unsafe fn exchange(
     send: UserBlocks,
     receive: UserBlocks,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let around = comm.neighborhood()?;
     let (to, from) = (around.destinations.len(), around.sources.len());
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.list(to)?, receive.list(from)?) };
     let plan = neighbor::alltoallv(&comm, &send, &receive)?;
-    Ok(Call::new(function, comm, plan))
+    Ok(CheckedCall::new(function, comm, plan))
 }

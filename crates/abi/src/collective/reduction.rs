@@ -11,7 +11,7 @@ use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::op::Op;
 
 use super::buffers::{UserOperands, check_arrays, plain};
-use super::{Call, at_root, takes_part};
+use super::{CheckedCall, at_root, takes_part};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Datatype, MPI_Op};
 
@@ -24,7 +24,7 @@ pub unsafe fn reduce(
     op: MPI_Op,
     root: c_int,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let (count, datatype, op) = if at_root(&comm, root) || takes_part(&comm, root) {
         (operands.count, operands.datatype.raw(), op.raw())
@@ -47,7 +47,7 @@ pub unsafe fn reduce(
     };
     present(send.as_ref(), receive.as_ref(), count, &datatype)?;
     let plan = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
-    Ok(Call::new(Function::Reduce, comm, plan))
+    Ok(CheckedCall::new(Function::Reduce, comm, plan))
 }
 
 /// The caller's memory, unless the operand lies in place.
@@ -87,7 +87,7 @@ unsafe fn vector(
     operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(operands.datatype.raw())?;
@@ -100,14 +100,14 @@ unsafe fn vector(
     let receive = unsafe { Region::user(plain(operands.receive)?, result) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
     let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
-    Ok(Call::new(function, comm, plan))
+    Ok(CheckedCall::new(function, comm, plan))
 }
 
 /// The arguments of MPI_Allreduce.
 ///
 /// # Safety
 /// The operand is readable and the result writable.
-pub unsafe fn allreduce(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn allreduce(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
@@ -131,7 +131,7 @@ pub unsafe fn reduce_scatter(
     datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
@@ -148,7 +148,7 @@ pub unsafe fn reduce_scatter(
     present(send.as_ref(), None, total, &datatype)?;
     present(None, Some(&receive), counts[comm.rank()], &datatype)?;
     let plan = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
-    Ok(Call::new(Function::ReduceScatter, comm, plan))
+    Ok(CheckedCall::new(Function::ReduceScatter, comm, plan))
 }
 
 /// The arguments of MPI_Reduce_scatter_block.
@@ -160,7 +160,7 @@ pub unsafe fn reduce_scatter_block(
     operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> Result<Call> {
+) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
@@ -180,7 +180,7 @@ pub unsafe fn reduce_scatter_block(
 ///
 /// # Safety
 /// As [`allreduce`].
-pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
@@ -196,7 +196,7 @@ pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result
 ///
 /// # Safety
 /// As [`allreduce`].
-pub unsafe fn exscan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<Call> {
+pub unsafe fn exscan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
     unsafe {
         vector(

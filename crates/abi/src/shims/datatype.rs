@@ -11,7 +11,7 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
 use mica_mpi::{Error, Result};
 
-use crate::poly::{CallForm, PolyOut};
+use crate::poly::{CountForm, PolyOut};
 use crate::status;
 use crate::types::*;
 
@@ -219,8 +219,8 @@ pub unsafe fn mpi_type_get_true_extent_x(
 }
 
 /// Refuses a datatype made with large counts, which the plain calls cannot return.
-fn check_form(datatype: &Datatype, form: CallForm) -> Result<()> {
-    if form == CallForm::Large || datatype.envelope().counts == 0 {
+fn check_form(datatype: &Datatype, form: CountForm) -> Result<()> {
+    if form == CountForm::Large || datatype.envelope().counts == 0 {
         return Ok(());
     }
     let reason = "it was made with counts that do not fit an int; use the _c form of the call";
@@ -243,7 +243,7 @@ pub unsafe fn mpi_type_get_envelope(
     num_large_counts: *mut MPI_Count,
     num_datatypes: PolyOut,
     combiner: *mut c_int,
-    form: CallForm,
+    form: CountForm,
 ) -> Result<()> {
     let datatype = resolve(datatype)?;
     check_form(&datatype, form)?;
@@ -259,7 +259,7 @@ pub unsafe fn mpi_type_get_envelope(
         num_datatypes
             .required("num_datatypes")?
             .set_or_undefined(0, envelope.datatypes as i64);
-        if form == CallForm::Large {
+        if form == CountForm::Large {
             put(num_large_counts, "num_large_counts", envelope.counts as i64)?;
         }
         put(combiner, "combiner", envelope.combiner)
@@ -280,7 +280,7 @@ pub unsafe fn mpi_type_get_contents(
     array_of_addresses: *mut MPI_Aint,
     array_of_large_counts: *mut MPI_Count,
     array_of_datatypes: *mut MPI_Datatype,
-    form: CallForm,
+    form: CountForm,
 ) -> Result<()> {
     let datatype = resolve(datatype)?;
     check_form(&datatype, form)?;
@@ -493,9 +493,9 @@ mod tests {
                 types.as_mut_ptr(),
             );
             let short =
-                mpi_type_get_contents(vector, 2, 1, 0, 1, i, a, null_mut(), t, CallForm::Plain);
+                mpi_type_get_contents(vector, 2, 1, 0, 1, i, a, null_mut(), t, CountForm::Plain);
             assert_eq!(short.unwrap_err().code(), c::ERR_ARG);
-            mpi_type_get_contents(vector, 3, 1, 0, 1, i, a, null_mut(), t, CallForm::Plain)
+            mpi_type_get_contents(vector, 3, 1, 0, 1, i, a, null_mut(), t, CountForm::Plain)
                 .unwrap();
             mpi_type_free(&raw mut vector).unwrap();
         }
@@ -527,7 +527,7 @@ mod tests {
                 null_mut(),
                 out(),
                 null_mut(),
-                CallForm::Plain,
+                CountForm::Plain,
             );
             assert_eq!(envelope.unwrap_err().code(), c::ERR_TYPE);
             mpi_type_free(&raw mut large).unwrap();

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_mpi::constants as c;
-use mica_mpi::generalized::{self, Callbacks};
+use mica_mpi::generalized::{self, GeneralizedCallbacks};
 use mica_mpi::status::Status;
 use mica_mpi::{Error, Result};
 
@@ -55,7 +55,7 @@ pub unsafe fn mpi_grequest_start(
     };
     let extra = extra_state.expose_provenance();
     let extra = move || std::ptr::with_exposed_provenance_mut::<c_void>(extra);
-    let callbacks = Callbacks {
+    let callbacks = GeneralizedCallbacks {
         query: Box::new(move || {
             let mut status = MPI_Status::default();
             // SAFETY: the status is writable; the user's function, called as MPI says.

@@ -9,7 +9,7 @@ use mica_mpi::error::Error;
 use mica_mpi::op::{self, Op};
 
 use crate::collective::buffers::plain;
-use crate::poly::CallForm;
+use crate::poly::CountForm;
 use crate::types::{MPI_Count, MPI_Datatype, MPI_Op};
 
 /// `MPI_User_function`.
@@ -26,7 +26,7 @@ pub unsafe fn mpi_op_create(
     user_fn: usize,
     commute: c_int,
     op: *mut MPI_Op,
-    form: CallForm,
+    form: CountForm,
 ) -> mica_mpi::Result<()> {
     if user_fn == 0 {
         return Err(Error::argument(
@@ -36,7 +36,7 @@ pub unsafe fn mpi_op_create(
             "no function",
         ));
     }
-    let function: Arc<op::OperatorFunction> = if form == CallForm::Large {
+    let function: Arc<op::OperatorFunction> = if form == CountForm::Large {
         // SAFETY: by the contract above it is a function of this type.
         let function = unsafe { std::mem::transmute::<usize, Large>(user_fn) };
         Arc::new(

@@ -11,7 +11,7 @@ use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype;
 use mica_mpi::window::fast_path::{self, TargetBytes};
-use mica_mpi::window::{self, AccumulateOperands, Completion, TargetRange};
+use mica_mpi::window::{self, AccumulateCompletion, AccumulateOperands, TargetRange};
 use mica_mpi::{Error, Result};
 
 use super::pt2pt::message;
@@ -312,7 +312,7 @@ pub unsafe fn mpi_accumulate(
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    unsafe { accumulate(sides, op, win, Completion::OnReturn).map(|_| ()) }
+    unsafe { accumulate(sides, op, win, AccumulateCompletion::OnReturn).map(|_| ()) }
 }
 
 /// As [`mpi_accumulate`], for any memory and datatypes; returns the handle of a request, if it is
@@ -325,7 +325,7 @@ unsafe fn accumulate(
     sides: Sides,
     op: MPI_Op,
     win: MPI_Win,
-    completion: Completion,
+    completion: AccumulateCompletion,
 ) -> Result<u32> {
     let there = sides.target()?;
     // SAFETY: as the caller promises.
@@ -369,7 +369,7 @@ pub unsafe fn mpi_raccumulate(
     let (request, handle) = unsafe {
         (
             Out::new(request, "request")?,
-            accumulate(sides, op, win, Completion::ByRequest)?,
+            accumulate(sides, op, win, AccumulateCompletion::ByRequest)?,
         )
     };
     request.set(MPI_Request::from_raw(handle));
@@ -392,7 +392,12 @@ impl FetchArguments {
     /// # Safety
     /// The origin's buffer is readable for its elements, unless `op` is `MPI_NO_OP`; the result's
     /// is writable for its.
-    unsafe fn run(self, to: &TargetRange, win: MPI_Win, completion: Completion) -> Result<u32> {
+    unsafe fn run(
+        self,
+        to: &TargetRange,
+        win: MPI_Win,
+        completion: AccumulateCompletion,
+    ) -> Result<u32> {
         let names = [
             ("buf", "result_addr"),
             ("count", "result_count"),
@@ -449,7 +454,7 @@ pub unsafe fn mpi_get_accumulate(
         op,
     };
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    unsafe { arguments.run(&to, win, Completion::OnReturn)? };
+    unsafe { arguments.run(&to, win, AccumulateCompletion::OnReturn)? };
     Ok(())
 }
 
@@ -486,7 +491,7 @@ pub unsafe fn mpi_rget_accumulate(
         op,
     };
     // SAFETY: as the caller promises.
-    let handle = unsafe { arguments.run(&to, win, Completion::ByRequest)? };
+    let handle = unsafe { arguments.run(&to, win, AccumulateCompletion::ByRequest)? };
     request.set(MPI_Request::from_raw(handle));
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_mpi::constants as c;
-use mica_mpi::tool::{self, CvarValue, TEXT_BYTES, Tool, ToolError, ValueType};
+use mica_mpi::tool::{self, CvarValue, TEXT_BYTES, ToolInterfaceError, ToolObjects, ValueType};
 
 use crate::tool::{code, invalid, name as text, put, put_string, set};
 use crate::types::*;
@@ -60,7 +60,7 @@ pub unsafe fn mpi_t_enum_get_item(
     let found = code(tool::enumeration(enumtype.raw()))?;
     let at = usize::try_from(index).ok();
     let item = at.and_then(|at| found.items.get(at));
-    let item = code(item.ok_or(ToolError::InvalidIndex))?;
+    let item = code(item.ok_or(ToolInterfaceError::InvalidIndex))?;
     // SAFETY: as the caller promises.
     unsafe {
         put(value, index);
@@ -117,7 +117,7 @@ pub unsafe fn mpi_t_cvar_get_info(
 pub unsafe fn mpi_t_cvar_get_index(name: *const c_char, cvar_index: *mut c_int) -> ToolCall {
     code(tool::require())?;
     // SAFETY: as the caller promises.
-    unsafe { set(cvar_index, code(Tool::cvar_index(text(name)?))?) }
+    unsafe { set(cvar_index, code(ToolObjects::cvar_index(text(name)?))?) }
 }
 
 /// MPI_T_cvar_handle_alloc. No variable is bound to an object.
@@ -134,7 +134,7 @@ pub unsafe fn mpi_t_cvar_handle_alloc(
     if handle.is_null() {
         return Err(invalid());
     }
-    let (new, elements) = code(Tool::cvar_handle(cvar_index))?;
+    let (new, elements) = code(ToolObjects::cvar_handle(cvar_index))?;
     // SAFETY: as the caller promises.
     unsafe {
         put(count, elements);
@@ -152,7 +152,8 @@ pub unsafe fn mpi_t_cvar_handle_free(handle: *mut MPI_T_cvar_handle) -> ToolCall
         return Err(invalid());
     }
     // SAFETY: as the caller promises.
-    code(Tool::free_cvar_handle(unsafe { handle.read() }.raw()))?;
+    let raw = unsafe { handle.read() }.raw();
+    code(ToolObjects::free_cvar_handle(raw))?;
     // SAFETY: as above.
     unsafe { set(handle, MPI_T_cvar_handle(0)) }
 }
@@ -162,7 +163,7 @@ pub unsafe fn mpi_t_cvar_handle_free(handle: *mut MPI_T_cvar_handle) -> ToolCall
 /// # Safety
 /// `buf` is null or writable for the variable's elements.
 pub unsafe fn mpi_t_cvar_read(handle: MPI_T_cvar_handle, buf: *mut c_void) -> ToolCall {
-    let value = code(Tool::read_cvar(handle.raw()))?;
+    let value = code(ToolObjects::read_cvar(handle.raw()))?;
     // SAFETY: as the caller promises; a string has `TEXT_BYTES` elements.
     unsafe {
         match value {
@@ -183,7 +184,7 @@ pub unsafe fn mpi_t_cvar_read(handle: MPI_T_cvar_handle, buf: *mut c_void) -> To
 /// # Safety
 /// `buf` is null or readable for the variable's elements; a string up to its terminating zero.
 pub unsafe fn mpi_t_cvar_write(handle: MPI_T_cvar_handle, buf: *const c_void) -> ToolCall {
-    let value_type = code(Tool::cvar_type(handle.raw()))?;
+    let value_type = code(ToolObjects::cvar_type(handle.raw()))?;
     if buf.is_null() {
         return Err(invalid());
     }
@@ -195,5 +196,5 @@ pub unsafe fn mpi_t_cvar_write(handle: MPI_T_cvar_handle, buf: *const c_void) ->
             ValueType::Text => CvarValue::Text(text(buf.cast())?.to_owned()),
         }
     };
-    code(Tool::write_cvar(handle.raw(), &value))
+    code(ToolObjects::write_cvar(handle.raw(), &value))
 }

@@ -7,7 +7,7 @@ use mica_mpi::constants as c;
 use mica_mpi::info::Info;
 use mica_mpi::tool::{
     self, CallbackFunction, DroppedFunction, ELEMENTS, EVENT_BYTES, Element, ElementType, OFFSETS,
-    Tool, ToolError, current_instance,
+    ToolInterfaceError, ToolObjects, current_instance,
 };
 
 use crate::tool::{code, invalid, name as text, put, put_string, set};
@@ -168,12 +168,12 @@ pub unsafe fn mpi_t_event_handle_alloc(
     }
     let comm = || {
         if obj_handle.is_null() {
-            return Err(ToolError::Invalid);
+            return Err(ToolInterfaceError::Invalid);
         }
         // SAFETY: as the caller promises.
         Ok(unsafe { obj_handle.cast::<MPI_Comm>().read() }.raw())
     };
-    let new = code(Tool::register(event_index, comm))?;
+    let new = code(ToolObjects::register(event_index, comm))?;
     // SAFETY: as the caller promises.
     unsafe { set(event_registration, MPI_T_event_registration::from_raw(new)) }
 }
@@ -183,7 +183,7 @@ pub fn mpi_t_event_handle_set_info(
     event_registration: MPI_T_event_registration,
     info: MPI_Info,
 ) -> ToolCall {
-    code(Tool::check_registration(event_registration.raw()))?;
+    code(ToolObjects::check_registration(event_registration.raw()))?;
     check_info(info)
 }
 
@@ -195,7 +195,7 @@ pub unsafe fn mpi_t_event_handle_get_info(
     event_registration: MPI_T_event_registration,
     info_used: *mut MPI_Info,
 ) -> ToolCall {
-    code(Tool::check_registration(event_registration.raw()))?;
+    code(ToolObjects::check_registration(event_registration.raw()))?;
     if info_used.is_null() {
         return Err(invalid());
     }
@@ -216,7 +216,7 @@ pub unsafe fn mpi_t_event_register_callback(
     event_cb_function: usize,
 ) -> ToolCall {
     let registration = event_registration.raw();
-    code(Tool::check_callback(registration, cb_safety))?;
+    code(ToolObjects::check_callback(registration, cb_safety))?;
     check_info(info)?;
     let callback = (event_cb_function != 0).then(|| {
         let address = std::ptr::with_exposed_provenance::<()>(event_cb_function);
@@ -231,7 +231,7 @@ pub unsafe fn mpi_t_event_register_callback(
         });
         callback
     });
-    code(Tool::set_callback(registration, cb_safety, callback))?;
+    code(ToolObjects::set_callback(registration, cb_safety, callback))?;
     let dropped = USER_DATA.lock();
     let mut user_datas = dropped.unwrap_or_else(std::sync::PoisonError::into_inner);
     user_datas.retain(|(of, _)| *of != registration);
@@ -255,7 +255,10 @@ pub fn mpi_t_event_callback_set_info(
     cb_safety: MPI_T_cb_safety,
     info: MPI_Info,
 ) -> ToolCall {
-    code(Tool::check_callback(event_registration.raw(), cb_safety))?;
+    code(ToolObjects::check_callback(
+        event_registration.raw(),
+        cb_safety,
+    ))?;
     check_info(info)
 }
 
@@ -268,7 +271,10 @@ pub unsafe fn mpi_t_event_callback_get_info(
     cb_safety: MPI_T_cb_safety,
     info_used: *mut MPI_Info,
 ) -> ToolCall {
-    code(Tool::check_callback(event_registration.raw(), cb_safety))?;
+    code(ToolObjects::check_callback(
+        event_registration.raw(),
+        cb_safety,
+    ))?;
     if info_used.is_null() {
         return Err(invalid());
     }
@@ -287,7 +293,7 @@ pub unsafe fn mpi_t_event_handle_free(
     free_cb_function: usize,
 ) -> ToolCall {
     let registration = event_registration.raw();
-    code(Tool::deregister(registration))?;
+    code(ToolObjects::deregister(registration))?;
     let all = USER_DATA.lock();
     all.unwrap_or_else(std::sync::PoisonError::into_inner)
         .retain(|(of, _)| *of != registration);
@@ -322,7 +328,10 @@ pub unsafe fn mpi_t_event_set_dropped_handler(
         });
         handler
     });
-    code(Tool::set_dropped_handler(event_registration.raw(), handler))
+    code(ToolObjects::set_dropped_handler(
+        event_registration.raw(),
+        handler,
+    ))
 }
 
 /// MPI_T_event_read.
@@ -337,7 +346,7 @@ pub unsafe fn mpi_t_event_read(
     let instance = code(current_instance(event_instance.raw()))?;
     let at = usize::try_from(element_index).ok();
     let element = at.and_then(|at| instance.elements.get(at));
-    let element = code(element.ok_or(ToolError::InvalidIndex))?;
+    let element = code(element.ok_or(ToolInterfaceError::InvalidIndex))?;
     if buffer.is_null() {
         return Err(invalid());
     }

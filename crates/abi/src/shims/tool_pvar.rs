@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_mpi::constants as c;
-use mica_mpi::tool::{self, ObjectKind, Tool, ToolError, ValueType};
+use mica_mpi::tool::{self, ObjectKind, ToolInterfaceError, ToolObjects, ValueType};
 
 use crate::tool::{code, invalid, name as text, put, put_string, set};
 use crate::types::*;
@@ -75,7 +75,12 @@ pub unsafe fn mpi_t_pvar_get_index(
 ) -> ToolCall {
     code(tool::require())?;
     // SAFETY: as the caller promises.
-    unsafe { set(pvar_index, code(Tool::pvar_index(text(name)?, var_class))?) }
+    unsafe {
+        set(
+            pvar_index,
+            code(ToolObjects::pvar_index(text(name)?, var_class))?,
+        )
+    }
 }
 
 /// MPI_T_pvar_session_create.
@@ -87,7 +92,7 @@ pub unsafe fn mpi_t_pvar_session_create(pe_session: *mut MPI_T_pvar_session) -> 
     if pe_session.is_null() {
         return Err(invalid());
     }
-    let session = code(Tool::open_session())?;
+    let session = code(ToolObjects::open_session())?;
     // SAFETY: as the caller promises.
     unsafe { set(pe_session, MPI_T_pvar_session::from_raw(session)) }
 }
@@ -102,7 +107,8 @@ pub unsafe fn mpi_t_pvar_session_free(pe_session: *mut MPI_T_pvar_session) -> To
         return Err(invalid());
     }
     // SAFETY: as the caller promises.
-    code(Tool::close_session(unsafe { pe_session.read() }.raw()))?;
+    let raw = unsafe { pe_session.read() }.raw();
+    code(ToolObjects::close_session(raw))?;
     // SAFETY: as above.
     unsafe { set(pe_session, MPI_T_pvar_session(0)) }
 }
@@ -124,7 +130,7 @@ pub unsafe fn mpi_t_pvar_handle_alloc(
     }
     let object = |kind: ObjectKind| {
         if obj_handle.is_null() {
-            return Err(ToolError::Invalid);
+            return Err(ToolInterfaceError::Invalid);
         }
         // SAFETY: as the caller promises.
         unsafe {
@@ -134,7 +140,11 @@ pub unsafe fn mpi_t_pvar_handle_alloc(
             })
         }
     };
-    let (new, elements) = code(Tool::pvar_handle(pe_session.raw(), pvar_index, object))?;
+    let (new, elements) = code(ToolObjects::pvar_handle(
+        pe_session.raw(),
+        pvar_index,
+        object,
+    ))?;
     // SAFETY: as the caller promises.
     unsafe {
         put(count, elements);
@@ -156,24 +166,24 @@ pub unsafe fn mpi_t_pvar_handle_free(
     }
     // SAFETY: as the caller promises.
     let old = unsafe { handle.read() }.raw();
-    code(Tool::free_pvar_handle(pe_session.raw(), old))?;
+    code(ToolObjects::free_pvar_handle(pe_session.raw(), old))?;
     // SAFETY: as above.
     unsafe { set(handle, MPI_T_pvar_handle(0)) }
 }
 
 /// MPI_T_pvar_start.
 pub fn mpi_t_pvar_start(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle) -> ToolCall {
-    code(Tool::start_pvar(pe_session.raw(), handle.raw()))
+    code(ToolObjects::start_pvar(pe_session.raw(), handle.raw()))
 }
 
 /// MPI_T_pvar_stop.
 pub fn mpi_t_pvar_stop(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle) -> ToolCall {
-    code(Tool::stop_pvar(pe_session.raw(), handle.raw()))
+    code(ToolObjects::stop_pvar(pe_session.raw(), handle.raw()))
 }
 
 /// MPI_T_pvar_reset.
 pub fn mpi_t_pvar_reset(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle) -> ToolCall {
-    code(Tool::reset_pvar(pe_session.raw(), handle.raw()))
+    code(ToolObjects::reset_pvar(pe_session.raw(), handle.raw()))
 }
 
 /// MPI_T_pvar_read.
@@ -185,7 +195,7 @@ pub unsafe fn mpi_t_pvar_read(
     handle: MPI_T_pvar_handle,
     buf: *mut c_void,
 ) -> ToolCall {
-    let (value_type, values) = code(Tool::read_pvar(pe_session.raw(), handle.raw()))?;
+    let (value_type, values) = code(ToolObjects::read_pvar(pe_session.raw(), handle.raw()))?;
     // SAFETY: as the caller promises.
     unsafe { put_values(buf, value_type, &values) }
 }
@@ -200,11 +210,17 @@ pub unsafe fn mpi_t_pvar_readreset(
     buf: *mut c_void,
 ) -> ToolCall {
     // Nothing is reset unless the values can be returned.
-    code(Tool::writable_elements(pe_session.raw(), handle.raw()))?;
+    code(ToolObjects::writable_elements(
+        pe_session.raw(),
+        handle.raw(),
+    ))?;
     if buf.is_null() {
         return Err(invalid());
     }
-    let values = code(Tool::read_and_reset_pvar(pe_session.raw(), handle.raw()))?;
+    let values = code(ToolObjects::read_and_reset_pvar(
+        pe_session.raw(),
+        handle.raw(),
+    ))?;
     // SAFETY: as the caller promises.
     unsafe { put_values(buf, ValueType::Unsigned, &values) }
 }
@@ -218,7 +234,10 @@ pub unsafe fn mpi_t_pvar_write(
     handle: MPI_T_pvar_handle,
     buf: *const c_void,
 ) -> ToolCall {
-    let elements = code(Tool::writable_elements(pe_session.raw(), handle.raw()))?;
+    let elements = code(ToolObjects::writable_elements(
+        pe_session.raw(),
+        handle.raw(),
+    ))?;
     if buf.is_null() {
         return Err(invalid());
     }
@@ -227,7 +246,11 @@ pub unsafe fn mpi_t_pvar_write(
     let values: Vec<u64> = (0..elements)
         .map(|at| unsafe { place(at).read() })
         .collect();
-    code(Tool::write_pvar(pe_session.raw(), handle.raw(), &values))
+    code(ToolObjects::write_pvar(
+        pe_session.raw(),
+        handle.raw(),
+        &values,
+    ))
 }
 
 /// # Safety

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use super::packets::PACKET_CONTEXT;
 use super::registers::AdapterRegisters;
-use mica_node::adapter::{ANY_SOURCE, ANY_TAG, AdapterMemory, EVENTS, Operation, Status};
+use mica_node::adapter::{
+    ANY_SOURCE, ANY_TAG, AdapterMemory, CommandKind, EVENTS, OperationStatus,
+};
 
 /// A rank that waits longer for something new waits for ever.
 const DEADLOCK: Duration = Duration::from_secs(60);
@@ -46,10 +48,10 @@ pub struct FakeArrival {
 
 /// The adapters of all ranks, and the network between them.
 #[derive(Debug, Clone)]
-pub struct FakeNetwork(Arc<Shared>);
+pub struct FakeNetwork(Arc<SharedNetwork>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedNetwork {
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -59,23 +61,23 @@ struct Inner {
     delivery: FakeDelivery,
     /// Longer messages stay at their sender until they are matched.
     eager_max: usize,
-    ports: Vec<Port>,
+    ports: Vec<FakePort>,
     /// By sender, then by receiver.
-    links: Vec<VecDeque<Message>>,
+    links: Vec<VecDeque<FakeMessage>>,
     arrivals: Vec<FakeArrival>,
 }
 
 /// One rank's adapter.
 #[derive(Debug)]
-struct Port {
+struct FakePort {
     memory: Arc<AdapterMemory>,
     /// Events written.
     written: u64,
     /// Events that are not written yet.
-    due: Vec<Due>,
+    due: Vec<DueEvent>,
     posted: Vec<Posted>,
-    unexpected: Vec<Message>,
-    extracted: HashMap<u64, Message>,
+    unexpected: Vec<FakeMessage>,
+    extracted: HashMap<u64, FakeMessage>,
     /// An unexpected message has come since the last probe, extract or wait.
     has_news: bool,
     hints: Vec<u64>,
@@ -85,17 +87,17 @@ struct Port {
 
 /// An event to be written.
 #[derive(Debug, Clone, Copy)]
-struct Due {
+struct DueEvent {
     token: u64,
-    status: Status,
+    status: OperationStatus,
     source: u32,
     tag: i32,
     bytes: usize,
 }
 
-impl Due {
-    fn plain(token: u64, status: Status) -> Due {
-        Due {
+impl DueEvent {
+    fn plain(token: u64, status: OperationStatus) -> DueEvent {
+        DueEvent {
             token,
             status,
             source: 0,
@@ -104,10 +106,10 @@ impl Due {
         }
     }
 
-    fn of_message(token: u64, message: &Message) -> Due {
-        Due {
+    fn of_message(token: u64, message: &FakeMessage) -> DueEvent {
+        DueEvent {
             token,
-            status: Status::Done,
+            status: OperationStatus::Done,
             source: message.source,
             tag: message.tag,
             bytes: message.body.len(),
@@ -128,7 +130,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn matches(&self, message: &Message) -> bool {
+    fn matches(&self, message: &FakeMessage) -> bool {
         self.context == message.context
             && (self.source == ANY_SOURCE || self.source == message.source)
             && self.tag.is_none_or(|tag| tag == message.tag)
@@ -143,26 +145,26 @@ struct Posted {
 }
 
 #[derive(Debug)]
-struct Message {
+struct FakeMessage {
     source: u32,
     context: u64,
     tag: i32,
-    body: Body,
+    body: FakeBody,
     /// The send that completes when this is matched.
     completes: Option<u64>,
 }
 
 #[derive(Debug)]
-enum Body {
+enum FakeBody {
     Here(Vec<u8>),
     AtSender(Buffer),
 }
 
-impl Body {
+impl FakeBody {
     fn len(&self) -> usize {
         match self {
-            Body::Here(bytes) => bytes.len(),
-            Body::AtSender((_, bytes)) => *bytes,
+            FakeBody::Here(bytes) => bytes.len(),
+            FakeBody::AtSender((_, bytes)) => *bytes,
         }
     }
 }
@@ -175,7 +177,7 @@ impl FakeNetwork {
     /// When there is no memory for them.
     pub fn new(ranks: u32, eager_max: usize, delivery: FakeDelivery) -> io::Result<FakeNetwork> {
         let port = |rank| {
-            Ok(Port {
+            Ok(FakePort {
                 memory: Arc::new(AdapterMemory::create(rank, ranks)?.1),
                 written: 0,
                 due: Vec::new(),
@@ -195,7 +197,7 @@ impl FakeNetwork {
             links: (0..ranks * ranks).map(|_| VecDeque::new()).collect(),
             arrivals: Vec::new(),
         };
-        Ok(FakeNetwork(Arc::new(Shared {
+        Ok(FakeNetwork(Arc::new(SharedNetwork {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
         })))
@@ -283,7 +285,7 @@ impl AdapterRegisters for FakeRegisters {
     }
 
     fn wait(&self, taken: u64) {
-        let Shared { inner, changed } = &*self.network.0;
+        let SharedNetwork { inner, changed } = &*self.network.0;
         let mut inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.ports[self.rank].waits += 1;
         loop {
@@ -309,8 +311,8 @@ impl AdapterRegisters for FakeRegisters {
     }
 }
 
-impl Port {
-    fn write(&mut self, due: Due) {
+impl FakePort {
+    fn write(&mut self, due: DueEvent) {
         let event = self.memory.event(self.written);
         let is_free = event.sequence.load(Ordering::Relaxed) + EVENTS as u64 == self.written + 1
             || self.written < EVENTS as u64;
@@ -343,10 +345,10 @@ impl Inner {
         };
         let address = command.address.load(Ordering::Relaxed);
         let buffer = (address, command.length.load(Ordering::Relaxed) as usize);
-        let operation = Operation::from_code(command.operation.load(Ordering::Relaxed));
+        let operation = CommandKind::from_code(command.operation.load(Ordering::Relaxed));
         match operation {
-            Some(Operation::Send | Operation::SendSynchronous) if !any_tag => {
-                let synchronous = operation == Some(Operation::SendSynchronous);
+            Some(CommandKind::Send | CommandKind::SendSynchronous) if !any_tag => {
+                let synchronous = operation == Some(CommandKind::SendSynchronous);
                 self.send(
                     rank,
                     peer as usize,
@@ -355,15 +357,16 @@ impl Inner {
                     (token, synchronous),
                 );
             }
-            Some(Operation::Receive) => self.receive(rank, wanted, buffer, token),
-            Some(Operation::Cancel) => self.cancel(rank, token, target),
-            Some(Operation::Probe) => self.probe(rank, &wanted, token, None),
-            Some(Operation::Extract) => self.probe(rank, &wanted, token, Some(token)),
-            Some(Operation::ReceiveExtracted) => match self.ports[rank].extracted.remove(&target) {
+            Some(CommandKind::Receive) => self.receive(rank, wanted, buffer, token),
+            Some(CommandKind::Cancel) => self.cancel(rank, token, target),
+            Some(CommandKind::Probe) => self.probe(rank, &wanted, token, None),
+            Some(CommandKind::Extract) => self.probe(rank, &wanted, token, Some(token)),
+            Some(CommandKind::ReceiveExtracted) => match self.ports[rank].extracted.remove(&target)
+            {
                 Some(message) => self.complete(rank, buffer, token, &message),
-                None => self.ports[rank].write(Due::plain(token, Status::Invalid)),
+                None => self.ports[rank].write(DueEvent::plain(token, OperationStatus::Invalid)),
             },
-            _ => self.ports[rank].write(Due::plain(token, Status::Invalid)),
+            _ => self.ports[rank].write(DueEvent::plain(token, OperationStatus::Invalid)),
         }
     }
 
@@ -376,21 +379,21 @@ impl Inner {
         (token, synchronous): (u64, bool),
     ) {
         if peer >= self.ports.len() {
-            return self.ports[rank].write(Due::plain(token, Status::Invalid));
+            return self.ports[rank].write(DueEvent::plain(token, OperationStatus::Invalid));
         }
         let is_eager = buffer.1 <= self.eager_max;
-        let message = Message {
+        let message = FakeMessage {
             source: rank as u32,
             context,
             tag,
             body: match is_eager {
-                true => Body::Here(read(buffer)),
-                false => Body::AtSender(buffer),
+                true => FakeBody::Here(read(buffer)),
+                false => FakeBody::AtSender(buffer),
             },
             completes: (!is_eager || synchronous).then_some(token),
         };
         if message.completes.is_none() {
-            self.announce(rank, Due::plain(token, Status::Done));
+            self.announce(rank, DueEvent::plain(token, OperationStatus::Done));
         }
         self.links[rank * self.ports.len() + peer].push_back(message);
         if rank == peer || self.delivery == FakeDelivery::AtOnce {
@@ -417,12 +420,12 @@ impl Inner {
         let port = &mut self.ports[rank];
         let at = port.posted.iter().position(|posted| posted.token == target);
         let status = match at.map(|at| port.posted.remove(at)) {
-            Some(_) => Status::Done,
-            None => Status::NotFound,
+            Some(_) => OperationStatus::Done,
+            None => OperationStatus::NotFound,
         };
-        port.write(Due::plain(token, status));
-        if status == Status::Done {
-            port.write(Due::plain(target, Status::Cancelled));
+        port.write(DueEvent::plain(token, status));
+        if status == OperationStatus::Done {
+            port.write(DueEvent::plain(target, OperationStatus::Cancelled));
         }
     }
 
@@ -430,9 +433,9 @@ impl Inner {
         let port = &mut self.ports[rank];
         port.has_news = false;
         let Some(at) = port.unexpected.iter().position(|m| wanted.matches(m)) else {
-            return port.write(Due::plain(token, Status::NotFound));
+            return port.write(DueEvent::plain(token, OperationStatus::NotFound));
         };
-        port.write(Due::of_message(token, &port.unexpected[at]));
+        port.write(DueEvent::of_message(token, &port.unexpected[at]));
         if let Some(name) = extract {
             let message = port.unexpected.remove(at);
             port.extracted.insert(name, message);
@@ -468,26 +471,29 @@ impl Inner {
     }
 
     /// Moves a matched message to its buffer.
-    fn complete(&mut self, rank: usize, buffer: Buffer, token: u64, message: &Message) {
+    fn complete(&mut self, rank: usize, buffer: Buffer, token: u64, message: &FakeMessage) {
         let bytes = match &message.body {
-            Body::Here(bytes) => bytes.clone(),
-            Body::AtSender(buffer) => read(*buffer),
+            FakeBody::Here(bytes) => bytes.clone(),
+            FakeBody::AtSender(buffer) => read(*buffer),
         };
         let n = bytes.len().min(buffer.1);
         write(buffer.0, &bytes[..n]);
         let status = match n < bytes.len() {
-            true => Status::Truncated,
-            false => Status::Done,
+            true => OperationStatus::Truncated,
+            false => OperationStatus::Done,
         };
-        let due = Due::of_message(token, message);
-        self.announce(rank, Due { status, ..due });
+        let due = DueEvent::of_message(token, message);
+        self.announce(rank, DueEvent { status, ..due });
         if let Some(send) = message.completes {
-            self.announce(message.source as usize, Due::plain(send, Status::Done));
+            self.announce(
+                message.source as usize,
+                DueEvent::plain(send, OperationStatus::Done),
+            );
         }
     }
 
     /// Writes an event, or keeps it back.
-    fn announce(&mut self, rank: usize, due: Due) {
+    fn announce(&mut self, rank: usize, due: DueEvent) {
         match self.delivery {
             FakeDelivery::AtOnce => self.ports[rank].write(due),
             FakeDelivery::Stepped => self.ports[rank].due.push(due),

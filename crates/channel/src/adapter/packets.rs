@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use super::queue::{AdapterCommand, AdapterEvent, AdapterQueue};
 use crate::memory::{Block, OutOfMemory, Region, View};
 use crate::shm::{INLINE, Packet};
-use mica_node::adapter::{Operation, Status};
+use mica_node::adapter::{CommandKind, OperationStatus};
 use mica_node::peer_table::PeerTable;
 
 /// Context of packets; no communicator has it.
@@ -89,7 +89,7 @@ impl Packets {
             context: PACKET_CONTEXT,
             tag: None,
             buffer: (self.receives[at].address(), PACKET_BYTES),
-            ..AdapterCommand::of(Operation::Receive, PACKET_RECEIVE | at as u64)
+            ..AdapterCommand::of(CommandKind::Receive, PACKET_RECEIVE | at as u64)
         });
         debug_assert!(posted, "messages leave room for packets");
     }
@@ -128,7 +128,7 @@ impl Packets {
             context: PACKET_CONTEXT,
             tag: Some(numbers.sent as i32),
             buffer: (buffer.address(), HEADER + packet.payload as usize),
-            ..AdapterCommand::of(Operation::Send, PACKET_SEND | at as u64)
+            ..AdapterCommand::of(CommandKind::Send, PACKET_SEND | at as u64)
         });
         if posted {
             numbers.sent = numbers.sent.wrapping_add(1);
@@ -139,7 +139,7 @@ impl Packets {
 
     /// A send of a packet has completed.
     pub fn finish_send(&mut self, event: &AdapterEvent) {
-        debug_assert_eq!(event.status, Status::Done, "a packet was refused");
+        debug_assert_eq!(event.status, OperationStatus::Done, "a packet was refused");
         self.free_sends.push((event.token & !PACKET_SEND) as usize);
     }
 
@@ -149,7 +149,8 @@ impl Packets {
         let mut bytes = [0; HEADER];
         self.receives[buffer].read_bytes(&mut bytes);
         let packet = parse(&bytes);
-        if event.status != Status::Done || event.bytes != HEADER + packet.payload as usize {
+        if event.status != OperationStatus::Done || event.bytes != HEADER + packet.payload as usize
+        {
             debug_assert!(false, "no packet: {event:?}");
             return self.post_receive(queue, buffer);
         }

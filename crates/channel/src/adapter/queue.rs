@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::registers::AdapterRegisters;
-use mica_node::adapter::{ANY_SOURCE, ANY_TAG, AdapterMemory, EVENTS, Operation, Status};
+use mica_node::adapter::{
+    ANY_SOURCE, ANY_TAG, AdapterMemory, CommandKind, EVENTS, OperationStatus,
+};
 
 /// A request, as `mica_node::adapter::Command` has it.
 #[derive(Debug, Clone, Copy)]
 pub struct AdapterCommand {
     /// What is asked.
-    pub operation: Operation,
+    pub operation: CommandKind,
     /// The other side; `None`: any source.
     pub peer: Option<u32>,
     /// Context.
@@ -32,7 +34,7 @@ pub struct AdapterCommand {
 
 impl AdapterCommand {
     /// A command with a token and nothing else.
-    pub fn of(operation: Operation, token: u64) -> AdapterCommand {
+    pub fn of(operation: CommandKind, token: u64) -> AdapterCommand {
         AdapterCommand {
             operation,
             peer: Some(0),
@@ -51,7 +53,7 @@ pub struct AdapterEvent {
     /// The operation's token.
     pub token: u64,
     /// How it has completed. A status that the adapter must not write is `Invalid`.
-    pub status: Status,
+    pub status: OperationStatus,
     /// Sender of the message.
     pub source: u32,
     /// Its tag.
@@ -140,7 +142,7 @@ impl AdapterQueue {
         let status = event.status.load(Ordering::Relaxed);
         let taken = AdapterEvent {
             token: event.token.load(Ordering::Relaxed),
-            status: Status::from_code(status).unwrap_or(Status::Invalid),
+            status: OperationStatus::from_code(status).unwrap_or(OperationStatus::Invalid),
             source: event.source.load(Ordering::Relaxed),
             tag: event.tag.load(Ordering::Relaxed) as i32,
             bytes: event.length.load(Ordering::Relaxed) as usize,

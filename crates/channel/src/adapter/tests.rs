@@ -8,7 +8,7 @@ use crate::shm::{INLINE, Packet};
 use crate::transport::{
     MatchCompletion, MatchKey, MatchOperation, MatchOutcome, MatchingAdapter, Transport,
 };
-use mica_node::adapter::{COMMANDS, EVENTS, Operation, Status};
+use mica_node::adapter::{COMMANDS, CommandKind, EVENTS, OperationStatus};
 
 fn view(bytes: &[u8]) -> View {
     let region = Block::allocate(bytes.len()).expect("memory");
@@ -51,9 +51,12 @@ fn events_come_in_order_through_many_turns_of_both_rings() {
     let mut queue = AdapterQueue::new(memory, registers);
     for token in 0..3 * EVENTS as u64 {
         assert!(!queue.has_event());
-        assert!(queue.post(&AdapterCommand::of(Operation::Probe, token)));
+        assert!(queue.post(&AdapterCommand::of(CommandKind::Probe, token)));
         let event = queue.take_event().expect("probes complete at once");
-        assert_eq!((event.token, event.status), (token, Status::NotFound));
+        assert_eq!(
+            (event.token, event.status),
+            (token, OperationStatus::NotFound)
+        );
     }
     const { assert!(EVENTS > 2 * COMMANDS) };
 }
@@ -63,7 +66,7 @@ fn refuses_more_operations_than_events_have_places() {
     let network = network(1, FakeDelivery::AtOnce);
     let (memory, registers) = network.end(0);
     let mut queue = AdapterQueue::new(memory, registers);
-    let receive = |token| AdapterCommand::of(Operation::Receive, token);
+    let receive = |token| AdapterCommand::of(CommandKind::Receive, token);
     for token in 0..EVENTS as u64 {
         assert!(queue.post(&receive(token)));
     }

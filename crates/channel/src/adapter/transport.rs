@@ -23,7 +23,7 @@ use crate::transport::{
     ReadableRegion, TOKENS, Transport, TransportCompletion, WaitMode,
 };
 use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
-use mica_node::adapter::{AdapterMemory, Operation, Status};
+use mica_node::adapter::{AdapterMemory, CommandKind, OperationStatus};
 
 /// Receives of packets that are kept posted: few, as no packet of the protocol is needed between
 /// ranks whose messages the adapter matches.
@@ -143,21 +143,21 @@ fn command(operation: &MatchOperation<'_>, token: u64) -> AdapterCommand {
         ..AdapterCommand::of(operation, token)
     };
     match operation {
-        MatchOperation::Send(to, view) => message(Operation::Send, to, Some(view)),
+        MatchOperation::Send(to, view) => message(CommandKind::Send, to, Some(view)),
         MatchOperation::SendSynchronous(to, view) => {
-            message(Operation::SendSynchronous, to, Some(view))
+            message(CommandKind::SendSynchronous, to, Some(view))
         }
-        MatchOperation::Receive(from, view) => message(Operation::Receive, from, Some(view)),
-        MatchOperation::Probe(from) => message(Operation::Probe, from, None),
-        MatchOperation::Extract(from) => message(Operation::Extract, from, None),
+        MatchOperation::Receive(from, view) => message(CommandKind::Receive, from, Some(view)),
+        MatchOperation::Probe(from) => message(CommandKind::Probe, from, None),
+        MatchOperation::Extract(from) => message(CommandKind::Extract, from, None),
         &MatchOperation::Cancel(target) => AdapterCommand {
             target,
-            ..AdapterCommand::of(Operation::Cancel, token)
+            ..AdapterCommand::of(CommandKind::Cancel, token)
         },
         &MatchOperation::ReceiveExtracted(target, view) => AdapterCommand {
             target,
             buffer: buffer(view),
-            ..AdapterCommand::of(Operation::ReceiveExtracted, token)
+            ..AdapterCommand::of(CommandKind::ReceiveExtracted, token)
         },
     }
 }
@@ -171,10 +171,10 @@ fn completion(event: &AdapterEvent) -> MatchCompletion {
     MatchCompletion {
         token: event.token,
         outcome: match event.status {
-            Status::Done | Status::Truncated => MatchOutcome::Done,
-            Status::Cancelled => MatchOutcome::Cancelled,
-            Status::NotFound => MatchOutcome::NotFound,
-            Status::Invalid => MatchOutcome::Refused,
+            OperationStatus::Done | OperationStatus::Truncated => MatchOutcome::Done,
+            OperationStatus::Cancelled => MatchOutcome::Cancelled,
+            OperationStatus::NotFound => MatchOutcome::NotFound,
+            OperationStatus::Invalid => MatchOutcome::Refused,
         },
         source: event.source,
         tag: event.tag,

@@ -50,7 +50,7 @@ impl RmaAction {
 
 /// An operation under way.
 #[derive(Debug)]
-pub(super) struct RmaTransfer {
+pub(super) struct PostedTransfer {
     pub action: RmaAction,
     pub token: u64,
     /// Sequence number among all operations.
@@ -88,7 +88,7 @@ pub(super) struct RmaOperations {
     pub free_parts: Vec<u32>,
     /// By part: the words of its atomic operation.
     pub words: RegisteredBuffers,
-    pub transfers: Vec<Option<RmaTransfer>>,
+    pub transfers: Vec<Option<PostedTransfer>>,
     pub free_transfers: Vec<usize>,
     /// Operations of which not all parts have been posted.
     pub unposted: VecDeque<usize>,
@@ -157,7 +157,7 @@ impl RmaOperations {
         self.words.start(part).cast::<u64>().wrapping_add(index)
     }
 
-    pub fn add(&mut self, transfer: RmaTransfer) -> usize {
+    pub fn add(&mut self, transfer: PostedTransfer) -> usize {
         match self.free_transfers.pop() {
             Some(at) => {
                 self.transfers[at] = Some(transfer);

@@ -195,7 +195,7 @@ impl Net {
         } else {
             None
         };
-        self.start(RmaTransfer {
+        self.start(PostedTransfer {
             action,
             token,
             serial: 0,
@@ -219,7 +219,7 @@ impl Net {
 
     /// Starts an operation; the caller has checked that a part is free. False if the provider has
     /// no room for the first part.
-    pub(super) fn start(&mut self, mut transfer: RmaTransfer) -> Result<bool, ChannelError> {
+    pub(super) fn start(&mut self, mut transfer: PostedTransfer) -> Result<bool, ChannelError> {
         self.remote.serial += 1;
         transfer.serial = self.remote.serial;
         let (peer, action) = (transfer.peer, transfer.action);

@@ -3,7 +3,7 @@
 
 use super::Net;
 use super::bindings as fi;
-use super::operations::{ADD, CAS, RmaAction, RmaTransfer, SWAP};
+use super::operations::{ADD, CAS, PostedTransfer, RmaAction, SWAP};
 use crate::memory::View;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};
@@ -70,7 +70,7 @@ impl Net {
         if !self.has_room_for_part(peer) {
             return Ok(false);
         }
-        self.start(RmaTransfer {
+        self.start(PostedTransfer {
             action: RmaAction::Atomic(datatype, operation.op),
             token,
             serial: 0,

@@ -44,7 +44,7 @@ pub use inline::InlineEngine;
 pub use job::{CopyJob, Notify};
 pub use peer::PeerMemory;
 pub use recommended::{EngineFacts, EngineKind, open, recommended};
-pub use setup::Setup;
+pub use setup::OffloadSetup;
 pub use thread::ThreadEngine;
 
 use crate::EngineCost;
@@ -61,7 +61,7 @@ bitflags::bitflags! {
         /// Reads and writes a peer's memory by cross memory attach. A device cannot: it works in
         /// one address space.
         const PEER_MEMORY = 1 << 1;
-        /// Makes progress while the caller computes, and reports completion ([`Setup::notify`]).
+        /// Makes progress while the caller computes, and reports completion ([`OffloadSetup::notify`]).
         const SELF_DRIVEN = 1 << 2;
         /// Uses no core while it copies.
         const HARDWARE = 1 << 3;
@@ -183,7 +183,7 @@ impl Cookie {
         }
     }
 
-    /// True if the job needs no polls: it makes progress, and [`Setup::notify`] is called on
+    /// True if the job needs no polls: it makes progress, and [`OffloadSetup::notify`] is called on
     /// completion, while the caller computes or sleeps. Otherwise a caller that has nothing else to
     /// do must keep calling [`check`](Cookie::check) or [`assist`](Cookie::assist) instead of
     /// parking. Never changes from true to false.

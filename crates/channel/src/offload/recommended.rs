@@ -1,7 +1,7 @@
 //! Chooses and opens the engine of a rank.
 
 use super::dsa::{DsaEngine, DsaThreadEngine, NoDevice};
-use super::setup::Setup;
+use super::setup::OffloadSetup;
 use super::{CopyEngine, InlineEngine, Notify, ThreadEngine};
 use mica_node::segment::JobSegment;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub fn open(
     };
     let (kind, helpers) = recommended(request, &facts(device.is_ok()))
         .unwrap_or_else(|| panic!("{request:?} names no copy engine"));
-    let setup = Setup {
+    let setup = OffloadSetup {
         segment: Arc::clone(segment),
         helpers,
         notify,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The configuration that a rank passes to an engine.
 #[derive(Clone)]
-pub struct Setup {
+pub struct OffloadSetup {
     /// The job's segment, which counts the helpers of the node.
     pub segment: Arc<JobSegment>,
     /// Helpers that may work on the node at once; 0 for none.
@@ -16,7 +16,7 @@ pub struct Setup {
     pub notify: Option<Notify>,
 }
 
-impl std::fmt::Debug for Setup {
+impl std::fmt::Debug for OffloadSetup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Setup")
             .field("helpers", &self.helpers)

@@ -3,7 +3,7 @@
 use super::helper::{Helper, Worker};
 use super::inline::ByCaller;
 use super::job::OffloadJob;
-use super::setup::Setup;
+use super::setup::OffloadSetup;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Notify};
 use crate::EngineCost;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// The engine that copies with a helper thread.
 #[derive(Debug)]
 pub struct ThreadEngine {
-    setup: Setup,
+    setup: OffloadSetup,
     helper: Helper,
 }
 
 impl ThreadEngine {
     /// An engine whose thread starts with the first job.
-    pub fn new(setup: Setup) -> ThreadEngine {
+    pub fn new(setup: OffloadSetup) -> ThreadEngine {
         let helper = Helper::new(&setup.segment, setup.helpers);
         ThreadEngine { setup, helper }
     }

@@ -132,7 +132,7 @@ impl AgentPool<'_> {
     pub(super) fn disconnect(&mut self, poll: &mut PollSet, node: usize) -> bool {
         self.unsent.remove(&node);
         if let Some(link) = self.nodes[node].link() {
-            poll.remove(Source::Agent(node as u32), link.as_fd());
+            poll.remove(PollSource::Agent(node as u32), link.as_fd());
         }
         let was = std::mem::replace(&mut self.nodes[node].state, AgentState::Lost);
         matches!(was, AgentState::Running(_))

@@ -18,7 +18,7 @@ use crate::placement::{Placement, place};
 
 /// When an agent is lost: after it has sent or received this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum LossStep {
     Hello,
     Plan,
     BarrierIn,
@@ -26,12 +26,12 @@ enum Step {
     Ended,
 }
 
-const STEPS: [Step; 5] = [
-    Step::Hello,
-    Step::Plan,
-    Step::BarrierIn,
-    Step::BarrierOut,
-    Step::Ended,
+const STEPS: [LossStep; 5] = [
+    LossStep::Hello,
+    LossStep::Plan,
+    LossStep::BarrierIn,
+    LossStep::BarrierOut,
+    LossStep::Ended,
 ];
 
 /// The job to play.
@@ -41,7 +41,7 @@ struct Scene {
     /// Ranks of each host.
     ranks: usize,
     /// The host that is lost, and when.
-    loss: Option<(usize, Step)>,
+    loss: Option<(usize, LossStep)>,
     /// A host with another version of Mica.
     foreign: Option<usize>,
 }
@@ -57,9 +57,9 @@ struct AgentTraffic {
 }
 
 struct ModelAgent {
-    link: Option<Link>,
+    link: Option<Connection>,
     members: Vec<u32>,
-    lost_at: Option<Step>,
+    lost_at: Option<LossStep>,
     traffic: AgentTraffic,
     is_done: bool,
 }
@@ -74,7 +74,7 @@ impl ModelAgent {
     }
 
     /// Goes on after a step, unless it is the last.
-    fn pass(&mut self, step: Step) {
+    fn pass(&mut self, step: LossStep) {
         if self.lost_at == Some(step) {
             self.link = None;
         }
@@ -88,16 +88,16 @@ impl ModelAgent {
         match message {
             Down::Plan(plan) => {
                 assert_eq!(plan.members, self.members);
-                self.pass(Step::Plan);
+                self.pass(LossStep::Plan);
                 let puts = self.members.iter();
                 let puts = puts.map(|rank| (format!("mica-{rank}-mica-net"), "1:".repeat(40)));
                 self.send(&Up::BarrierIn(puts.collect()));
-                self.pass(Step::BarrierIn);
+                self.pass(LossStep::BarrierIn);
             }
             Down::BarrierOut(puts) => {
                 self.traffic.received += encode(message).len();
                 assert_eq!(puts.len(), job_size);
-                self.pass(Step::BarrierOut);
+                self.pass(LossStep::BarrierOut);
                 self.end(None);
             }
             Down::End(_) | Down::Kill if !self.is_done => {
@@ -122,7 +122,7 @@ impl ModelAgent {
         let ends = self.members.iter().map(end).collect();
         self.is_done = true;
         self.send(&Up::Ended(ends));
-        self.pass(Step::Ended);
+        self.pass(LossStep::Ended);
         self.send(&Up::Done {
             counters: Vec::new(),
             late: None,
@@ -132,7 +132,9 @@ impl ModelAgent {
 
 /// Plays the agents until none is connected.
 fn play(mut agents: Vec<ModelAgent>, job_size: usize) -> Vec<AgentTraffic> {
-    agents.iter_mut().for_each(|agent| agent.pass(Step::Hello));
+    agents
+        .iter_mut()
+        .for_each(|agent| agent.pass(LossStep::Hello));
     loop {
         let links = || agents.iter().filter_map(|agent| agent.link.as_ref());
         let reads: Vec<_> = links().map(AsFd::as_fd).collect();
@@ -186,7 +188,7 @@ fn run(scene: Scene) -> Played {
     let listener = AgentListener::open(&local, None, key, scene.hosts).unwrap();
     let (mut report, err) = std::io::pipe().unwrap();
     let out = File::options().write(true).open("/dev/null").unwrap();
-    let writer = Writer::to_files(out, File::from(std::os::fd::OwnedFd::from(err))).unwrap();
+    let writer = OutputWriter::to_files(out, File::from(std::os::fd::OwnedFd::from(err))).unwrap();
     let options = &*options;
     let master = Master::User(Box::new(InvokingUser { options, writer }));
     let signals = Signals::take(&[]).unwrap();
@@ -283,7 +285,7 @@ fn the_loss_of_any_host_at_any_step_ends_the_job() {
         Scene {
             hosts: 100,
             ranks: 100,
-            loss: Some((57, Step::BarrierIn)),
+            loss: Some((57, LossStep::BarrierIn)),
             foreign: None,
         },
         57,

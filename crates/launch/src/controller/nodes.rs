@@ -1,7 +1,7 @@
 //! The nodes of a job as the controller knows them.
 
 use crate::late::LateArrivals;
-use crate::link::Link;
+use crate::link::Connection;
 use crate::messages::{Puts, Surroundings};
 use crate::options::JobOptions;
 use crate::placement::{JobNodes, NodeRanks};
@@ -36,8 +36,8 @@ pub(super) struct AgentNode {
 /// How far a node's part of the job has come.
 pub(super) enum AgentState {
     Awaited,
-    Running(Box<Link>),
-    Over(Box<Link>),
+    Running(Box<Connection>),
+    Over(Box<Connection>),
     Lost,
 }
 
@@ -58,14 +58,14 @@ impl AgentNode {
         }
     }
 
-    pub fn link(&self) -> Option<&Link> {
+    pub fn link(&self) -> Option<&Connection> {
         match &self.state {
             AgentState::Running(link) | AgentState::Over(link) => Some(link),
             AgentState::Awaited | AgentState::Lost => None,
         }
     }
 
-    pub fn link_mut(&mut self) -> Option<&mut Link> {
+    pub fn link_mut(&mut self) -> Option<&mut Connection> {
         match &mut self.state {
             AgentState::Running(link) | AgentState::Over(link) => Some(link),
             AgentState::Awaited | AgentState::Lost => None,

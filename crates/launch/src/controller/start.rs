@@ -10,7 +10,7 @@ use super::*;
 use crate::messages::Surroundings;
 use crate::node_job::{self, NodePlacement};
 use crate::plan::NodePlan;
-use crate::widths::Grant;
+use crate::widths::WidthGrant;
 
 /// Remote shells that are being started at the same time: more would run into the limits of an ssh
 /// server on a gateway, or of processes on this host.
@@ -85,7 +85,12 @@ impl AgentPool<'_> {
     }
 
     /// An agent has authenticated itself.
-    pub(super) fn on_entered(&mut self, job: &mut JobLoop<'_>, link: Box<Link>, messages: Vec<Up>) {
+    pub(super) fn on_entered(
+        &mut self,
+        job: &mut JobLoop<'_>,
+        link: Box<Connection>,
+        messages: Vec<Up>,
+    ) {
         let mut messages = messages.into_iter();
         let Some(Up::Hello {
             node,
@@ -105,7 +110,7 @@ impl AgentPool<'_> {
         let Some(number) = number.filter(awaited).filter(|_| !job.is_ending()) else {
             return;
         };
-        job.poll.add(Source::Agent(number as u32), link.as_fd());
+        job.poll.add(PollSource::Agent(number as u32), link.as_fd());
         self.nodes[number].state = AgentState::Running(link);
         self.nodes[number].machine = machine;
         let is_alike = surroundings.format == Surroundings::own().format;
@@ -206,7 +211,7 @@ impl AgentPool<'_> {
     /// Places the ranks of nodes that are on this machine, if there are several of these: an agent
     /// by itself would take the other agents' processors for those of another job. Returns what
     /// each node gets.
-    fn plan_this_machine(&mut self) -> Vec<(usize, Grant)> {
+    fn plan_this_machine(&mut self) -> Vec<(usize, WidthGrant)> {
         let own = crate::agent::machine();
         let is_here = |&node: &usize| self.nodes[node].machine == own;
         let here: Vec<usize> = (0..self.nodes.len()).filter(is_here).collect();

@@ -216,7 +216,7 @@ fn a_head_plans_for_nodes_on_its_machine() {
     part.members = vec![2, 3];
     part.programs.section_of = vec![0, 0];
     part.cores.machine_first = 2;
-    part.cores.grant = Some(Grant::Bound(vec!["1".to_owned(), "3".to_owned()]));
+    part.cores.grant = Some(WidthGrant::Bound(vec!["1".to_owned(), "3".to_owned()]));
     let decision = granted(&machine, &part, part.cores.grant.as_ref().unwrap()).unwrap();
     let plan = NodePlan::of(&machine, &part, decision, Reservation::default());
     let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
@@ -226,7 +226,7 @@ fn a_head_plans_for_nodes_on_its_machine() {
         ..Circumstances::default()
     };
     let grants = with(&machine, &whole, &crowded);
-    assert!(matches!(grants.grant(0..2), Grant::Unbound(_)));
+    assert!(matches!(grants.grant(0..2), WidthGrant::Unbound(_)));
 }
 
 #[test]

@@ -12,13 +12,13 @@ impl LocalRanks<'_> {
         for index in self.watched..processes.started_count() {
             let number = index as u32;
             job.poll
-                .add(Source::Rank(number), processes.process_fd(index));
+                .add(PollSource::Rank(number), processes.process_fd(index));
             if let Some(fd) = processes.pmi.fd(index) {
-                job.poll.add(Source::PmiClient(number), fd);
+                job.poll.add(PollSource::PmiClient(number), fd);
             }
             for &id in processes.stream_ids(index) {
                 job.poll
-                    .add(Source::Stream(id), processes.streams[&id].as_fd());
+                    .add(PollSource::Stream(id), processes.streams[&id].as_fd());
             }
         }
         self.watched = processes.started_count();
@@ -32,18 +32,18 @@ impl LocalRanks<'_> {
     pub(super) fn serve_ready(
         &mut self,
         job: &mut JobLoop<'_>,
-        ready: &[Source],
+        ready: &[PollSource],
     ) -> Result<(), LaunchError> {
         let mut ended = Vec::new();
         for &source in ready {
             match source {
-                Source::FileWriter => self.on_files_written(job),
-                Source::Stream(id) => self.pass_on_output(job, id),
-                Source::PmiClient(index) => self.on_client(job, index as usize),
-                Source::Requests => self.on_requests(job),
-                Source::Attach => self.processes.serve_attach(),
-                Source::Rank(index) => ended.push(index as usize),
-                Source::RankInput => self.pass_on_input(job),
+                PollSource::FileWriter => self.on_files_written(job),
+                PollSource::Stream(id) => self.pass_on_output(job, id),
+                PollSource::PmiClient(index) => self.on_client(job, index as usize),
+                PollSource::Requests => self.on_requests(job),
+                PollSource::Attach => self.processes.serve_attach(),
+                PollSource::Rank(index) => ended.push(index as usize),
+                PollSource::RankInput => self.pass_on_input(job),
                 _ => {}
             }
         }
@@ -53,7 +53,7 @@ impl LocalRanks<'_> {
             // A process that a debugger holds is reported before it can be reaped.
             for &index in ended.iter().filter(|&&at| !self.processes.is_alive(at)) {
                 let fd = self.processes.process_fd(index);
-                job.poll.remove(Source::Rank(index as u32), fd);
+                job.poll.remove(PollSource::Rank(index as u32), fd);
             }
             self.on_ended(job, ends);
             // The end of a rank may have hidden orphans that ended.
@@ -69,13 +69,13 @@ impl LocalRanks<'_> {
             return;
         };
         if !has_room(&job.master, processes.unwritten[id as usize]) {
-            job.poll.remove(Source::Stream(id), stream.as_fd());
+            job.poll.remove(PollSource::Stream(id), stream.as_fd());
             self.paused.insert(id);
             return;
         }
         let pumped = stream.pump();
         if !pumped.is_open {
-            job.poll.remove(Source::Stream(id), stream.as_fd());
+            job.poll.remove(PollSource::Stream(id), stream.as_fd());
         }
         self.write(job, id, pumped.text);
         if !pumped.is_open {
@@ -141,7 +141,7 @@ impl LocalRanks<'_> {
             };
             let has_room = has_room(master, processes.unwritten[id as usize]);
             if has_room {
-                poll.add(Source::Stream(id), stream.as_fd());
+                poll.add(PollSource::Stream(id), stream.as_fd());
             }
             !has_room
         });
@@ -152,7 +152,7 @@ impl LocalRanks<'_> {
         self.processes.streams.retain(|&id, stream| {
             let is_kept = stream.target() != target;
             if !is_kept {
-                job.poll.remove(Source::Stream(id), stream.as_fd());
+                job.poll.remove(PollSource::Stream(id), stream.as_fd());
             }
             is_kept
         });
@@ -174,7 +174,7 @@ impl LocalRanks<'_> {
         server.serve(index);
         let arrived = server.arrived();
         if let Some(fd) = server.closed_fd(index) {
-            job.poll.remove(Source::PmiClient(index as u32), fd);
+            job.poll.remove(PollSource::PmiClient(index as u32), fd);
         }
         if server.aborted(index).is_some() {
             self.processes.signal_one(index, signal::SIGKILL);
@@ -191,7 +191,7 @@ impl LocalRanks<'_> {
     /// manager in place of its old one, which is closed then.
     fn on_requests(&mut self, job: &mut JobLoop<'_>) {
         for index in self.processes.serve_requests() {
-            let source = Source::PmiClient(index as u32);
+            let source = PollSource::PmiClient(index as u32);
             job.poll.forget(source);
             if let Some(fd) = self.processes.pmi.fd(index) {
                 job.poll.add(source, fd);

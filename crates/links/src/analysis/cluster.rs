@@ -48,7 +48,7 @@ impl TimeClass {
 
 /// Calls of similar execution time.
 #[derive(Debug, Clone, Serialize)]
-pub struct Cluster {
+pub struct TimeCluster {
     /// Which of the three it belongs to.
     pub duration: TimeClass,
     /// The shortest time within.
@@ -77,7 +77,7 @@ pub struct Mark {
 }
 
 /// The clusters of the calls, the shortest first, and the cluster of each call.
-pub fn clusters(calls: &Columns) -> (Vec<Cluster>, Vec<usize>) {
+pub fn clusters(calls: &Columns) -> (Vec<TimeCluster>, Vec<usize>) {
     let bounds = bounds(calls.seconds);
     let of = |time: &f64| bounds.partition_point(|bound| bound < time);
     let member: Vec<usize> = calls.seconds.iter().map(of).collect();
@@ -87,7 +87,7 @@ pub fn clusters(calls: &Columns) -> (Vec<Cluster>, Vec<usize>) {
         bounds.len() + 1
     };
     let total: f64 = calls.seconds.iter().sum();
-    let mut clusters: Vec<Cluster> = (0..number)
+    let mut clusters: Vec<TimeCluster> = (0..number)
         .map(|cluster| describe(calls, &member, cluster, total))
         .collect();
     name(&mut clusters);
@@ -95,7 +95,7 @@ pub fn clusters(calls: &Columns) -> (Vec<Cluster>, Vec<usize>) {
     (clusters, member)
 }
 
-fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> Cluster {
+fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> TimeCluster {
     let within: Vec<usize> = (0..member.len())
         .filter(|call| member[*call] == cluster)
         .collect();
@@ -104,7 +104,7 @@ fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> Cl
         let sum: f64 = within.iter().map(|call| load[*call]).sum();
         sum / within.len().max(1) as f64
     };
-    Cluster {
+    TimeCluster {
         duration: TimeClass::Short,
         from: times().fold(f64::INFINITY, f64::min),
         to: times().fold(0.0, f64::max),
@@ -121,7 +121,7 @@ fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> Cl
 
 /// Clusters up to the middle call's are short. The widest gap (as a ratio) between those above
 /// divides medium from long.
-fn name(clusters: &mut [Cluster]) {
+fn name(clusters: &mut [TimeCluster]) {
     let all: usize = clusters.iter().map(|cluster| cluster.calls).sum();
     let mut before = 0;
     let first = clusters.iter().position(|cluster| {
@@ -139,7 +139,7 @@ fn name(clusters: &mut [Cluster]) {
     }
 }
 
-fn mark(calls: &Columns, member: &[usize], clusters: &mut [Cluster]) {
+fn mark(calls: &Columns, member: &[usize], clusters: &mut [TimeCluster]) {
     if clusters.len() < 2 {
         return;
     }
@@ -217,7 +217,7 @@ struct Partition {
 
 /// The best sums of squares of the first values in a number of clusters, and where the last cluster
 /// of each begins.
-struct Row {
+struct BestSums {
     cost: Vec<f64>,
     start: Vec<usize>,
 }
@@ -250,11 +250,11 @@ impl Partition {
         (squares - sum * sum / (to - from) as f64).max(0.0)
     }
 
-    fn rows(&self, number: usize) -> Vec<Row> {
+    fn rows(&self, number: usize) -> Vec<BestSums> {
         let n = self.len();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<BestSums> = Vec::new();
         for clusters in 1..=number {
-            let mut row = Row {
+            let mut row = BestSums {
                 cost: vec![f64::INFINITY; n + 1],
                 start: vec![0; n + 1],
             };
@@ -268,7 +268,13 @@ impl Partition {
     }
 
     /// Fills the ends `ends.0..=ends.1` whose last cluster begins within `starts`.
-    fn fill(&self, row: &mut Row, before: &Row, ends: (usize, usize), starts: (usize, usize)) {
+    fn fill(
+        &self,
+        row: &mut BestSums,
+        before: &BestSums,
+        ends: (usize, usize),
+        starts: (usize, usize),
+    ) {
         if ends.0 > ends.1 {
             return;
         }
@@ -286,7 +292,7 @@ impl Partition {
     }
 
     /// Where each of `clusters` clusters begins.
-    fn starts(&self, rows: &[Row], clusters: usize) -> Vec<usize> {
+    fn starts(&self, rows: &[BestSums], clusters: usize) -> Vec<usize> {
         let mut end = self.len();
         let mut starts: Vec<usize> = (0..clusters)
             .rev()

@@ -8,7 +8,7 @@ use super::resample::quantile;
 
 /// The execution times of all calls.
 #[derive(Debug, Clone, Serialize)]
-pub struct Distribution {
+pub struct TimeDistribution {
     /// The number of calls.
     pub calls: usize,
     /// The sum of all times.
@@ -59,13 +59,13 @@ fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
 }
 
 /// The execution times as a whole. `None` without calls.
-pub fn distribution(seconds: &[f64]) -> Option<Distribution> {
+pub fn distribution(seconds: &[f64]) -> Option<TimeDistribution> {
     let sorted = sorted(seconds.iter().copied());
     let (min, max) = (*sorted.first()?, *sorted.last()?);
     let total_seconds: f64 = sorted.iter().sum();
     let slowest = sorted.len().div_ceil(20);
     let slow: f64 = sorted[sorted.len() - slowest..].iter().sum();
-    Some(Distribution {
+    Some(TimeDistribution {
         calls: sorted.len(),
         total_seconds,
         min,

@@ -16,12 +16,12 @@ use crate::analysis::distribution::distribution;
 use crate::background::Background;
 use crate::data::DataError;
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
-use crate::machine::Machine;
+use crate::machine::ChipMachine;
 use crate::model::observe_model;
 use crate::predictor::payoff::{choosing, in_worlds, postponing};
-use crate::predictor::{Patience, SchedulePredictor, Trial, World};
-use crate::schedule::Schedule;
-use crate::study::{ChoosingStudy, ModelStudy, SensitivityRow};
+use crate::predictor::{Patience, PayoffTrial, PredictorWorld, SchedulePredictor};
+use crate::schedule::RecordedSchedule;
+use crate::study::{BackgroundRow, ChoosingStudy, ModelStudy};
 
 /// Seconds between two readings while a call is postponed. The shortest I/O burst is 8 ms.
 const WAIT_STEP: f64 = 1e-3;
@@ -76,15 +76,15 @@ const fn of_streams(streams: u32, time: f64) -> TrafficIntensity {
 #[derive(Debug, Clone, Copy)]
 pub struct StudyPlan<'a> {
     /// The machine.
-    pub machine: &'a Machine,
+    pub machine: &'a ChipMachine,
     /// Schedules of the same collective, length and number of ranks; the first is postponed.
-    pub schedules: &'a [(&'a str, &'a Schedule)],
+    pub schedules: &'a [(&'a str, &'a RecordedSchedule)],
     /// The background of the uses of the predictor.
     pub background: &'a Background,
     /// Those of the sensitivity table.
     pub intensities: &'a [TrafficIntensity],
     /// Worlds, their calls, and their first seed.
-    pub trial: Trial,
+    pub trial: PayoffTrial,
 }
 
 impl StudyPlan<'_> {
@@ -104,7 +104,7 @@ pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, D
         sensitivity.push(sensitivity_row(plan, *intensity)?);
         done();
     }
-    let schedules: Vec<&Schedule> = plan
+    let schedules: Vec<&RecordedSchedule> = plan
         .schedules
         .iter()
         .map(|(_, schedule)| *schedule)
@@ -151,7 +151,7 @@ pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, D
 fn sensitivity_row(
     plan: &StudyPlan,
     intensity: TrafficIntensity,
-) -> Result<SensitivityRow, DataError> {
+) -> Result<BackgroundRow, DataError> {
     let background = Background::of(plan.machine, intensity);
     let schedule = plan.schedules[0].1;
     let runs = in_worlds(plan.trial, |seed| {
@@ -165,7 +165,7 @@ fn sensitivity_row(
     let runs: Vec<(f64, f64)> = runs.into_iter().collect::<Result<_, DataError>>()?;
     let shares = || runs.iter().map(|run| run.0);
     let worlds = runs.len().max(1) as f64;
-    Ok(SensitivityRow {
+    Ok(BackgroundRow {
         intensity,
         is_default: intensity.is_default(),
         slowest_share: shares().sum::<f64>() / worlds,
@@ -202,15 +202,15 @@ mod tests {
 
     #[test]
     fn studies_are_equal_for_equal_seeds_and_complete() {
-        let machine = Machine::shipped("upi-2").expect("shipped");
-        let schedule = Schedule::shipped("barrier").expect("shipped");
+        let machine = ChipMachine::shipped("upi-2").expect("shipped");
+        let schedule = RecordedSchedule::shipped("barrier").expect("shipped");
         let background = Background::io(&machine);
         let plan = StudyPlan {
             machine: &machine,
             schedules: &[("one", &schedule), ("two", &schedule)],
             background: &background,
             intensities: &[IO_INTENSITIES.as_slice(), &STREAM_INTENSITIES].concat(),
-            trial: Trial {
+            trial: PayoffTrial {
                 calls: 20,
                 first_seed: 3,
                 worlds: 2,

@@ -1,21 +1,21 @@
 use super::*;
 
-fn x4600() -> Machine {
-    Machine::shipped("x4600").expect("shipped")
+fn x4600() -> ChipMachine {
+    ChipMachine::shipped("x4600").expect("shipped")
 }
 
-fn allreduce() -> Schedule {
-    Schedule::shipped("allreduce-16384").expect("shipped")
+fn allreduce() -> RecordedSchedule {
+    RecordedSchedule::shipped("allreduce-16384").expect("shipped")
 }
 
 /// One call in which rank `r` does the steps at `r`; on the X4600 with 32 ranks, 28 to 31 are on
 /// chip 0, 0 to 3 on chip 1.
-fn one_call(steps: &[(usize, &[Step])]) -> Observation {
+fn one_call(steps: &[(usize, &[RecordedStep])]) -> Observation {
     let mut all = vec![Vec::new(); 32];
     for (rank, steps) in steps {
         all[*rank] = steps.to_vec();
     }
-    let schedule = Schedule {
+    let schedule = RecordedSchedule {
         collective: "test".to_owned(),
         bytes: 0,
         path: String::new(),
@@ -32,7 +32,7 @@ fn assert_near(value: f64, expected: f64) {
 
 #[test]
 fn one_flow_takes_its_latency_and_its_bytes_by_bandwidth() {
-    let seen = one_call(&[(0, &[Step::Load(28, 1_000_000)])]);
+    let seen = one_call(&[(0, &[RecordedStep::Load(28, 1_000_000)])]);
     // 70 ns in the chip and 45 ns on the link, then as fast as a core copies.
     assert_near(seen.calls.time[0], 115e-9 + 1e6 / 2.5e9);
     let link = seen.links.index("0->1").expect("a link");
@@ -44,15 +44,15 @@ fn one_flow_takes_its_latency_and_its_bytes_by_bandwidth() {
 
 #[test]
 fn flows_on_one_link_share_it() {
-    let load: &[Step] = &[Step::Load(28, 1_000_000)];
+    let load: &[RecordedStep] = &[RecordedStep::Load(28, 1_000_000)];
     let seen = one_call(&[(0, load), (1, load), (2, load), (3, load)]);
     assert_near(seen.calls.time[0], 115e-9 + 4.0 * 1e6 / 4e9);
 }
 
 #[test]
 fn flow_speeds_up_when_another_ends() {
-    let long: &[Step] = &[Step::Load(28, 3_000_000)];
-    let seen = one_call(&[(0, long), (1, &[Step::Load(29, 1_000_000)])]);
+    let long: &[RecordedStep] = &[RecordedStep::Load(28, 3_000_000)];
+    let seen = one_call(&[(0, long), (1, &[RecordedStep::Load(29, 1_000_000)])]);
     // Each has 2 GB/s until the short one has ended, then the long one has a core's 2.5 GB/s.
     let shared = 1e6 / 2e9;
     assert_near(seen.calls.rank_time[1][0], 115e-9 + shared);
@@ -62,8 +62,8 @@ fn flow_speeds_up_when_another_ends() {
 #[test]
 fn directions_of_a_link_do_not_share() {
     let seen = one_call(&[
-        (0, &[Step::Load(28, 1_000_000)]),
-        (28, &[Step::Load(0, 1_000_000)]),
+        (0, &[RecordedStep::Load(28, 1_000_000)]),
+        (28, &[RecordedStep::Load(0, 1_000_000)]),
     ]);
     assert_near(seen.calls.time[0], 115e-9 + 1e6 / 2.5e9);
 }
@@ -71,8 +71,11 @@ fn directions_of_a_link_do_not_share() {
 #[test]
 fn wait_ends_when_the_phase_has_crossed_the_links() {
     let seen = one_call(&[
-        (0, &[Step::Load(1, 250_000), Step::Publish(1)]),
-        (28, &[Step::Wait(0, 1)]),
+        (
+            0,
+            &[RecordedStep::Load(1, 250_000), RecordedStep::Publish(1)],
+        ),
+        (28, &[RecordedStep::Wait(0, 1)]),
     ]);
     assert_near(seen.calls.rank_time[28][0], 70e-9 + 1e-4 + 115e-9);
 }
@@ -108,7 +111,7 @@ fn links_carry_what_the_schedule_moves() {
         "alltoall-1024",
         "barrier",
     ] {
-        let schedule = Schedule::shipped(name).expect("shipped");
+        let schedule = RecordedSchedule::shipped(name).expect("shipped");
         let seen = observe_model(&machine, &schedule, &Background::none(), 1, 1).expect("a call");
         let chips = machine.placement(32);
         let mut expected = vec![0.0; machine.links().len()];

@@ -1,4 +1,4 @@
-//! The modelled machine as a [`World`]: calls one after the other, by any of several recorded
+//! The modelled machine as a [`PredictorWorld`]: calls one after the other, by any of several recorded
 //! schedules, while the background goes on, also between calls.
 //!
 //! All ranks enter a call at the same time, and the next call begins when the last has returned and
@@ -8,18 +8,18 @@
 
 use std::sync::Arc;
 
-use super::{Action, RankState, Simulation, actions};
+use super::{MachineStep, ModelRankState, Simulation, actions};
 use crate::background::{Background, BurstTimes};
-use crate::machine::Machine;
-use crate::predictor::World;
-use crate::schedule::{Schedule, Step};
+use crate::machine::ChipMachine;
+use crate::predictor::PredictorWorld;
+use crate::schedule::{RecordedSchedule, RecordedStep};
 
 /// A modelled machine on which calls are made one by one.
 pub struct ModelWorld {
     simulation: Simulation,
     bursts: BurstTimes,
     /// For each schedule and rank.
-    actions: Vec<Vec<Arc<[Action]>>>,
+    actions: Vec<Vec<Arc<[MachineStep]>>>,
     /// When the load began to be measured, and what each link had carried.
     since: f64,
     carried: Vec<f64>,
@@ -31,8 +31,8 @@ impl ModelWorld {
     /// # Panics
     /// If there is no schedule, or schedules are of different numbers of ranks.
     pub fn new(
-        machine: &Machine,
-        schedules: &[&Schedule],
+        machine: &ChipMachine,
+        schedules: &[&RecordedSchedule],
         background: &Background,
         seed: u64,
     ) -> ModelWorld {
@@ -40,8 +40,8 @@ impl ModelWorld {
         assert!(schedules.iter().all(|schedule| schedule.ranks() == ranks));
         let chips = machine.placement(ranks);
         let simulation = Simulation::new(machine, schedules[0], &chips, 0);
-        let of_schedule = |schedule: &&Schedule| -> Vec<Arc<[Action]>> {
-            let of_rank = |(me, steps): (usize, &Vec<Step>)| {
+        let of_schedule = |schedule: &&RecordedSchedule| -> Vec<Arc<[MachineStep]>> {
+            let of_rank = |(me, steps): (usize, &Vec<RecordedStep>)| {
                 actions(machine, &simulation.network, steps, &chips, me).into()
             };
             schedule.steps.iter().enumerate().map(of_rank).collect()
@@ -64,7 +64,7 @@ impl ModelWorld {
     }
 }
 
-impl World for ModelWorld {
+impl PredictorWorld for ModelWorld {
     fn load(&mut self, link: usize) -> f64 {
         let seconds = self.simulation.now - self.since;
         match seconds > 0.0 {
@@ -84,7 +84,7 @@ impl World for ModelWorld {
         simulation.count += 1;
         for (rank, actions) in simulation.ranks.iter_mut().zip(&self.actions[schedule]) {
             rank.actions = actions.clone();
-            rank.state = RankState::SlotWait;
+            rank.state = ModelRankState::SlotWait;
         }
         simulation.run(&mut self.bursts, &mut |_| ());
         *simulation
@@ -98,13 +98,13 @@ impl World for ModelWorld {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::background::{BurstKind, Traffic};
+    use crate::background::{BurstKind, BurstTraffic};
     use crate::model::observe_model;
 
     fn world(background: &Background, names: &[&str]) -> ModelWorld {
-        let machine = Machine::shipped("x4600").expect("shipped");
-        let shipped = |name: &&str| Schedule::shipped(name).expect("shipped");
-        let schedules: Vec<Schedule> = names.iter().map(shipped).collect();
+        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let shipped = |name: &&str| RecordedSchedule::shipped(name).expect("shipped");
+        let schedules: Vec<RecordedSchedule> = names.iter().map(shipped).collect();
         ModelWorld::new(
             &machine,
             &schedules.iter().collect::<Vec<_>>(),
@@ -117,9 +117,9 @@ mod tests {
     fn single_calls_take_as_long_as_the_first_call_of_an_observation() {
         let names = ["allreduce-1024", "barrier"];
         let mut world = world(&Background::none(), &names);
-        let machine = Machine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::shipped("x4600").expect("shipped");
         for (index, name) in names.iter().enumerate() {
-            let schedule = Schedule::shipped(name).expect("shipped");
+            let schedule = RecordedSchedule::shipped(name).expect("shipped");
             let observed = observe_model(&machine, &schedule, &Background::none(), 1, 1);
             let first = observed.expect("finite").calls.time[0];
             for _ in 0..2 {
@@ -131,14 +131,14 @@ mod tests {
 
     #[test]
     fn load_is_that_of_the_call_before_or_of_the_wait() {
-        let machine = Machine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::shipped("x4600").expect("shipped");
         let link = machine.link_set().index("0->1").expect("a link");
         let kind = BurstKind {
             weight: 1.0,
             from: 0,
             to: 1,
             length: 1e3,
-            traffic: Traffic::Reserved(0.5),
+            traffic: BurstTraffic::Reserved(0.5),
         };
         let mut world = world(&Background::planted(1e-9, kind), &["allreduce-1024"]);
         assert_eq!(world.load(link), 0.0, "nothing was measured");

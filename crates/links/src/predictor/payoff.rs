@@ -1,7 +1,7 @@
 //! What the predictor gains, in two uses: postponing a call while a long one is predicted
 //! (muecke-2010, chapter 6), and choosing between schedules of the collective before each call.
 //!
-//! Both run in a [`World`]: a model of a machine (`model::world`), or the machine. Each seed is one
+//! Both run in a [`PredictorWorld`]: a model of a machine (`model::world`), or the machine. Each seed is one
 //! world with its own background traffic; the same seed is run with and without the predictor, so
 //! that worlds are compared in pairs, and the interval is over seeds. Time that a postponed call
 //! waits counts: a program that has nothing else to do gains only if the call itself gets shorter by
@@ -12,14 +12,14 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::Tree;
+use super::tree::DecisionTree;
 use crate::analysis::cluster::TimeClass;
 use crate::analysis::resample::{Interval, mean_interval};
 
 const RESAMPLES: usize = 1000;
 
 /// Where calls are made, one after the other.
-pub trait World {
+pub trait PredictorWorld {
     /// The load of a link now, in the unit that the predictor has learnt from.
     fn load(&mut self, link: usize) -> f64;
     /// Lets time pass without a call.
@@ -46,13 +46,13 @@ pub struct Payoff {
     /// Its interval over worlds.
     pub in_calls_interval: Interval,
     /// What can be said.
-    pub verdict: Verdict,
+    pub verdict: PayoffVerdict,
 }
 
 /// Whether it pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum PayoffVerdict {
     /// The whole interval is above zero.
     Pays,
     /// The whole interval is below zero.
@@ -61,13 +61,13 @@ pub enum Verdict {
     Undecided,
 }
 
-impl Verdict {
+impl PayoffVerdict {
     /// As the end of a sentence.
     pub fn words(self) -> &'static str {
         match self {
-            Verdict::Pays => "it pays",
-            Verdict::Costs => "it costs",
-            Verdict::Undecided => "no difference can be told",
+            PayoffVerdict::Pays => "it pays",
+            PayoffVerdict::Costs => "it costs",
+            PayoffVerdict::Undecided => "no difference can be told",
         }
     }
 }
@@ -83,7 +83,7 @@ pub struct Patience {
 
 /// How much is run.
 #[derive(Debug, Clone, Copy)]
-pub struct Trial {
+pub struct PayoffTrial {
     /// Calls in each world.
     pub calls: usize,
     /// Seeds from this one on.
@@ -96,7 +96,7 @@ pub struct Trial {
 #[derive(Debug, Clone)]
 pub struct SchedulePredictor {
     /// The tree.
-    pub tree: Tree,
+    pub tree: DecisionTree,
     /// Seconds, by predicted class; where a class was never predicted, the mean of all calls.
     pub seconds: [f64; 3],
 }
@@ -105,7 +105,7 @@ impl SchedulePredictor {
     /// Learns from calls: the load of each link before them, their classes and times.
     pub fn learn(features: &[&[f64]], classes: &[TimeClass], seconds: &[f64]) -> SchedulePredictor {
         let everything: Vec<usize> = (0..classes.len()).collect();
-        let tree = Tree::learn(features, classes, &everything);
+        let tree = DecisionTree::learn(features, classes, &everything);
         let (mut sums, mut counts) = ([0.0; 3], [0_usize; 3]);
         for (call, time) in seconds.iter().enumerate() {
             let class = tree.predict(|link| features[link][call]) as usize;
@@ -123,13 +123,13 @@ impl SchedulePredictor {
         }
     }
 
-    fn expected<W: World>(&self, world: &mut W) -> f64 {
+    fn expected<W: PredictorWorld>(&self, world: &mut W) -> f64 {
         self.seconds[predict(&self.tree, world) as usize]
     }
 }
 
 /// Predictions for a schedule from the loads that its tree reads.
-fn predict<W: World>(tree: &Tree, world: &mut W) -> TimeClass {
+fn predict<W: PredictorWorld>(tree: &DecisionTree, world: &mut W) -> TimeClass {
     let loads: Vec<(usize, f64)> = tree
         .links()
         .iter()
@@ -140,11 +140,11 @@ fn predict<W: World>(tree: &Tree, world: &mut W) -> TimeClass {
 }
 
 /// Postpones calls that are predicted to be long.
-pub fn postponing<W: World>(
+pub fn postponing<W: PredictorWorld>(
     new_world: impl Fn(u64) -> W + Sync,
-    tree: &Tree,
+    tree: &DecisionTree,
     patience: Patience,
-    trial: Trial,
+    trial: PayoffTrial,
 ) -> Payoff {
     let run = |seed| {
         let mut world = new_world(seed);
@@ -178,11 +178,11 @@ pub struct ChoosingRuns {
 }
 
 /// Takes for each call the schedule with the least time to be expected; the first of equals.
-pub fn choosing<W: World>(
+pub fn choosing<W: PredictorWorld>(
     new_world: impl Fn(u64) -> W + Sync,
     predictors: &[SchedulePredictor],
     fixed: usize,
-    trial: Trial,
+    trial: PayoffTrial,
 ) -> ChoosingRuns {
     let run = |seed| {
         let one = |schedule: usize| {
@@ -217,7 +217,7 @@ pub fn choosing<W: World>(
 }
 
 /// The results of all worlds in the order of their seeds; as many at once as there are cores.
-pub fn in_worlds<R: Send>(trial: Trial, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
+pub fn in_worlds<R: Send>(trial: PayoffTrial, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
     let next = AtomicU64::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -261,9 +261,9 @@ fn payoff(runs: &[[f64; 3]]) -> Payoff {
         saved_in_calls: average(&calls),
         in_calls_interval: mean_interval(&calls, RESAMPLES, 1),
         verdict: match interval {
-            Interval { low, .. } if low > 0.0 => Verdict::Pays,
-            Interval { high, .. } if high < 0.0 => Verdict::Costs,
-            _ => Verdict::Undecided,
+            Interval { low, .. } if low > 0.0 => PayoffVerdict::Pays,
+            Interval { high, .. } if high < 0.0 => PayoffVerdict::Costs,
+            _ => PayoffVerdict::Undecided,
         },
     }
 }

@@ -41,7 +41,7 @@ impl TwoLinks {
     }
 }
 
-impl World for TwoLinks {
+impl PredictorWorld for TwoLinks {
     fn load(&mut self, link: usize) -> f64 {
         self.advance(0.0);
         f64::from(u8::from(self.busy[link])) + 0.2 * self.rng.f64()
@@ -60,7 +60,7 @@ impl World for TwoLinks {
 }
 
 /// 200 calls in each of 20 worlds.
-const TRIAL: Trial = Trial {
+const TRIAL: PayoffTrial = PayoffTrial {
     calls: 200,
     first_seed: 0,
     worlds: 20,
@@ -76,7 +76,7 @@ fn predictor(schedule: usize, lasts: f64, slow: f64) -> SchedulePredictor {
 }
 
 /// A tree for a schedule, learnt in a world of its own.
-fn learnt(schedule: usize, lasts: f64, slow: f64) -> (Tree, Vec<Vec<f64>>, Vec<TimeClass>) {
+fn learnt(schedule: usize, lasts: f64, slow: f64) -> (DecisionTree, Vec<Vec<f64>>, Vec<TimeClass>) {
     let mut world = TwoLinks::new(99, lasts, slow);
     let mut features = vec![Vec::new(), Vec::new()];
     let mut durations = Vec::new();
@@ -90,7 +90,7 @@ fn learnt(schedule: usize, lasts: f64, slow: f64) -> (Tree, Vec<Vec<f64>>, Vec<T
         });
     }
     let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
-    let tree = Tree::learn(&columns, &durations, &(0..400).collect::<Vec<usize>>());
+    let tree = DecisionTree::learn(&columns, &durations, &(0..400).collect::<Vec<usize>>());
     (tree, features, durations)
 }
 
@@ -142,7 +142,7 @@ fn reads_three_links_at_most() {
         })
         .collect();
     let features: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-    let tree = Tree::learn(&features, &durations, &(0..500).collect::<Vec<usize>>());
+    let tree = DecisionTree::learn(&features, &durations, &(0..500).collect::<Vec<usize>>());
     assert!((1..=3).contains(&tree.links().len()), "{:?}", tree.links());
 }
 
@@ -150,7 +150,7 @@ fn reads_three_links_at_most() {
 fn choosing_pays_where_schedules_use_other_links() {
     let predictors = [0, 1].map(|schedule| predictor(schedule, 6.0, 5.0));
     let runs = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &predictors, 0, TRIAL);
-    assert_eq!(runs.against_best.verdict, Verdict::Pays, "{runs:?}");
+    assert_eq!(runs.against_best.verdict, PayoffVerdict::Pays, "{runs:?}");
     assert!(
         runs.against_fixed.saved >= runs.against_best.saved,
         "{runs:?}"
@@ -161,7 +161,7 @@ fn choosing_pays_where_schedules_use_other_links() {
 /// Idle links: schedule 0 takes 2 s, schedule 1 takes 1 s.
 struct Idle;
 
-impl World for Idle {
+impl PredictorWorld for Idle {
     fn load(&mut self, _link: usize) -> f64 {
         0.0
     }
@@ -204,8 +204,8 @@ fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
     };
     // A busy link of 1 s makes a call 20 s long: wait. One of 40 s makes it 2 s long: do not.
     let (short, long) = (run(1.0, 20.0), run(40.0, 2.0));
-    assert_eq!(short.verdict, Verdict::Pays, "{short:?}");
-    assert_eq!(long.verdict, Verdict::Costs, "{long:?}");
+    assert_eq!(short.verdict, PayoffVerdict::Pays, "{short:?}");
+    assert_eq!(long.verdict, PayoffVerdict::Costs, "{long:?}");
     assert!(long.waiting > 0.1);
     assert!(long.saved_in_calls > long.saved, "{long:?}");
 }

@@ -16,14 +16,14 @@ const CANDIDATES: usize = 64;
 
 /// The tree as an array: a prediction follows indices and calls nothing.
 #[derive(Debug, Clone, Serialize)]
-pub struct Tree {
-    nodes: Vec<Node>,
+pub struct DecisionTree {
+    nodes: Vec<TreeNode>,
     /// The links that it reads: what must be counted.
     links: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-enum Node {
+enum TreeNode {
     Leaf(TimeClass),
     /// Loads up to `threshold` go to the next node, higher ones to node `above`.
     Split {
@@ -46,15 +46,15 @@ struct Split {
     impurity: f64,
 }
 
-impl Tree {
+impl DecisionTree {
     /// Learns from the calls `learn`; `features` has a column for each link.
-    pub fn learn(features: &[&[f64]], durations: &[TimeClass], learn: &[usize]) -> Tree {
+    pub fn learn(features: &[&[f64]], durations: &[TimeClass], learn: &[usize]) -> DecisionTree {
         let lesson = Lesson {
             features,
             durations,
             leaf: LEAF.max((learn.len() as f64 * LEAF_SHARE) as usize),
         };
-        let mut tree = Tree {
+        let mut tree = DecisionTree {
             nodes: Vec::new(),
             links: Vec::new(),
         };
@@ -73,11 +73,11 @@ impl Tree {
         let mut at = 0;
         loop {
             match self.nodes[at] {
-                Node::Leaf(duration) => return duration,
-                Node::Split {
+                TreeNode::Leaf(duration) => return duration,
+                TreeNode::Split {
                     link, threshold, ..
                 } if load(link) <= threshold => at += 1,
-                Node::Split { above, .. } => at = above,
+                TreeNode::Split { above, .. } => at = above,
             }
         }
     }
@@ -90,7 +90,8 @@ impl Tree {
         };
         let Some(split) = split else {
             let most = (0..3).rev().max_by_key(|which| counts[*which]);
-            self.nodes.push(Node::Leaf(TIME_CLASSES[most.unwrap_or(0)]));
+            self.nodes
+                .push(TreeNode::Leaf(TIME_CLASSES[most.unwrap_or(0)]));
             return;
         };
         if !self.links.contains(&split.link) {
@@ -100,9 +101,9 @@ impl Tree {
         let (low, high): (Vec<usize>, Vec<usize>) =
             calls.iter().partition(|call| load(call) <= split.threshold);
         let here = self.nodes.len();
-        self.nodes.push(Node::Leaf(TimeClass::Short));
+        self.nodes.push(TreeNode::Leaf(TimeClass::Short));
         self.grow(lesson, &low, depth - 1);
-        self.nodes[here] = Node::Split {
+        self.nodes[here] = TreeNode::Split {
             link: split.link,
             threshold: split.threshold,
             above: self.nodes.len(),

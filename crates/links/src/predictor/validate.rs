@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use serde::Serialize;
 
-use super::tree::Tree;
+use super::tree::DecisionTree;
 use crate::analysis::cluster::{TIME_CLASSES, TimeClass};
 use crate::analysis::resample::{Interval, blocks};
 
@@ -43,7 +43,7 @@ pub fn validate(
     for fold in 0..FOLDS {
         let held = fold * n / FOLDS..(fold + 1) * n / FOLDS;
         let learn: Vec<usize> = (0..n).filter(|call| !held.contains(call)).collect();
-        let tree = Tree::learn(features, durations, &learn);
+        let tree = DecisionTree::learn(features, durations, &learn);
         let constant = most_frequent(durations, &learn);
         for call in held {
             let (is, said) = (durations[call], tree.predict(|link| features[link][call]));

@@ -11,11 +11,11 @@ use super::results::ResultRow;
 use super::stats::Stats;
 use super::suite::{Better, Suite};
 use crate::draw::colour;
-use crate::draw::lines::{Line, LineChart, LinePoint, LineStyle};
+use crate::draw::lines::{ChartLine, LineChart, LinePoint, LineStyle};
 use crate::draw::text::{short, size, three_digits};
 
 /// One plot.
-pub struct Plot {
+pub struct BenchPlot {
     /// A file name without extension.
     pub name: String,
     pub title: String,
@@ -34,7 +34,7 @@ struct PlotSeries {
 const LEAST_POINTS: usize = 3;
 
 /// All plots for these rows.
-pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<Plot> {
+pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<BenchPlot> {
     let mut families: Vec<((&str, &str), Vec<&ResultRow>)> = Vec::new();
     for row in rows {
         let family = (row.key.program.as_str(), row.key.measure.as_str());
@@ -49,7 +49,7 @@ pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<Plot> {
 
 /// The plots of one measure of one program: one for each combination of keys that are not on the x
 /// axis.
-fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<Plot> {
+fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<BenchPlot> {
     let first = rows[0];
     let measure = suite.measure(&first.key.measure);
     let Some(axis) = measure.axis.clone().or_else(|| varying(rows)) else {
@@ -71,7 +71,7 @@ fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<Plot> {
             Better::Lower => "lower",
             Better::Higher => "higher",
         };
-        Plot {
+        BenchPlot {
             name: file_name(&format!(
                 "{} {} {rest}",
                 first.key.program, first.key.measure
@@ -213,7 +213,7 @@ fn style(name: &str) -> LineStyle {
     }
 }
 
-impl Plot {
+impl BenchPlot {
     /// The plot as SVG.
     pub fn svg(&self) -> String {
         let sizes = self.axis == "bytes";
@@ -233,7 +233,7 @@ impl Plot {
 }
 
 impl PlotSeries {
-    fn line(&self, axis: &str) -> Line<'_> {
+    fn line(&self, axis: &str) -> ChartLine<'_> {
         let point = |(place, stats): &(f64, Stats)| {
             let where_at = match axis {
                 "bytes" => size(*place as u64),
@@ -253,7 +253,7 @@ impl PlotSeries {
                 ),
             }
         };
-        Line {
+        ChartLine {
             name: &self.name,
             style: style(&self.name),
             points: self.points.iter().map(point).collect(),

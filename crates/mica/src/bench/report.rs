@@ -9,7 +9,7 @@ use super::bars::Judged;
 use super::cache::Misses;
 use super::guidelines::{Findings, Violation};
 use super::host::HostFacts;
-use super::plot::Plot;
+use super::plot::BenchPlot;
 use super::results::{ResultRow, RunFailure};
 use super::stats::Stats;
 use crate::draw::page::TableCells;
@@ -33,7 +33,7 @@ pub struct BenchReport {
     /// Contestants that are not available, and programs that could not be compiled.
     pub left_out: Vec<String>,
     #[serde(skip)]
-    pub plots: Vec<Plot>,
+    pub plots: Vec<BenchPlot>,
 }
 
 /// What a table shows of a figure.

@@ -3,7 +3,7 @@
 use mica_node::topology::readable_bytes;
 
 use super::facts::{DoctorFacts, ProcessLimit};
-use super::{Finding, Weight};
+use super::{CheckFinding, Weight};
 
 /// A check: its name, and a function that collects findings. If there are none, the report prints
 /// `well`.
@@ -16,13 +16,13 @@ struct Check {
 /// The findings of a check so far.
 struct CheckFindings {
     check: &'static str,
-    findings: Vec<Finding>,
+    findings: Vec<CheckFinding>,
 }
 
 impl CheckFindings {
     fn add(&mut self, weight: Weight, found: impl Into<String>, remedy: impl Into<String>) {
         let remedy = remedy.into();
-        self.findings.push(Finding {
+        self.findings.push(CheckFinding {
             check: self.check,
             weight,
             found: found.into(),
@@ -44,7 +44,7 @@ impl CheckFindings {
 pub const COUNT: usize = CHECKS.len();
 
 /// Runs every check, in the order of the report.
-pub fn all(facts: &DoctorFacts) -> Vec<Finding> {
+pub fn all(facts: &DoctorFacts) -> Vec<CheckFinding> {
     let run = |check: &Check| {
         let mut found = CheckFindings {
             check: check.name,

@@ -12,7 +12,7 @@ use mica_node::topology::{self, Machine};
 use mica_policy::tuning;
 
 use crate::info;
-use crate::network::Network;
+use crate::network::FoundNetwork;
 
 /// A refusal and its remedy.
 pub type Refusal = (String, String);
@@ -99,7 +99,7 @@ impl DoctorFacts {
         let libraries = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let limit = |resource| process::limits(resource).unwrap_or((None, None));
         let text = |error: std::io::Error| error.to_string();
-        let network = Network::query();
+        let network = FoundNetwork::query();
         let (machine, topology_error) = match Machine::load() {
             Ok(machine) => (Some(machine), None),
             Err(error) => (None, Some(error.to_string())),

@@ -25,7 +25,7 @@ pub enum Weight {
 
 /// What one check has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// The name of the check.
     pub check: &'static str,
     pub weight: Weight,
@@ -40,7 +40,7 @@ pub struct Finding {
 #[derive(Serialize)]
 pub struct DoctorReport {
     pub healthy: bool,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
 }
 
 impl DoctorReport {
@@ -49,8 +49,8 @@ impl DoctorReport {
         DoctorReport::of(checks::all(&facts::DoctorFacts::gather()))
     }
 
-    fn of(findings: Vec<Finding>) -> DoctorReport {
-        let hinders = |finding: &Finding| finding.weight == Weight::Hinders;
+    fn of(findings: Vec<CheckFinding>) -> DoctorReport {
+        let hinders = |finding: &CheckFinding| finding.weight == Weight::Hinders;
         DoctorReport {
             healthy: !findings.iter().any(hinders),
             findings,
@@ -73,7 +73,7 @@ impl DoctorReport {
                 continue;
             }
             let _ = writeln!(text, "{title}");
-            for Finding {
+            for CheckFinding {
                 check,
                 found,
                 remedy,
@@ -102,8 +102,8 @@ impl DoctorReport {
 mod tests {
     use super::*;
 
-    fn finding(weight: Weight) -> Finding {
-        Finding {
+    fn finding(weight: Weight) -> CheckFinding {
+        CheckFinding {
             check: "name",
             weight,
             found: format!("found {weight:?}"),

@@ -13,7 +13,7 @@ pub struct Series {
 }
 
 /// One bar, or one group of bars: a value for each series.
-pub struct Bar {
+pub struct ChartBar {
     pub label: String,
     pub values: Vec<f64>,
     pub tip: String,
@@ -24,7 +24,7 @@ pub struct StackedBars<'a> {
     /// What the chart shows, for those who do not see it.
     pub name: &'a str,
     pub series: &'a [Series],
-    pub bars: &'a [Bar],
+    pub bars: &'a [ChartBar],
     pub value_label: &'a dyn Fn(f64) -> String,
     /// What the bars are, on their axis.
     pub axis: &'a str,
@@ -35,11 +35,11 @@ pub struct StackedBars<'a> {
 pub struct GroupedBars<'a> {
     pub name: &'a str,
     pub series: &'a [Series],
-    pub groups: &'a [Bar],
+    pub groups: &'a [ChartBar],
     /// A share for each group, drawn as a diamond.
     pub points: &'a [f64],
     /// Groups to the right of a divider: what the others are compared with.
-    pub aside: &'a [Bar],
+    pub aside: &'a [ChartBar],
     pub axis: &'a str,
     pub width: f64,
 }
@@ -328,7 +328,7 @@ impl GroupedBars<'_> {
         &self,
         svg: &mut String,
         y: &LinearScale,
-        groups: &[Bar],
+        groups: &[ChartBar],
         (at, step): (&dyn Fn(usize) -> f64, f64),
     ) {
         let bar = (step * 0.8 / self.series.len().max(1) as f64).min(22.0);
@@ -360,8 +360,8 @@ mod tests {
         vec![series("a<"), series("b")]
     }
 
-    fn bars(count: usize) -> Vec<Bar> {
-        let bar = |place: usize| Bar {
+    fn bars(count: usize) -> Vec<ChartBar> {
+        let bar = |place: usize| ChartBar {
             label: format!("bar {place}"),
             values: vec![1.0, place as f64],
             tip: format!("\"{place}\""),

@@ -15,11 +15,11 @@ pub struct LineChart<'a> {
     pub x_name: &'a str,
     pub x_label: fn(f64) -> String,
     /// Drawn in this order: the last is in front.
-    pub lines: Vec<Line<'a>>,
+    pub lines: Vec<ChartLine<'a>>,
 }
 
 /// One line of a chart.
-pub struct Line<'a> {
+pub struct ChartLine<'a> {
     pub name: &'a str,
     pub style: LineStyle,
     /// Sorted by `x`; all values are above zero.
@@ -153,7 +153,7 @@ impl LineChart<'_> {
             let last = line.points.last()?;
             Some((y.at(last.middle), line))
         });
-        let mut ends: Vec<(f64, &Line)> = ends.collect();
+        let mut ends: Vec<(f64, &ChartLine)> = ends.collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         spread(&mut ends, NAME_HEIGHT, HEIGHT - BOTTOM);
         for (at, line) in ends {
@@ -170,7 +170,7 @@ impl LineChart<'_> {
     }
 }
 
-impl Line<'_> {
+impl ChartLine<'_> {
     fn draw(&self, svg: &mut String, x: &LogScale, y: &LogScale) {
         let LineStyle { colour, width, .. } = self.style;
         let line = |value: fn(&LinePoint) -> f64| {

@@ -22,11 +22,11 @@ use std::time::Instant;
 use clap::Args;
 use mica_links::analysis::cluster::TIME_CLASSES;
 use mica_links::analysis::resample::{median_interval, quantile};
-use mica_links::predictor::Tree;
+use mica_links::predictor::DecisionTree;
 use mica_node::perf::{CountedPlace, PerfCounter, PerfEvent};
 use serde::Serialize;
 
-use super::job::{JobMode, JobOptions, LinksJob};
+use super::job::{JobMode, LinksJob, LinksJobOptions};
 use super::raw::RawCalls;
 use super::run::spinner;
 use super::wanted::WantedCounters;
@@ -53,7 +53,7 @@ pub struct CostOptions {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    job: JobOptions,
+    job: LinksJobOptions,
 }
 
 /// What was measured.
@@ -161,7 +161,7 @@ fn decision() -> f64 {
     };
     let classes: Vec<_> = (0..BATCH).map(class).collect();
     let features: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-    let tree = Tree::learn(&features, &classes, &(0..BATCH).collect::<Vec<_>>());
+    let tree = DecisionTree::learn(&features, &classes, &(0..BATCH).collect::<Vec<_>>());
     nanoseconds(|call| {
         black_box(tree.predict(|link| black_box(features[link][call])));
     })
@@ -197,7 +197,7 @@ fn reading() -> (String, Option<f64>) {
     }
 }
 
-fn observer(options: &JobOptions, jobs: usize) -> Result<ObserverCost, Box<dyn Error>> {
+fn observer(options: &LinksJobOptions, jobs: usize) -> Result<ObserverCost, Box<dyn Error>> {
     if options.calls < 3 * CALLS as u64 {
         return Err(format!("--observer needs {} calls or more", 3 * CALLS).into());
     }
@@ -277,7 +277,7 @@ mod tests {
         let options = CostOptions {
             observer: 0,
             json: false,
-            job: JobOptions {
+            job: LinksJobOptions {
                 collective: "barrier".into(),
                 bytes: 0,
                 calls: 1,

@@ -16,8 +16,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use mica_links::Machine;
-use mica_links::background::{Background, BurstProcess, BurstTimes, Traffic};
+use mica_links::ChipMachine;
+use mica_links::background::{Background, BurstProcess, BurstTimes, BurstTraffic};
 use mica_links::discover::Domains;
 
 /// Bytes; more than the last-level caches of today's processors hold for one core.
@@ -43,12 +43,12 @@ pub enum Disturbance {
 
 /// Threads that make traffic until they are stopped.
 pub struct Disturbing {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFlags>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedFlags {
     stop: AtomicBool,
     /// Bytes copied by memory streams, and bytes written and read by I/O.
     copied: AtomicU64,
@@ -58,10 +58,10 @@ struct Shared {
 impl Disturbing {
     /// Starts the traffic; files are made in `scratch`.
     pub fn start(what: Disturbance, seed: u64, domains: &Domains, scratch: &Path) -> Disturbing {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedFlags::default());
         let threads = processes(what, domains.domains.len().max(1));
         let threads = threads.into_iter().zip(0..).map(|(process, index)| {
-            let place = Place {
+            let place = StreamPlace {
                 file: scratch.join(format!("background-{index}")),
                 cpus: process.kinds.first().map_or([None, None], |kind| {
                     [kind.from, kind.to].map(|chip| first_cpu(domains, chip))
@@ -98,7 +98,7 @@ impl Disturbing {
 fn processes(what: Disturbance, chips: usize) -> Vec<BurstProcess> {
     // The times of bursts are those of the X4600's model; only their ends are of this machine.
     let io = || {
-        let machine = Machine::shipped("x4600").expect("shipped with this command");
+        let machine = ChipMachine::shipped("x4600").expect("shipped with this command");
         Background::io(&machine)
     };
     let background = match what {
@@ -110,7 +110,7 @@ fn processes(what: Disturbance, chips: usize) -> Vec<BurstProcess> {
     background.processes
 }
 
-struct Place {
+struct StreamPlace {
     file: PathBuf,
     /// A processor of the domain that data comes from, and of that where it is used.
     cpus: [Option<u32>; 2],
@@ -121,11 +121,11 @@ fn first_cpu(domains: &Domains, chip: usize) -> Option<u32> {
 }
 
 /// One process of the background.
-fn run(process: &BurstProcess, seed: u64, place: &Place, shared: &Shared) {
+fn run(process: &BurstProcess, seed: u64, place: &StreamPlace, shared: &SharedFlags) {
     let alone = Background {
         processes: vec![process.clone()],
     };
-    let is_stream = matches!(process.kinds[0].traffic, Traffic::Fair(_));
+    let is_stream = matches!(process.kinds[0].traffic, BurstTraffic::Fair(_));
     let mut buffers = match is_stream {
         true => touched(place, STREAM_BYTES),
         false => [vec![1; CHUNK], Vec::new()],
@@ -149,7 +149,7 @@ fn run(process: &BurstProcess, seed: u64, place: &Place, shared: &Shared) {
 }
 
 /// Two buffers; each is touched first on its domain, and this thread stays on the second.
-fn touched(place: &Place, bytes: usize) -> [Vec<u8>; 2] {
+fn touched(place: &StreamPlace, bytes: usize) -> [Vec<u8>; 2] {
     place.cpus.map(|cpu| {
         if let Some(cpu) = cpu {
             let mut set = rustix::thread::CpuSet::new();
@@ -163,7 +163,7 @@ fn touched(place: &Place, bytes: usize) -> [Vec<u8>; 2] {
     })
 }
 
-fn stream(buffers: &mut [Vec<u8>; 2], until: Instant, shared: &Shared) {
+fn stream(buffers: &mut [Vec<u8>; 2], until: Instant, shared: &SharedFlags) {
     let [from, to] = buffers;
     let chunks = || from.chunks(CHUNK).zip(0..);
     let mut next = chunks();
@@ -181,7 +181,12 @@ fn stream(buffers: &mut [Vec<u8>; 2], until: Instant, shared: &Shared) {
     }
 }
 
-fn store(place: &Place, chunk: &mut [u8], until: Instant, shared: &Shared) -> std::io::Result<()> {
+fn store(
+    place: &StreamPlace,
+    chunk: &mut [u8],
+    until: Instant,
+    shared: &SharedFlags,
+) -> std::io::Result<()> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(true);
     let mut file = options.open(&place.file)?;

@@ -18,7 +18,7 @@ use crate::explain::prefix;
 
 /// What is called, and by which library.
 #[derive(Args)]
-pub struct JobOptions {
+pub struct LinksJobOptions {
     /// The collective, without MPI_ and in lower case: any of MPI's, blocking, neighborhood (on a
     /// ring) or non-blocking (iallreduce, completed at once).
     #[arg(long, value_name = "NAME", default_value = "allreduce")]
@@ -49,7 +49,7 @@ pub enum JobMode {
 
 /// The compiled program in a directory of its own, which is removed with the value.
 pub struct LinksJob<'a> {
-    options: &'a JobOptions,
+    options: &'a LinksJobOptions,
     launcher: Vec<String>,
     first: PathBuf,
     scratch: PathBuf,
@@ -66,7 +66,7 @@ impl<'a> LinksJob<'a> {
     ///
     /// # Errors
     /// What the compiler says.
-    pub fn compile(options: &'a JobOptions) -> Result<LinksJob<'a>, Box<dyn Error>> {
+    pub fn compile(options: &'a LinksJobOptions) -> Result<LinksJob<'a>, Box<dyn Error>> {
         let prefix = prefix().ok_or("cannot find the installation of this command")?;
         let scratch = std::env::temp_dir().join(format!("mica-links-{}", std::process::id()));
         fs::create_dir(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;

@@ -47,7 +47,7 @@ pub struct LinksOptions {
 #[derive(Subcommand)]
 enum LinksCommand {
     /// Observe consecutive calls of a collective on this machine, and write them to a file.
-    Run(run::RunOptions),
+    Run(run::LinksRunOptions),
     /// Simulate the calls on a described machine, and write them to a file.
     Model(model::ModelOptions),
     /// Print what the calls of a file show.
@@ -150,7 +150,7 @@ fn write(observation: &Observation, file: &Path) -> Result<(), Box<dyn Error>> {
 
 /// What is said about the calls of one workload.
 #[derive(Serialize)]
-struct Finding<'a> {
+struct WorkloadFinding<'a> {
     #[serde(flatten)]
     explanation: Explanation,
     /// Bytes that a call moves between ranks on average, if the library accounted for them.
@@ -168,7 +168,7 @@ fn findings<'a>(
     observation: &'a Observation,
     file: &Path,
     options: &StatisticsOptions,
-) -> Result<Vec<Finding<'a>>, Box<dyn Error>> {
+) -> Result<Vec<WorkloadFinding<'a>>, Box<dyn Error>> {
     let options = ExplainOptions {
         load: match options.load {
             LoadArgument::Bytes => LoadKind::Bytes,
@@ -192,7 +192,7 @@ fn findings<'a>(
             .advice
             .extend(placement::advice(observation, workload, file));
         let seconds = select(observation, workload, explanation.load).0.seconds;
-        found.push(Finding {
+        found.push(WorkloadFinding {
             paper: paper::rows(&explanation, &seconds),
             explanation,
             moved_bytes: moved(observation, workload),

@@ -13,9 +13,9 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use mica_links::intensity::TrafficIntensity;
 use mica_links::model::study::{IO_INTENSITIES, STREAM_INTENSITIES, StudyPlan, study};
-use mica_links::predictor::Trial;
+use mica_links::predictor::PayoffTrial;
 use mica_links::study::ModelStudy;
-use mica_links::{Background, Machine, ModelPlan, Schedule};
+use mica_links::{Background, ChipMachine, ModelPlan, RecordedSchedule};
 
 use super::placement::{between_chips, mapped};
 use super::run::machine;
@@ -32,8 +32,8 @@ pub struct ModelOptions {
     #[arg(default_value = "allreduce-16384")]
     schedule: String,
     /// Other traffic.
-    #[arg(long, value_enum, default_value_t = Traffic::Io)]
-    background: Traffic,
+    #[arg(long, value_enum, default_value_t = BackgroundTraffic::Io)]
+    background: BackgroundTraffic,
     /// Consecutive calls.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     calls: usize,
@@ -68,7 +68,7 @@ pub struct ModelOptions {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Traffic {
+enum BackgroundTraffic {
     None,
     Io,
     Memory,
@@ -98,7 +98,10 @@ pub fn model(options: &ModelOptions) -> Result<String, Box<dyn Error>> {
     let bar = ProgressBar::new(options.calls as u64);
     let mut observation = plan.observe(&mut |ended| bar.set_position(ended as u64))?;
     bar.finish_and_clear();
-    if matches!(options.background, Traffic::Io | Traffic::Both) {
+    if matches!(
+        options.background,
+        BackgroundTraffic::Io | BackgroundTraffic::Both
+    ) {
         observation.provenance.notes.push(TUNED.to_owned());
     }
     observation.provenance.notes.extend(placed.clone());
@@ -148,7 +151,7 @@ fn studied(options: &ModelOptions, plan: &ModelPlan) -> Result<ModelStudy, Box<d
         schedules: &schedules,
         background: plan.background,
         intensities: &intensities(options.background),
-        trial: Trial {
+        trial: PayoffTrial {
             calls: options.study_calls,
             // Not the observation's own seed.
             first_seed: options.seed.wrapping_add(1),
@@ -165,8 +168,8 @@ fn studied(options: &ModelOptions, plan: &ModelPlan) -> Result<ModelStudy, Box<d
 /// The chip of each rank, and what `--map` has changed.
 fn chips(
     options: &ModelOptions,
-    machine: &Machine,
-    schedule: &Schedule,
+    machine: &ChipMachine,
+    schedule: &RecordedSchedule,
 ) -> (Vec<usize>, Option<String>) {
     let plain = machine.placement(schedule.ranks());
     if !options.map {
@@ -188,24 +191,26 @@ fn chips(
     )
 }
 
-fn background(traffic: Traffic, machine: &Machine) -> Background {
+fn background(traffic: BackgroundTraffic, machine: &ChipMachine) -> Background {
     match traffic {
-        Traffic::None => Background::none(),
-        Traffic::Io => Background::io(machine),
-        Traffic::Memory => Background::memory_streams(machine),
-        Traffic::Both => Background::io(machine).and(Background::memory_streams(machine)),
+        BackgroundTraffic::None => Background::none(),
+        BackgroundTraffic::Io => Background::io(machine),
+        BackgroundTraffic::Memory => Background::memory_streams(machine),
+        BackgroundTraffic::Both => Background::io(machine).and(Background::memory_streams(machine)),
     }
 }
 
 /// Those of the sorts of traffic that there are.
-fn intensities(traffic: Traffic) -> Vec<TrafficIntensity> {
-    let io = matches!(traffic, Traffic::Io | Traffic::Both).then_some(IO_INTENSITIES);
-    let memory = matches!(traffic, Traffic::Memory | Traffic::Both).then_some(STREAM_INTENSITIES);
+fn intensities(traffic: BackgroundTraffic) -> Vec<TrafficIntensity> {
+    let io = matches!(traffic, BackgroundTraffic::Io | BackgroundTraffic::Both)
+        .then_some(IO_INTENSITIES);
+    let memory = matches!(traffic, BackgroundTraffic::Memory | BackgroundTraffic::Both)
+        .then_some(STREAM_INTENSITIES);
     let memory = memory.into_iter().flatten();
     io.into_iter().flatten().chain(memory).collect()
 }
 
-fn schedule(name: &str) -> Result<Schedule, Box<dyn Error>> {
+fn schedule(name: &str) -> Result<RecordedSchedule, Box<dyn Error>> {
     let mut words = name.rsplitn(3, ':');
     if let (Some(call), Some(collective), Some(prefix)) = (words.next(), words.next(), words.next())
     {
@@ -217,16 +222,20 @@ fn schedule(name: &str) -> Result<Schedule, Box<dyn Error>> {
     match name.ends_with(".txt") {
         true => {
             let text = fs::read_to_string(Path::new(name));
-            Ok(Schedule::parse(
+            Ok(RecordedSchedule::parse(
                 &text.map_err(|error| format!("{name}: {error}"))?,
             )?)
         }
-        false => Ok(Schedule::shipped(name)?),
+        false => Ok(RecordedSchedule::shipped(name)?),
     }
 }
 
 /// A call in the records `PREFIX.0`, `PREFIX.1`, ... of a job's ranks.
-fn recorded(prefix: &str, collective: &str, call: usize) -> Result<Schedule, Box<dyn Error>> {
+fn recorded(
+    prefix: &str,
+    collective: &str,
+    call: usize,
+) -> Result<RecordedSchedule, Box<dyn Error>> {
     let files = (0..).map(|rank| format!("{prefix}.{rank}"));
     let records: Vec<String> = files
         .map_while(|file| fs::read_to_string(file).ok())
@@ -235,7 +244,7 @@ fn recorded(prefix: &str, collective: &str, call: usize) -> Result<Schedule, Box
         return Err(format!("{prefix}.0: there is no record of a rank").into());
     }
     let command = format!("MICA_RECORD_TRANSFERS={prefix}");
-    Ok(Schedule::from_records(
+    Ok(RecordedSchedule::from_records(
         &records, collective, call, &command,
     )?)
 }

@@ -13,9 +13,11 @@ use std::path::Path;
 
 use mica_links::account::{ChipLinks, RankAccount, Transfers, name_on_node, transfers};
 use mica_links::discover::Domains;
-use mica_links::{Calls, LinkSet, Machine, Observation, PairBytes, Provenance, Source, Workload};
+use mica_links::{
+    CallWorkload, Calls, ChipMachine, LinkSet, LoadSource, Observation, PairBytes, Provenance,
+};
 
-use super::raw::{RankPlace, RawCalls};
+use super::raw::{ObservedPlace, RawCalls};
 use super::wanted::WantedCounters;
 
 /// What the observation is made of.
@@ -31,7 +33,7 @@ pub struct Gathered<'a> {
     /// The memory domains of this node before the job, and after it.
     pub domains: [Domains; 2],
     /// The description of the machine, if the user gave one.
-    pub machine: Option<&'a Machine>,
+    pub machine: Option<&'a ChipMachine>,
 }
 
 impl Gathered<'_> {
@@ -78,8 +80,8 @@ impl Gathered<'_> {
         Ok(observation)
     }
 
-    fn workload(&self, pairs: Vec<PairBytes>) -> Workload {
-        Workload {
+    fn workload(&self, pairs: Vec<PairBytes>) -> CallWorkload {
+        CallWorkload {
             collective: self.collective.to_owned(),
             bytes: self.bytes,
             ranks: self.raw.entry.len() as u32,
@@ -143,7 +145,7 @@ impl Gathered<'_> {
             )
         });
         let numbers: Vec<u32> = self.domains[0].domains.iter().map(|d| d.number).collect();
-        let chip = |place: &RankPlace| {
+        let chip = |place: &ObservedPlace| {
             if by_package {
                 return place.cpus[0].and_then(package).unwrap_or(0) as usize;
             }
@@ -151,7 +153,8 @@ impl Gathered<'_> {
             place.domains[0].and_then(index).unwrap_or(0)
         };
         let on_node = on_node.max(1);
-        let chip_in_job = |place: &RankPlace| place.node * on_node + chip(place).min(on_node - 1);
+        let chip_in_job =
+            |place: &ObservedPlace| place.node * on_node + chip(place).min(on_node - 1);
         (places.iter().map(chip_in_job).collect(), note)
     }
 
@@ -234,7 +237,7 @@ fn beside_counters(
     (names, columns): Counted,
     accounted: Option<Transfers>,
     links: &ChipLinks,
-) -> (LinkSet, Source) {
+) -> (LinkSet, LoadSource) {
     if let Some(found) = accounted {
         calls.moved_bytes = found.moved;
         let of = |name: &String| {
@@ -251,7 +254,7 @@ fn beside_counters(
     }
     calls.link_bytes = columns;
     let set = LinkSet::new(names).expect("counters of one name have been added up");
-    (set, Source::Counters)
+    (set, LoadSource::Counters)
 }
 
 /// Link columns by the account, where there is one, then those of named events.
@@ -260,7 +263,7 @@ fn by_account(
     (events, mut amounts): Counted,
     accounted: Option<Transfers>,
     links: LinkSet,
-) -> (LinkSet, Source) {
+) -> (LinkSet, LoadSource) {
     let mut names = Vec::new();
     if let Some(found) = accounted {
         calls.moved_bytes = found.moved;
@@ -270,7 +273,7 @@ fn by_account(
     names.extend(events);
     calls.link_bytes.append(&mut amounts);
     let set = LinkSet::new(names).expect("an event's name is no link's");
-    (set, Source::Account)
+    (set, LoadSource::Account)
 }
 
 /// The calls: from the first rank's entry to the last rank's return.
@@ -412,7 +415,7 @@ mod tests {
     #[test]
     fn account_is_routed_over_the_links_of_two_domains() {
         let observation = observed("intel-2", Vec::new(), Ok(accounts()));
-        assert_eq!(observation.provenance.source, Source::Account);
+        assert_eq!(observation.provenance.source, LoadSource::Account);
         assert_eq!(observation.provenance.rank_chips, [0, 1]);
         assert_eq!(observation.links.names(), ["0->1", "1->0"]);
         assert_eq!(observation.calls.link_bytes, [[64.0, 64.0], [64.0, 64.0]]);
@@ -425,7 +428,7 @@ mod tests {
     fn counters_of_one_link_are_added_up_beside_the_account() {
         let both = vec![counter("0->1", Some((0, 1)))];
         let observation = observed("intel-2", both, Ok(accounts()));
-        assert_eq!(observation.provenance.source, Source::Counters);
+        assert_eq!(observation.provenance.source, LoadSource::Counters);
         // Readings 100, 150, 150 and 2 bytes a count.
         assert_eq!(observation.calls.link_bytes, [[100.0, 0.0]]);
         assert_eq!(observation.calls.account_bytes.len(), 1);

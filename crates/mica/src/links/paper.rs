@@ -3,8 +3,8 @@
 //! The paper: 2000 consecutive `MPI_Allreduce` of 16 kB on 32 ranks of a Sun Fire X4600 M2 with Open
 //! MPI 1.3, section 5.1. It has no numbered tables, and its text gives no number for Figure 6.
 
-use mica_links::Source;
-use mica_links::analysis::cluster::Cluster;
+use mica_links::LoadSource;
+use mica_links::analysis::cluster::TimeCluster;
 use mica_links::explain::Explanation;
 use mica_links::predictor::Validation;
 use serde::Serialize;
@@ -107,7 +107,7 @@ const LINKS: [PaperValue; 6] = [
 
 /// All rows for the calls of a workload, whose times are `seconds`.
 pub fn rows(explanation: &Explanation, seconds: &[f64]) -> Vec<PaperRow> {
-    let is_model = explanation.source == Source::Model;
+    let is_model = explanation.source == LoadSource::Model;
     let times = TIMES.iter().zip(times(explanation, seconds));
     let links = match explanation.links.is_empty() {
         true => Vec::new(),
@@ -186,8 +186,8 @@ fn evenness(explanation: &Explanation) -> String {
 
 /// The cluster nearest to the paper's, on a scale of factors.
 fn nearest(explanation: &Explanation) -> String {
-    let middle = |cluster: &Cluster| (cluster.from.max(1e-12) * cluster.to.max(1e-12)).sqrt();
-    let distance = |cluster: &&Cluster| (middle(cluster) / CLUSTER).ln().abs();
+    let middle = |cluster: &TimeCluster| (cluster.from.max(1e-12) * cluster.to.max(1e-12)).sqrt();
+    let distance = |cluster: &&TimeCluster| (middle(cluster) / CLUSTER).ln().abs();
     let found = explanation
         .clusters
         .iter()

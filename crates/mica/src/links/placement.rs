@@ -9,7 +9,7 @@ use std::path::Path;
 
 use mica_links::{Observation, PairBytes};
 use mica_node::topology::CorePlace;
-use mica_policy::mapping::{Effort, Place, Traffic, links_of, map};
+use mica_policy::mapping::{MappingEffort, PairTraffic, Place, links_of, map};
 use mica_policy::{PathCosts, tuning};
 
 /// A placement that moves less between chips must save this share to be advised.
@@ -18,7 +18,7 @@ const WORTH: f64 = 0.01;
 /// The chip of each rank if ranks that exchange much are brought together on the places that
 /// `chips` has.
 pub fn mapped(pairs: &[PairBytes], chips: &[u32]) -> Vec<u32> {
-    let traffic = pairs.iter().map(|pair| Traffic {
+    let traffic = pairs.iter().map(|pair| PairTraffic {
         from: pair.from as usize,
         to: pair.to as usize,
         messages: 1,
@@ -37,9 +37,9 @@ pub fn mapped(pairs: &[PairBytes], chips: &[u32]) -> Vec<u32> {
         })
         .collect();
     let costs = tuning::in_force(None).map_or_else(|_| PathCosts::default(), |(costs, _)| costs);
-    let traffic: Vec<Traffic> = traffic.collect();
+    let traffic: Vec<PairTraffic> = traffic.collect();
     let links = links_of(places.len(), &traffic, &costs);
-    let order = map(&links, &places, Vec::new(), Effort::TOOL);
+    let order = map(&links, &places, Vec::new(), MappingEffort::TOOL);
     order.into_iter().map(|place| chips[place]).collect()
 }
 
@@ -114,7 +114,7 @@ mod tests {
                 to,
                 bytes: 4096,
             });
-        observation.workloads = vec![mica_links::Workload {
+        observation.workloads = vec![mica_links::CallWorkload {
             pairs: pairs.collect(),
             ..Default::default()
         }];

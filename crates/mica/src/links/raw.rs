@@ -16,14 +16,14 @@ pub struct RawCalls {
     /// Counters that the kernel refused: node, counter, reason.
     pub refused: Vec<(usize, usize, String)>,
     /// Where each rank ran.
-    pub places: Vec<RankPlace>,
+    pub places: Vec<ObservedPlace>,
     /// For each rank: the text of its numa_maps.
     pub numa_maps: Vec<String>,
 }
 
 /// Where a rank ran before and after the calls; `None` where it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RankPlace {
+pub struct ObservedPlace {
     pub node: usize,
     pub cpus: [Option<u32>; 2],
     pub domains: [Option<u32>; 2],
@@ -67,7 +67,7 @@ impl RawCalls {
             }
             ["rank", _, node, cpu, domain, later_cpu, later_domain] => {
                 let number = |word: &str| word.parse::<u32>().ok();
-                self.places.push(RankPlace {
+                self.places.push(ObservedPlace {
                     node: node.parse()?,
                     cpus: [number(cpu), number(later_cpu)],
                     domains: [number(domain), number(later_domain)],

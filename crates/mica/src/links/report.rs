@@ -19,7 +19,7 @@ use crate::draw::scatter::{Axis, Scatter};
 use crate::draw::star::Star;
 use crate::draw::text::{count, escape, percent, time, trimmed, volume};
 
-use super::{Finding, studies, text};
+use super::{WorkloadFinding, studies, text};
 
 /// The most points of a class in a chart.
 const POINTS: usize = 4000;
@@ -29,7 +29,7 @@ const CLASS_HUES: [usize; 3] = [0, 1, 5];
 const AXES: usize = 24;
 
 /// The page.
-pub fn page(observation: &Observation, findings: &[Finding]) -> String {
+pub fn page(observation: &Observation, findings: &[WorkloadFinding]) -> String {
     let style = format!("{THEME}{}", page::STYLE);
     let mut html = page::open("Links between chips", &style);
     html += "<body>\n<main>\n";
@@ -89,7 +89,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-fn workload(figures: &Figures, finding: &Finding) -> String {
+fn workload(figures: &Figures, finding: &WorkloadFinding) -> String {
     let explanation = figures.explanation;
     let mut html = head(finding);
     html += &page::section(
@@ -137,7 +137,7 @@ fn workload(figures: &Figures, finding: &Finding) -> String {
     )
 }
 
-fn beside_the_paper(finding: &Finding) -> String {
+fn beside_the_paper(finding: &WorkloadFinding) -> String {
     let rows = finding.paper.iter().map(|row| {
         let cells = [row.figure, row.what, row.paper, row.here.as_str(), row.why];
         cells.map(Cell::text).to_vec()
@@ -151,7 +151,7 @@ fn beside_the_paper(finding: &Finding) -> String {
     format!("<div class=\"words\">{}</div>\n", table.html())
 }
 
-fn head(finding: &Finding) -> String {
+fn head(finding: &WorkloadFinding) -> String {
     let explanation = &finding.explanation;
     let all = &explanation.distribution;
     let mut html = format!(

@@ -14,18 +14,18 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use mica_links::discover::Domains;
-use mica_links::{Machine, Observation};
+use mica_links::{ChipMachine, Observation};
 
 use super::disturb::{Disturbance, Disturbing};
-use super::job::{JobMode, JobOptions, LinksJob};
+use super::job::{JobMode, LinksJob, LinksJobOptions};
 use super::observed::Gathered;
 use super::wanted::WantedCounters;
 
 /// The options of `mica links run`.
 #[derive(Args)]
-pub struct RunOptions {
+pub struct LinksRunOptions {
     #[command(flatten)]
-    job: JobOptions,
+    job: LinksJobOptions,
     /// Count this event too, as perf names it: UNIT/FIELD=VALUE,.../ of a unit in
     /// /sys/bus/event_source/devices; config=N is the whole number. May be given several times.
     #[arg(long, value_name = "EVENT")]
@@ -46,7 +46,7 @@ pub struct RunOptions {
 }
 
 /// Runs the job, writes the observation, and says where.
-pub fn run(options: &RunOptions) -> Result<String, Box<dyn Error>> {
+pub fn run(options: &LinksRunOptions) -> Result<String, Box<dyn Error>> {
     let machine = options.machine.as_deref().map(machine).transpose()?;
     let wanted = WantedCounters::find(Path::new("/"), &options.counter)?;
     let spinner = spinner()?;
@@ -80,7 +80,7 @@ pub fn run(options: &RunOptions) -> Result<String, Box<dyn Error>> {
     Ok(said(&observation, options))
 }
 
-fn said(observation: &Observation, options: &RunOptions) -> String {
+fn said(observation: &Observation, options: &LinksRunOptions) -> String {
     let calls = &observation.calls;
     let moved = match calls.moved_bytes.is_empty() {
         true => String::new(),
@@ -107,13 +107,13 @@ fn said(observation: &Observation, options: &RunOptions) -> String {
 }
 
 /// A machine by the name that is shipped, or from a file of TOML.
-pub fn machine(name: &str) -> Result<Machine, Box<dyn Error>> {
+pub fn machine(name: &str) -> Result<ChipMachine, Box<dyn Error>> {
     match name.ends_with(".toml") {
         true => {
             let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
-            Ok(Machine::parse(&text)?)
+            Ok(ChipMachine::parse(&text)?)
         }
-        false => Ok(Machine::shipped(name)?),
+        false => Ok(ChipMachine::shipped(name)?),
     }
 }
 

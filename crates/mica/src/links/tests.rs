@@ -2,9 +2,9 @@
 
 use mica_links::analysis::resample::Interval;
 use mica_links::intensity::{IoIntensity, TrafficIntensity};
-use mica_links::predictor::{Payoff, Verdict};
-use mica_links::study::{ChoosingStudy, SensitivityRow};
-use mica_links::{Calls, LinkSet, Observation, Provenance, Workload};
+use mica_links::predictor::{Payoff, PayoffVerdict};
+use mica_links::study::{BackgroundRow, ChoosingStudy};
+use mica_links::{CallWorkload, Calls, LinkSet, Observation, Provenance};
 
 use super::*;
 use crate::draw::browser::{browser, open};
@@ -33,18 +33,18 @@ fn observation(links: usize) -> Observation {
             ..Provenance::default()
         },
         links: LinkSet::new((0..links).map(|at| format!("{at}->{}", at + 1)).collect()).unwrap(),
-        workloads: vec![Workload {
+        workloads: vec![CallWorkload {
             collective: "allreduce".into(),
             bytes: 16384,
             ranks: 32,
-            ..Workload::default()
+            ..CallWorkload::default()
         }],
         calls,
         study: None,
     }
 }
 
-fn explained(observation: &Observation) -> Vec<Finding<'_>> {
+fn explained(observation: &Observation) -> Vec<WorkloadFinding<'_>> {
     let options = StatisticsOptions {
         load: LoadArgument::Bytes,
         resamples: 50,
@@ -129,7 +129,7 @@ fn study() -> ModelStudy {
         in_calls_interval: interval(saved + 0.1, saved + 0.3),
         verdict,
     };
-    let row = |share, is_default| SensitivityRow {
+    let row = |share, is_default| BackgroundRow {
         intensity: TrafficIntensity::Io(IoIntensity { share, quiet: 5e-3 }),
         is_default,
         slowest_share: share / 1.1,
@@ -141,12 +141,12 @@ fn study() -> ModelStudy {
         sensitivity: vec![row(0.5, false), row(0.9999, true)],
         calls: 400,
         worlds: 8,
-        postponing: payoff(-0.125, Verdict::Costs),
+        postponing: payoff(-0.125, PayoffVerdict::Costs),
         choosing: ChoosingStudy {
             schedules: vec!["one".into(), "two".into()],
             alone: vec![1e-4, 2e-4],
-            against_best: payoff(0.0, Verdict::Undecided),
-            against_fixed: payoff(0.0625, Verdict::Pays),
+            against_best: payoff(0.0, PayoffVerdict::Undecided),
+            against_fixed: payoff(0.0625, PayoffVerdict::Pays),
         },
     }
 }

@@ -10,14 +10,14 @@ use mica_links::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
 use mica_links::predictor::{Payoff, Validation};
 use mica_links::study::ModelStudy;
 
-use super::Finding;
+use super::WorkloadFinding;
 use crate::draw::text::{percent, time, trimmed, volume};
 
 /// Rows of the table of links.
 const LINKS: usize = 12;
 
 /// The text.
-pub fn render(finding: &Finding) -> String {
+pub fn render(finding: &WorkloadFinding) -> String {
     let explanation = &finding.explanation;
     let all = &explanation.distribution;
     let mut text = format!(
@@ -81,7 +81,7 @@ pub fn render(finding: &Finding) -> String {
     text + "\n"
 }
 
-fn paper(finding: &Finding) -> String {
+fn paper(finding: &WorkloadFinding) -> String {
     let mut rows = table(&["figure", "what", "paper", "here"]);
     for row in &finding.paper {
         rows.add_row([row.figure, row.what, row.paper, row.here.as_str()]);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use mica_links::counters::{LinkEvents, named_event};
-use mica_links::discover::Counters;
+use mica_links::discover::LinkUnits;
 use mica_node::perf::{CountedPlace, PerfCounter, PerfEvent};
 
 /// What is counted, and why the rest is not.
@@ -40,7 +40,7 @@ impl WantedCounters {
     /// If one that is named does not exist or is refused.
     pub fn find(root: &Path, named: &[String]) -> Result<WantedCounters, String> {
         let mut wanted = WantedCounters::default();
-        match Counters::find(root) {
+        match LinkUnits::find(root) {
             Ok(found) => wanted.add_links(&found, &found.link_events()),
             Err(error) => wanted.notes.push(format!("Link counters: {error}.")),
         }
@@ -66,7 +66,7 @@ impl WantedCounters {
         Ok(wanted)
     }
 
-    fn add_links(&mut self, found: &Counters, links: &LinkEvents) {
+    fn add_links(&mut self, found: &LinkUnits, links: &LinkEvents) {
         self.notes
             .extend(links.notes.iter().map(|note| format!("Counters: {note}.")));
         let counters: Vec<WantedCounter> = links
@@ -123,7 +123,7 @@ impl WantedCounter {
     }
 }
 
-fn absent(found: &Counters) -> String {
+fn absent(found: &LinkUnits) -> String {
     match found.paranoid {
         None => "This kernel has no performance events, so the load of links cannot be counted.",
         Some(_) => "This machine shows no counters of links between chips.",

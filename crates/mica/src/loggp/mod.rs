@@ -27,7 +27,7 @@ use crate::compiled::{CompiledProgram, MpiPrefix, command_of, output_of};
 pub struct LogGpOptions {
     /// What carries the messages between ranks of this node. Other places: by the launcher.
     #[arg(long, value_enum, conflicts_with = "machine")]
-    channel: Option<Channel>,
+    channel: Option<MeasuredChannel>,
     /// Measure the simulated network of this machine: a name of a shipped one, or a TOML file.
     #[arg(long, value_name = "MACHINE", conflicts_with_all = ["prefix", "launcher"])]
     machine: Option<String>,
@@ -72,7 +72,7 @@ pub struct LogGpOptions {
 
 /// What carries the messages between ranks of one node.
 #[derive(Clone, Copy, ValueEnum)]
-enum Channel {
+enum MeasuredChannel {
     /// Shared memory and direct copies, as a job takes them.
     Shm,
     /// The network, over its loopback.
@@ -157,8 +157,8 @@ fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     }
     let mut job = command_of(&words);
     match options.channel {
-        Some(Channel::Network) => drop(job.env("MICA_NET", "loopback")),
-        Some(Channel::Shm) => drop(job.env("MICA_NET", "auto")),
+        Some(MeasuredChannel::Network) => drop(job.env("MICA_NET", "loopback")),
+        Some(MeasuredChannel::Shm) => drop(job.env("MICA_NET", "auto")),
         None => {}
     }
     spinner.set_message(words.join(" "));

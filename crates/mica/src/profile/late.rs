@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use mica_profile::LateArrival;
 
-use super::records::{RankRecords, RecordedArrival, Waiting};
+use super::records::{CollectiveWaiting, RankRecords, RecordedArrival};
 
 /// A rank at a collective.
 type Arrival<'a> = (u32, &'a RecordedArrival);
@@ -69,11 +69,11 @@ fn judge(mut members: Vec<Arrival<'_>>) -> Option<(Arrival<'_>, u64, u64)> {
         .find(|(rank, arrival)| Some(*rank) == arrival.root)
         .copied();
     let late = match kind {
-        Waiting::All | Waiting::Root => *members.last()?,
-        Waiting::ForRoot => root?,
+        CollectiveWaiting::All | CollectiveWaiting::Root => *members.last()?,
+        CollectiveWaiting::ForRoot => root?,
     };
     let waits = |&(rank, arrival): &Arrival<'_>| match kind {
-        Waiting::Root if Some(rank) != arrival.root => 0,
+        CollectiveWaiting::Root if Some(rank) != arrival.root => 0,
         _ => late.1.ns.saturating_sub(arrival.ns),
     };
     let wait: u64 = members.iter().map(waits).sum();
@@ -88,7 +88,7 @@ fn judge(mut members: Vec<Arrival<'_>>) -> Option<(Arrival<'_>, u64, u64)> {
 mod tests {
     use super::*;
 
-    fn ranks(kind: Waiting, root: Option<u32>, times: &[u64]) -> Vec<RankRecords> {
+    fn ranks(kind: CollectiveWaiting, root: Option<u32>, times: &[u64]) -> Vec<RankRecords> {
         let arrival = |ns| RecordedArrival {
             comm: 9,
             size: times.len() as u32,
@@ -107,7 +107,7 @@ mod tests {
         times.iter().enumerate().map(rank).collect()
     }
 
-    fn blamed(kind: Waiting, root: Option<u32>, times: &[u64]) -> Vec<(u32, u64, u64)> {
+    fn blamed(kind: CollectiveWaiting, root: Option<u32>, times: &[u64]) -> Vec<(u32, u64, u64)> {
         let late = arrivals(&ranks(kind, root, times), |_, site| site as u32);
         late.iter()
             .map(|late| (late.rank, late.behind_ns, late.wait_ns))
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn blames_the_last_where_all_wait() {
         assert_eq!(
-            blamed(Waiting::All, None, &[100, 500, 200]),
+            blamed(CollectiveWaiting::All, None, &[100, 500, 200]),
             [(1, 300, 700)]
         );
     }
@@ -125,20 +125,26 @@ mod tests {
     #[test]
     fn blames_by_who_waits_for_the_root_or_as_the_root() {
         assert_eq!(
-            blamed(Waiting::ForRoot, Some(0), &[300, 500, 200]),
+            blamed(CollectiveWaiting::ForRoot, Some(0), &[300, 500, 200]),
             [(0, 100, 100)]
         );
-        assert_eq!(blamed(Waiting::ForRoot, Some(0), &[100, 500, 200]), []);
         assert_eq!(
-            blamed(Waiting::Root, Some(0), &[100, 500, 200]),
+            blamed(CollectiveWaiting::ForRoot, Some(0), &[100, 500, 200]),
+            []
+        );
+        assert_eq!(
+            blamed(CollectiveWaiting::Root, Some(0), &[100, 500, 200]),
             [(1, 300, 400)]
         );
-        assert_eq!(blamed(Waiting::Root, Some(1), &[100, 500, 200]), []);
+        assert_eq!(
+            blamed(CollectiveWaiting::Root, Some(1), &[100, 500, 200]),
+            []
+        );
     }
 
     #[test]
     fn judges_nothing_where_an_arrival_is_missing() {
-        let mut ranks = ranks(Waiting::All, None, &[100, 500, 200]);
+        let mut ranks = ranks(CollectiveWaiting::All, None, &[100, 500, 200]);
         ranks[0].arrivals.clear();
         assert!(arrivals(&ranks, |_, site| site as u32).is_empty());
     }

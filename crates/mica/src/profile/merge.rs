@@ -5,22 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use mica_profile::model::FORMAT;
 use mica_profile::summary::level;
 use mica_profile::{
-    CallRecord, Job, Pair, Profile, RankProfile, Site, SizeCount, Timeline, TimelineInterval, Wait,
+    CallRecord, Profile, ProfiledJob, ProgramSite, RankPair, RankProfile, SizeCount, Timeline,
+    TimelineInterval, Wait,
 };
 
 use super::late;
-use super::records::{RankRecords, RecordedCall, RecordedSite};
+use super::records::{RankRecords, RecordedSite, SiteCalls};
 use super::symbols::Symbols;
 
 /// The sites of all ranks, each once.
 struct Sites {
-    all: Vec<Site>,
+    all: Vec<ProgramSite>,
     /// By rank and the number in its records.
     index: BTreeMap<(u32, u64), u32>,
 }
 
 /// The profile of the job. `ranks` has one record at least.
-pub fn merge(mut job: Job, ranks: Vec<RankRecords>) -> Profile {
+pub fn merge(mut job: ProfiledJob, ranks: Vec<RankRecords>) -> Profile {
     describe(&mut job, &ranks);
     let sites = Sites::of(&ranks);
     let profiles = profiles(&job, &ranks);
@@ -63,7 +64,7 @@ fn waits(ranks: &[RankRecords]) -> Option<Vec<Wait>> {
 }
 
 /// Fills what the ranks know of the job.
-fn describe(job: &mut Job, ranks: &[RankRecords]) {
+fn describe(job: &mut ProfiledJob, ranks: &[RankRecords]) {
     let first = &ranks[0];
     job.library = first.library.clone();
     job.is_mica = first.library.starts_with("Mica ");
@@ -100,7 +101,7 @@ fn describe(job: &mut Job, ranks: &[RankRecords]) {
 }
 
 /// One for each rank of the job; those that left no record are empty.
-fn profiles(job: &Job, ranks: &[RankRecords]) -> Vec<RankProfile> {
+fn profiles(job: &ProfiledJob, ranks: &[RankRecords]) -> Vec<RankProfile> {
     let mut nodes: Vec<(&str, &str)> = Vec::new();
     let mut profiles = Vec::new();
     for records in ranks {
@@ -139,7 +140,7 @@ impl Sites {
             ranks.iter().flat_map(|rank| rank.sites.values()).collect();
         let order: Vec<&RecordedSite> = distinct.into_iter().collect();
         let mut symbols = Symbols::default();
-        let mut all: Vec<Site> = order.iter().map(|site| symbols.resolve(site)).collect();
+        let mut all: Vec<ProgramSite> = order.iter().map(|site| symbols.resolve(site)).collect();
         let mut index = BTreeMap::new();
         for rank in ranks {
             for (number, site) in &rank.sites {
@@ -148,9 +149,9 @@ impl Sites {
             }
         }
         // Calls whose site is not in the records get this one.
-        all.push(Site {
+        all.push(ProgramSite {
             object: "?".into(),
-            ..Site::default()
+            ..ProgramSite::default()
         });
         Sites { all, index }
     }
@@ -182,7 +183,7 @@ fn calls(ranks: &[RankRecords], sites: &Sites) -> Vec<CallRecord> {
     calls.into_values().collect()
 }
 
-fn add(entry: &mut CallRecord, call: &RecordedCall) {
+fn add(entry: &mut CallRecord, call: &SiteCalls) {
     entry.count += call.count;
     entry.time_ns += call.time_ns;
     entry.min_ns = entry.min_ns.min(call.min_ns);
@@ -220,9 +221,9 @@ fn sizes(ranks: &[RankRecords], profiles: &[RankProfile]) -> Vec<SizeCount> {
     sizes.into_values().collect()
 }
 
-fn matrix(ranks: &[RankRecords]) -> Vec<Pair> {
-    let mut pairs: BTreeMap<(u32, u32), Pair> = BTreeMap::new();
-    let pair = |from, to| Pair {
+fn matrix(ranks: &[RankRecords]) -> Vec<RankPair> {
+    let mut pairs: BTreeMap<(u32, u32), RankPair> = BTreeMap::new();
+    let pair = |from, to| RankPair {
         from,
         to,
         messages: 0,

@@ -34,7 +34,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use mica_profile::{Job, Profile};
+use mica_profile::{Profile, ProfiledJob};
 
 use self::command::ProgramOutput;
 use self::compare::Format;
@@ -65,7 +65,7 @@ pub struct ProfileOptions {
     /// profiles' tables side by side. Given several times: compare these with each other.
     #[arg(long, value_name = "NAME=VALUE,...", value_parser = compare::parse_settings,
         conflicts_with_all = ["scaling", "overhead"])]
-    compare: Vec<compare::Settings>,
+    compare: Vec<compare::SettingsArgument>,
     /// Run the command without and with the profiler in alternating rounds, and print what the
     /// profiler costs it.
     #[arg(long, conflicts_with_all = ["scaling", "text"])]
@@ -180,7 +180,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
         false => ProgramOutput::Standard,
     };
     let status = command::run(&command, output)?;
-    let job = Job {
+    let job = ProfiledJob {
         command: options.command.clone(),
         host: rustix::system::uname()
             .nodename()
@@ -191,7 +191,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |time| time.as_secs()),
         wall_ns: clock.elapsed().as_nanos() as u64,
-        ..Job::default()
+        ..ProfiledJob::default()
     };
     let ranks = records::read_all(&records.path)?;
     if ranks.is_empty() {

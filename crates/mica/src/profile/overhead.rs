@@ -216,7 +216,7 @@ impl Overhead {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::RecordedCall;
+    use super::super::records::SiteCalls;
     use super::*;
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn the_bound_is_that_of_the_rank_with_most_calls_in_its_time() {
         let rank = |count: u64, app_ns: u64| {
-            let call = RecordedCall {
+            let call = SiteCalls {
                 name: "MPI_Send".to_owned(),
                 site: 0,
                 count,

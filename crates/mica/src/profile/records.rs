@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use mica_profile::Place;
+use mica_profile::ProfiledPlace;
 
 /// The records of one rank.
 #[derive(Debug, Default, PartialEq)]
@@ -26,10 +26,10 @@ pub struct RankRecords {
     pub app_ns: u64,
     pub mpi_ns: u64,
     pub finalized: bool,
-    pub place: Option<Place>,
+    pub place: Option<ProfiledPlace>,
     /// By the number that other lines use.
     pub sites: BTreeMap<u64, RecordedSite>,
-    pub calls: Vec<RecordedCall>,
+    pub calls: Vec<SiteCalls>,
     pub messages: Vec<RecordedMessage>,
     pub blocks: Vec<RecordedBlock>,
     pub arrivals: Vec<RecordedArrival>,
@@ -55,7 +55,7 @@ pub enum RecordedSite {
 
 /// Calls of one function at one site.
 #[derive(Debug, PartialEq)]
-pub struct RecordedCall {
+pub struct SiteCalls {
     pub name: String,
     pub site: u64,
     pub count: u64,
@@ -97,12 +97,12 @@ pub struct RecordedArrival {
     pub site: u64,
     pub ns: u64,
     pub root: Option<u32>,
-    pub kind: Waiting,
+    pub kind: CollectiveWaiting,
 }
 
 /// Who waits for whom in a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum CollectiveWaiting {
     All,
     ForRoot,
     Root,
@@ -208,7 +208,7 @@ impl RankRecords {
                 self.finalized = fields.number::<u8>()? != 0;
             }
             "place" => {
-                self.place = Some(Place {
+                self.place = Some(ProfiledPlace {
                     cpu: fields.number()?,
                     core: fields.number()?,
                     cache: fields.number()?,
@@ -272,8 +272,8 @@ impl RankRecords {
     }
 }
 
-fn call(fields: &mut Fields<'_>) -> Option<RecordedCall> {
-    Some(RecordedCall {
+fn call(fields: &mut Fields<'_>) -> Option<SiteCalls> {
+    Some(SiteCalls {
         name: fields.text()?,
         site: fields.number()?,
         count: fields.number()?,
@@ -302,9 +302,9 @@ fn arrival(fields: &mut Fields<'_>) -> Option<RecordedArrival> {
         ns: fields.number()?,
         root: fields.rank()?,
         kind: match fields.0.next()? {
-            "all" => Waiting::All,
-            "for-root" => Waiting::ForRoot,
-            "root" => Waiting::Root,
+            "all" => CollectiveWaiting::All,
+            "for-root" => CollectiveWaiting::ForRoot,
+            "root" => CollectiveWaiting::Root,
             _ => return None,
         },
     })

@@ -14,15 +14,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use mica_profile::{Level, Profile, summary};
+use mica_profile::{PairLevel, Profile, summary};
 use serde::Serialize;
 
 /// Levels in the order of the columns.
-const LEVELS: [Level; 4] = [
-    Level::SharedCache,
-    Level::Package,
-    Level::Node,
-    Level::Network,
+const LEVELS: [PairLevel; 4] = [
+    PairLevel::SharedCache,
+    PairLevel::Package,
+    PairLevel::Node,
+    PairLevel::Network,
 ];
 
 /// Growth of the computing time that is reported.
@@ -52,7 +52,7 @@ pub struct ScalingRun {
 
 /// The runs of a program.
 #[derive(Debug, Serialize)]
-pub struct Scaling {
+pub struct ScalingRuns {
     command: Vec<String>,
     runs: Vec<ScalingRun>,
     findings: Vec<String>,
@@ -62,7 +62,7 @@ pub struct Scaling {
 ///
 /// # Errors
 /// If the command names no number of ranks, or a run fails.
-pub fn scaling(command: &[String], counts: &[usize]) -> Result<Scaling, Box<dyn Error>> {
+pub fn scaling(command: &[String], counts: &[usize]) -> Result<ScalingRuns, Box<dyn Error>> {
     let can_count = perf(&[], Path::new("/dev/null"))
         .arg("true")
         .status()
@@ -78,7 +78,7 @@ pub fn scaling(command: &[String], counts: &[usize]) -> Result<Scaling, Box<dyn 
             runs.push(run?);
         }
     }
-    Ok(Scaling {
+    Ok(ScalingRuns {
         command: command.to_vec(),
         findings: findings(&runs),
         runs,
@@ -156,9 +156,9 @@ fn summarize(profile: &Profile, nodes: usize, cache_misses: Option<u64>) -> Scal
     let messages = summary::distribution(profile);
     let to_others = messages
         .iter()
-        .filter(|((_, level), _)| *level != Level::Own);
+        .filter(|((_, level), _)| *level != PairLevel::Own);
     let all: u64 = to_others.map(|(_, amount)| amount.messages).sum();
-    let share = |wanted: Level| {
+    let share = |wanted: PairLevel| {
         let at = messages.iter().filter(|((_, level), _)| *level == wanted);
         let messages: u64 = at.map(|(_, amount)| amount.messages).sum();
         100.0 * messages as f64 / all.max(1) as f64
@@ -212,7 +212,7 @@ fn findings(runs: &[ScalingRun]) -> Vec<String> {
     findings
 }
 
-impl Scaling {
+impl ScalingRuns {
     /// The tables.
     pub fn render(&self) -> String {
         let mut text = format!("Scaling of {}\n\n", self.command.join(" "));
@@ -319,7 +319,7 @@ mod tests {
             run_of(2, 1, 50, 1, 0),
             run_of(2, 2, 75, 1, 0),
         ];
-        let scaling = Scaling {
+        let scaling = ScalingRuns {
             command: words("mpiexec -n 1 a"),
             findings: Vec::new(),
             runs,

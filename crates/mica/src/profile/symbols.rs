@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use addr2line::Loader;
-use mica_profile::{Language, Site};
+use mica_profile::{Language, ProgramSite};
 
 use super::records::RecordedSite;
 
@@ -20,13 +20,13 @@ pub struct Symbols {
 
 impl Symbols {
     /// The site with all that is known of it.
-    pub fn resolve(&mut self, site: &RecordedSite) -> Site {
+    pub fn resolve(&mut self, site: &RecordedSite) -> ProgramSite {
         match site {
             RecordedSite::Python {
                 file,
                 function,
                 line,
-            } => Site {
+            } => ProgramSite {
                 object: file.clone(),
                 offset: 0,
                 function: Some(function.clone()),
@@ -38,11 +38,11 @@ impl Symbols {
         }
     }
 
-    fn code(&mut self, object: &str, offset: u64) -> Site {
-        let mut site = Site {
+    fn code(&mut self, object: &str, offset: u64) -> ProgramSite {
+        let mut site = ProgramSite {
             object: object.to_owned(),
             offset,
-            ..Site::default()
+            ..ProgramSite::default()
         };
         let open = || Loader::new(object).ok();
         let loader = self.objects.entry(object.to_owned()).or_insert_with(open);
@@ -53,7 +53,7 @@ impl Symbols {
     }
 }
 
-fn describe(loader: &Loader, site: &mut Site) {
+fn describe(loader: &Loader, site: &mut ProgramSite) {
     let address = site.offset.saturating_sub(1);
     let frame = loader
         .find_frames(address)

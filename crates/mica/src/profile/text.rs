@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use mica_profile::model::class_bounds;
 use mica_profile::summary::{CallSum, by_call_and_site, distribution, even_distribution};
-use mica_profile::{Language, Level, Profile, RankProfile, Site};
+use mica_profile::{Language, PairLevel, Profile, ProgramSite, RankProfile};
 
 /// Calls in the table of those that took longest, as in ma-2011.
 const MOST_USED: usize = 5;
@@ -186,7 +186,7 @@ fn messages(profile: &Profile) -> String {
     if amounts.is_empty() {
         return String::new();
     }
-    let levels: Vec<Level> = Level::ALL
+    let levels: Vec<PairLevel> = PairLevel::ALL
         .into_iter()
         .filter(|level| amounts.keys().any(|key| key.1 == *level))
         .collect();
@@ -205,7 +205,7 @@ fn messages(profile: &Profile) -> String {
         row.extend(levels.iter().map(|level| count(class, *level).to_string()));
         table.add_row(row);
     }
-    let sum = |level: Level, bytes: bool| -> u64 {
+    let sum = |level: PairLevel, bytes: bool| -> u64 {
         let of_level = amounts.iter().filter(|(key, _)| key.1 == level);
         of_level
             .map(|(_, amount)| if bytes { amount.bytes } else { amount.messages })
@@ -296,7 +296,7 @@ fn call_sites(profile: &Profile, sums: &[CallSum], rows: usize) -> String {
 }
 
 /// `function file:line`, as far as known.
-pub fn place(site: &Site) -> String {
+pub fn place(site: &ProgramSite) -> String {
     let function = site.function.as_deref().unwrap_or("?");
     match (&site.file, site.line) {
         (Some(file), Some(line)) => format!("{function} {file}:{line}"),

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use mica_sim::machine::Machine;
+use mica_sim::machine::SimulatedMachine;
 
 /// The options of `mica sim`.
 #[derive(Args)]
@@ -26,7 +26,7 @@ pub struct SimOptions {
 #[derive(Subcommand)]
 enum SimCommand {
     /// Run a program on N simulated nodes, one rank each. Under mpiexec, host ranks share the nodes.
-    Run(run::RunOptions),
+    Run(run::SimRunOptions),
     /// Run a program with each parameter of the network raised, and say how much longer it takes.
     Sensitivity(sensitivity::SensitivityOptions),
     /// Predict the time of a recorded program on other numbers of ranks, or another network.
@@ -61,9 +61,9 @@ pub fn main(options: &SimOptions) -> ExitCode {
 
 /// Names and descriptions of the machines that ship.
 fn machines() -> String {
-    let line = |name| match Machine::named(name) {
+    let line = |name| match SimulatedMachine::named(name) {
         Ok(machine) => format!("{name}: {}\n", machine.description),
         Err(error) => format!("{name}: {error}\n"),
     };
-    Machine::names().map(line).collect()
+    SimulatedMachine::names().map(line).collect()
 }

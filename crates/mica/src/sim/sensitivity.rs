@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use mica_sim::loggp::{Parameter, Sensitivity, sensitivity};
-use mica_sim::machine::Machine;
+use mica_sim::machine::SimulatedMachine;
 
 use super::replay::sensitive;
 use super::run::host_ranks::HostRanks;
-use super::run::{RunOptions, simulate};
+use super::run::{SimRunOptions, simulate};
 
 /// The options of `mica sim sensitivity`.
 #[derive(Args)]
@@ -24,7 +24,7 @@ pub struct SensitivityOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [2.0, 4.0, 8.0])]
     factors: Vec<f64>,
     #[command(flatten)]
-    run: RunOptions,
+    run: SimRunOptions,
 }
 
 /// The text, on the first host rank; nothing on others.
@@ -49,7 +49,7 @@ fn measure(
     options: &SensitivityOptions,
     hosts: &mut HostRanks,
 ) -> Result<(Sensitivity, Vec<&'static str>), Box<dyn Error>> {
-    let machine = Machine::with(&options.run.machine, &options.run.set)?;
+    let machine = SimulatedMachine::with(&options.run.machine, &options.run.set)?;
     let (mut parameters, mut zero) = (Vec::new(), Vec::new());
     // The sender's overhead stands for both: the machine has one.
     for parameter in Parameter::ALL {
@@ -62,7 +62,7 @@ fn measure(
     let runs = 1 + parameters.len() * options.factors.len();
     let progress = progress(runs as u64, hosts.rank() == 0 && !options.run.quiet);
     let result = sensitivity(&parameters, &options.factors, |raised| {
-        let mut run = RunOptions {
+        let mut run = SimRunOptions {
             quiet: true,
             json: None,
             stdout: Some(options.run.stdout.clone().unwrap_or_else(nowhere)),
@@ -96,7 +96,7 @@ fn key(parameter: Parameter) -> Option<&'static str> {
 }
 
 /// What the machine has for a parameter.
-fn value(machine: &Machine, parameter: Parameter) -> f64 {
+fn value(machine: &SimulatedMachine, parameter: Parameter) -> f64 {
     let network = &machine.network;
     match parameter {
         Parameter::Latency => network.latency_ns,
@@ -131,7 +131,7 @@ mod tests {
         for parameter in Parameter::ALL {
             let Some(name) = key(parameter) else { continue };
             let set = [format!("{name}=7.5")];
-            let machine = Machine::with("power5-redstorm", &set).expect("a machine");
+            let machine = SimulatedMachine::with("power5-redstorm", &set).expect("a machine");
             assert_eq!(value(&machine, parameter), 7.5, "{name}");
         }
     }

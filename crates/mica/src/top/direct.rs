@@ -30,7 +30,7 @@ const LINK: &str = "/memfd:mica-job (deleted)";
 type FileKey = (u64, u64);
 
 /// A process that has a segment open.
-struct Holder {
+struct SegmentHolder {
     pid: u32,
     /// Its number in the innermost PID namespace that it is in, by which it calls itself.
     own_pid: u32,
@@ -43,7 +43,7 @@ pub fn parts(known: &[FileKey]) -> Vec<JobPart> {
     let Some(device) = memfd_device() else {
         return Vec::new();
     };
-    let mut segments: BTreeMap<FileKey, Vec<Holder>> = BTreeMap::new();
+    let mut segments: BTreeMap<FileKey, Vec<SegmentHolder>> = BTreeMap::new();
     for pid in processes() {
         for (key, holder) in held_by(pid, device) {
             if !known.contains(&key) {
@@ -78,7 +78,7 @@ fn processes() -> Vec<u32> {
 }
 
 /// The segments that a process has open; none if this user may not read the process.
-fn held_by(pid: u32, device: u64) -> Vec<(FileKey, Holder)> {
+fn held_by(pid: u32, device: u64) -> Vec<(FileKey, SegmentHolder)> {
     let folder = format!("/proc/{pid}/fd");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_segment = |path: &PathBuf| fs::read_link(path).is_ok_and(|to| to == Path::new(LINK));
@@ -86,7 +86,7 @@ fn held_by(pid: u32, device: u64) -> Vec<(FileKey, Holder)> {
     let mut found: Vec<_> = found
         .filter_map(|descriptor| {
             let file = fs::metadata(&descriptor).ok()?;
-            let holder = Holder {
+            let holder = SegmentHolder {
                 pid,
                 own_pid: own_pid(pid).unwrap_or(pid),
                 uid: fs::metadata(format!("/proc/{pid}")).ok()?.uid(),
@@ -108,12 +108,12 @@ fn own_pid(pid: u32) -> Option<u32> {
 }
 
 /// The part of a job that these processes are, if any of them is a rank of it.
-fn part((key, holders): (FileKey, Vec<Holder>)) -> Option<JobPart> {
+fn part((key, holders): (FileKey, Vec<SegmentHolder>)) -> Option<JobPart> {
     let (descriptor, uid) = holders.first().map(|h| (&h.descriptor, h.uid))?;
     let segment = open(descriptor)?;
     let views = (0..segment.ranks().len()).map(|index| segment.read(index).ok());
     let process_of = |own_pid: u32| holders.iter().find(|holder| holder.own_pid == own_pid);
-    let processes: Vec<Option<&Holder>> = views.map(|view| process_of(view?.pid)).collect();
+    let processes: Vec<Option<&SegmentHolder>> = views.map(|view| process_of(view?.pid)).collect();
     let ranks: Vec<u32> = processes
         .iter()
         .flatten()

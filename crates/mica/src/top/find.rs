@@ -12,7 +12,7 @@ use super::error::TopError;
 use super::part::{JobPart, end_of};
 
 /// The sockets of all jobs of this node.
-pub struct Search {
+pub struct JobSearch {
     names: Vec<SocketName>,
     own_uid: u32,
 }
@@ -41,11 +41,11 @@ impl FoundJob {
     }
 }
 
-impl Search {
+impl JobSearch {
     /// Reads the names of all sockets.
-    pub fn new() -> Result<Search, TopError> {
+    pub fn new() -> Result<JobSearch, TopError> {
         let listing = std::fs::read("/proc/net/unix").map_err(TopError::Sockets)?;
-        Ok(Search {
+        Ok(JobSearch {
             names: SocketName::find_in(&String::from_utf8_lossy(&listing)),
             own_uid: own_uid(),
         })

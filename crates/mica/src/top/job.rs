@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mica_node::process::wait_readable;
 use mica_node::segment::RankView;
 
-use super::find::{FoundJob, Search};
+use super::find::{FoundJob, JobSearch};
 use super::part::JobPart;
 use super::process::ProcessSample;
 
@@ -19,7 +19,7 @@ pub struct WatchedJob {
 }
 
 /// The ranks of a job at one moment.
-pub struct Sample {
+pub struct JobSample {
     /// When it was taken.
     pub at: Instant,
     /// By rank.
@@ -47,7 +47,7 @@ impl WatchedJob {
     }
 
     /// Looks at all ranks.
-    pub fn sample(&mut self) -> Sample {
+    pub fn sample(&mut self) -> JobSample {
         let at = Instant::now();
         let mut ranks = Vec::with_capacity(self.processes.len());
         for part in &self.job.parts {
@@ -57,14 +57,14 @@ impl WatchedJob {
             }
         }
         ranks.sort_by_key(|rank| rank.rank);
-        Sample { at, ranks }
+        JobSample { at, ranks }
     }
 
     /// Whether the job has ended, as far as it runs here.
     pub fn has_ended(&self) -> bool {
         self.job.parts.iter().all(|part| match &part.socket {
             Some(name) if part.ends.is_empty() => {
-                Search::new().is_ok_and(|search| !search.has(name))
+                JobSearch::new().is_ok_and(|search| !search.has(name))
             }
             _ => part.ends.iter().all(|process| {
                 let ready = wait_readable(&[process.as_fd()], Some(Duration::ZERO));

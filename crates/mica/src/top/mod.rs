@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use error::TopError;
-use find::{FoundJob, Search};
+use find::{FoundJob, JobSearch};
 use job::WatchedJob;
 use rows::JobView;
 
@@ -72,7 +72,7 @@ pub fn main(options: &TopOptions) -> ExitCode {
 }
 
 fn run(options: &TopOptions) -> Result<ExitCode, TopError> {
-    let search = Search::new()?;
+    let search = JobSearch::new()?;
     if options.list {
         let found = search.jobs();
         let text = match options.json {
@@ -95,7 +95,7 @@ fn run(options: &TopOptions) -> Result<ExitCode, TopError> {
 }
 
 /// The job that was named, or the only one that there is.
-fn choose(search: &Search, named: Option<u32>) -> Result<FoundJob, TopError> {
+fn choose(search: &JobSearch, named: Option<u32>) -> Result<FoundJob, TopError> {
     if let Some(pid) = named {
         return search.job(pid);
     }

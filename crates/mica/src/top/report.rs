@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::find::FoundJob;
-use super::rows::{CHANNEL_NAMES, JobView, Peer, RankRow, kind_name};
+use super::rows::{AwaitedPeer, CHANNEL_NAMES, JobView, RankRow, kind_name};
 use super::view::{Column, TableView, time};
 
 /// The format's version; fields may be added without a new one.
@@ -92,9 +92,9 @@ pub fn json(job: &JobView) -> String {
 fn rank(row: &RankRow) -> Value {
     let wait = row.waiting.as_ref().map(|wait| {
         let peer = match row.peer() {
-            Peer::None => Value::Null,
-            Peer::Any => json!("any"),
-            Peer::Rank(rank) => json!(rank),
+            AwaitedPeer::None => Value::Null,
+            AwaitedPeer::Any => json!("any"),
+            AwaitedPeer::Rank(rank) => json!(rank),
         };
         json!({
             "kind": kind_name(wait.what.kind),

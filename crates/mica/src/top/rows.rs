@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use mica_node::counters::{AccessClass, Counter, Counters, TrafficClass};
 use mica_node::segment::{POLLS, RankState, WaitKind, WaitView};
 
-use super::job::{RankSample, Sample, WatchedJob};
+use super::job::{JobSample, RankSample, WatchedJob};
 
 /// The channels, and the paths of each as senders count them.
 const CHANNELS: [(&str, &[TrafficClass]); 6] = [
@@ -132,7 +132,7 @@ fn failed_polls(before: &RankSample, after: &RankSample) -> u32 {
 
 /// Messages and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Amount<T> {
+pub struct MovedAmount<T> {
     /// Messages, or one-sided operations.
     pub messages: T,
     /// Bytes of them.
@@ -158,14 +158,14 @@ pub struct RankRow {
     /// All counters.
     pub counters: Counters,
     /// What was sent so far, by channel.
-    pub totals: [Amount<u64>; CHANNEL_COUNT],
+    pub totals: [MovedAmount<u64>; CHANNEL_COUNT],
     /// What was sent in each second of the interval, by channel.
-    pub rates: [Amount<f64>; CHANNEL_COUNT],
+    pub rates: [MovedAmount<f64>; CHANNEL_COUNT],
 }
 
 impl JobView {
     /// The job, which runs, between two samples.
-    pub fn between(job: &WatchedJob, before: &Sample, after: &Sample) -> JobView {
+    pub fn between(job: &WatchedJob, before: &JobSample, after: &JobSample) -> JobView {
         let first = &job.job.parts[0].description;
         let mut hosts: Vec<&str> = Vec::new();
         for part in &job.job.parts {
@@ -193,7 +193,7 @@ impl JobView {
     }
 
     /// What all ranks here sent in each second.
-    pub fn total_rate(&self) -> Amount<f64> {
+    pub fn total_rate(&self) -> MovedAmount<f64> {
         sum(self.ranks.iter().map(RankRow::rate))
     }
 }
@@ -228,7 +228,7 @@ impl RankRow {
             resident: after.process.map(|process| process.resident),
             counters: counters(after),
             totals: new,
-            rates: std::array::from_fn(|at| Amount {
+            rates: std::array::from_fn(|at| MovedAmount {
                 messages: rate(old[at].messages, new[at].messages),
                 bytes: rate(old[at].bytes, new[at].bytes),
             }),
@@ -236,7 +236,7 @@ impl RankRow {
     }
 
     /// What it sent in each second, on all channels.
-    pub fn rate(&self) -> Amount<f64> {
+    pub fn rate(&self) -> MovedAmount<f64> {
         sum(self.rates.iter().copied())
     }
 
@@ -250,15 +250,15 @@ impl RankRow {
     }
 
     /// The rank that it waits for.
-    pub fn peer(&self) -> Peer {
+    pub fn peer(&self) -> AwaitedPeer {
         let Some(wait) = &self.waiting else {
-            return Peer::None;
+            return AwaitedPeer::None;
         };
         let may_be_any = matches!(wait.what.kind, WaitKind::Receive | WaitKind::Probe);
         match u32::try_from(wait.what.peer) {
-            Ok(peer) => Peer::Rank(peer),
-            Err(_) if may_be_any => Peer::Any,
-            Err(_) => Peer::None,
+            Ok(peer) => AwaitedPeer::Rank(peer),
+            Err(_) if may_be_any => AwaitedPeer::Any,
+            Err(_) => AwaitedPeer::None,
         }
     }
 
@@ -285,7 +285,7 @@ impl RankRow {
 
 /// Whom a rank waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
+pub enum AwaitedPeer {
     /// No rank, or several.
     None,
     /// The first that sends.
@@ -306,16 +306,16 @@ pub fn kind_name(kind: WaitKind) -> &'static str {
     }
 }
 
-fn sum(amounts: impl Iterator<Item = Amount<f64>>) -> Amount<f64> {
-    amounts.fold(Amount::default(), |sum, amount| Amount {
+fn sum(amounts: impl Iterator<Item = MovedAmount<f64>>) -> MovedAmount<f64> {
+    amounts.fold(MovedAmount::default(), |sum, amount| MovedAmount {
         messages: sum.messages + amount.messages,
         bytes: sum.bytes + amount.bytes,
     })
 }
 
-fn totals(counters: &Counters) -> [Amount<u64>; CHANNEL_COUNT] {
+fn totals(counters: &Counters) -> [MovedAmount<u64>; CHANNEL_COUNT] {
     // A rank may have written anything there: sums must not overflow.
-    let add = |sum: Amount<u64>, (messages, bytes): (u64, u64)| Amount {
+    let add = |sum: MovedAmount<u64>, (messages, bytes): (u64, u64)| MovedAmount {
         messages: sum.messages.saturating_add(messages),
         bytes: sum.bytes.saturating_add(bytes),
     };
@@ -324,11 +324,11 @@ fn totals(counters: &Counters) -> [Amount<u64>; CHANNEL_COUNT] {
             let parts = paths
                 .iter()
                 .map(|&p| (counters.messages(p), counters.bytes(p)));
-            parts.fold(Amount::default(), add)
+            parts.fold(MovedAmount::default(), add)
         }
         None => {
             let parts = AccessClass::ALL.iter().map(|&a| counters.operations(a));
-            parts.fold(Amount::default(), add)
+            parts.fold(MovedAmount::default(), add)
         }
     })
 }
@@ -401,7 +401,7 @@ pub(super) mod tests {
         assert_eq!(row.cpu, Some(100.0 * 25.0 / ticks));
         assert_eq!(
             (row.call(), row.peer(), row.tag()),
-            ("MPI_Recv", Peer::Rank(0), Some(7))
+            ("MPI_Recv", AwaitedPeer::Rank(0), Some(7))
         );
         assert_eq!(row.activity, Activity::Waits);
     }
@@ -420,7 +420,7 @@ pub(super) mod tests {
         let wild = RankRow::new(&before, &after, 0.0);
         assert_eq!(
             (wild.peer(), wild.tag(), wild.rate().bytes),
-            (Peer::Any, None, 0.0)
+            (AwaitedPeer::Any, None, 0.0)
         );
         // Counters that go backwards are no negative rate.
         let back = RankRow::new(&after, &before, 1.0);
@@ -463,7 +463,7 @@ pub(super) mod tests {
         assert_eq!(row.activity, Activity::Polls);
         assert_eq!(
             (row.call(), row.peer(), row.tag()),
-            ("MPI_Test", Peer::Rank(0), Some(7))
+            ("MPI_Test", AwaitedPeer::Rank(0), Some(7))
         );
         // It has stopped; it has found something, and begun again; it has found something.
         let of = |old: &RankSample, new: &RankSample| RankRow::new(old, new, 1.0).activity;

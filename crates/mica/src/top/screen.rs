@@ -25,7 +25,7 @@ use ratatui::{DefaultTerminal, Frame};
 use super::error::TopError;
 use super::job::WatchedJob;
 use super::report::heading;
-use super::rows::{Activity, Amount, JobView, RankRow};
+use super::rows::{Activity, JobView, MovedAmount, RankRow};
 use super::view::{Column, TableView, short};
 
 /// Longest wait for a key before the job's end is looked for.
@@ -41,7 +41,7 @@ const HELP: &str = "q quit  w only waiting  arrows, PgUp, PgDn scroll  \
 
 /// What a key asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Command {
+enum KeyCommand {
     Quit,
     Draw,
     Nothing,
@@ -51,7 +51,7 @@ enum Command {
 struct Screen {
     view: TableView,
     has_color: bool,
-    rates: VecDeque<Amount<f64>>,
+    rates: VecDeque<MovedAmount<f64>>,
     /// Rows that fitted at the last drawing.
     page: usize,
 }
@@ -152,9 +152,9 @@ fn watch(
             }
             if event::poll(left.min(TICK))? {
                 match screen.on_event(&event::read()?, &view) {
-                    Command::Quit => return Ok(WatchEnd::Quit),
-                    Command::Draw => break,
-                    Command::Nothing => {}
+                    KeyCommand::Quit => return Ok(WatchEnd::Quit),
+                    KeyCommand::Draw => break,
+                    KeyCommand::Nothing => {}
                 }
             }
         }
@@ -173,28 +173,28 @@ impl Screen {
         }
     }
 
-    fn remember(&mut self, rate: Amount<f64>) {
+    fn remember(&mut self, rate: MovedAmount<f64>) {
         self.rates.push_back(rate);
         if self.rates.len() > HISTORY {
             self.rates.pop_front();
         }
     }
 
-    fn on_event(&mut self, event: &Event, job: &JobView) -> Command {
+    fn on_event(&mut self, event: &Event, job: &JobView) -> KeyCommand {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(*key, job),
-            Event::Resize(..) => Command::Draw,
-            _ => Command::Nothing,
+            Event::Resize(..) => KeyCommand::Draw,
+            _ => KeyCommand::Nothing,
         }
     }
 
-    fn on_key(&mut self, key: KeyEvent, job: &JobView) -> Command {
+    fn on_key(&mut self, key: KeyEvent, job: &JobView) -> KeyCommand {
         let page = self.page as isize;
         let by = match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                return Command::Quit;
+                return KeyCommand::Quit;
             }
-            KeyCode::Char('q') | KeyCode::Esc => return Command::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => return KeyCommand::Quit,
             KeyCode::Char('w') => {
                 self.view.only_waiting = !self.view.only_waiting;
                 0
@@ -210,13 +210,13 @@ impl Screen {
                     self.view.sort_by(column);
                     0
                 }
-                None => return Command::Nothing,
+                None => return KeyCommand::Nothing,
             },
-            _ => return Command::Nothing,
+            _ => return KeyCommand::Nothing,
         };
         let rows = self.view.rows(job).len();
         self.view.scroll(by, rows, self.page);
-        Command::Draw
+        KeyCommand::Draw
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>, job: &JobView) {
@@ -331,7 +331,7 @@ mod tests {
             .collect()
     }
 
-    fn press(screen: &mut Screen, job: &JobView, code: KeyCode) -> Command {
+    fn press(screen: &mut Screen, job: &JobView, code: KeyCode) -> KeyCommand {
         screen.on_event(&Event::Key(KeyEvent::from(code)), job)
     }
 
@@ -360,7 +360,10 @@ mod tests {
             row.split_whitespace().next().map(str::to_owned)
         };
         assert_eq!(first(&mut screen).as_deref(), Some("0"));
-        assert_eq!(press(&mut screen, &job, KeyCode::PageDown), Command::Draw);
+        assert_eq!(
+            press(&mut screen, &job, KeyCode::PageDown),
+            KeyCommand::Draw
+        );
         assert_eq!(first(&mut screen).as_deref(), Some("19"));
         press(&mut screen, &job, KeyCode::End);
         assert_eq!(first(&mut screen).as_deref(), Some("981"));
@@ -386,13 +389,19 @@ mod tests {
     #[test]
     fn keys_that_quit() {
         let (job, mut screen) = (job(1), screen());
-        assert_eq!(press(&mut screen, &job, KeyCode::Char('q')), Command::Quit);
-        assert_eq!(press(&mut screen, &job, KeyCode::Esc), Command::Quit);
+        assert_eq!(
+            press(&mut screen, &job, KeyCode::Char('q')),
+            KeyCommand::Quit
+        );
+        assert_eq!(press(&mut screen, &job, KeyCode::Esc), KeyCommand::Quit);
         assert_eq!(
             press(&mut screen, &job, KeyCode::Char('z')),
-            Command::Nothing
+            KeyCommand::Nothing
         );
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(screen.on_event(&Event::Key(interrupt), &job), Command::Quit);
+        assert_eq!(
+            screen.on_event(&Event::Key(interrupt), &job),
+            KeyCommand::Quit
+        );
     }
 }

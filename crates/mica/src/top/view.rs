@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::rows::{Activity, CHANNEL_COUNT, CHANNEL_NAMES, JobView, Peer, RankRow};
+use super::rows::{Activity, AwaitedPeer, CHANNEL_COUNT, CHANNEL_NAMES, JobView, RankRow};
 
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +90,9 @@ impl Column {
             Column::State => row.activity.name().to_owned(),
             Column::Call => row.call().to_owned(),
             Column::Peer => match row.peer() {
-                Peer::None => String::new(),
-                Peer::Any => "any".to_owned(),
-                Peer::Rank(rank) => rank.to_string(),
+                AwaitedPeer::None => String::new(),
+                AwaitedPeer::Any => "any".to_owned(),
+                AwaitedPeer::Rank(rank) => rank.to_string(),
             },
             Column::Tag => row.tag().map(|tag| tag.to_string()).unwrap_or_default(),
             Column::Since => row.waiting.as_ref().map(|w| time(w.ns)).unwrap_or_default(),

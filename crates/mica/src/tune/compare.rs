@@ -24,15 +24,15 @@ use mica_policy::{
     MessagePath, MessagePaths, OutgoingMessage, PathCost, PathCosts, Situation, Thresholds, choose,
 };
 
-use super::plan::{Pace, Pair, Sample};
-use super::run::{Calls, Installation};
+use super::plan::{CorePair, Pace, SeriesMessage};
+use super::run::{Installation, MeasuredCalls};
 use super::steps;
-use super::verify::{Arena, Trial, TrialParts, TrialVerdict, Verified, median, verify};
+use super::verify::{Arena, TrialParts, TrialVerdict, Verified, VerifiedSize, median, verify};
 use crate::explain::time;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
-pub struct Effort {
+pub struct MeasuringEffort {
     /// Seconds of one run.
     pub seconds: f64,
     /// Runs of each side.
@@ -43,17 +43,17 @@ pub struct Effort {
     pub cores: usize,
 }
 
-impl Effort {
+impl MeasuringEffort {
     /// The effort at this pace.
-    pub fn new(pace: Pace) -> Effort {
+    pub fn new(pace: Pace) -> MeasuringEffort {
         match pace {
-            Pace::Quick => Effort {
+            Pace::Quick => MeasuringEffort {
                 seconds: 0.02,
                 rounds: 3,
                 time_limit: Duration::from_secs(15),
                 cores: available_cores(),
             },
-            Pace::Thorough => Effort {
+            Pace::Thorough => MeasuringEffort {
                 seconds: 0.06,
                 rounds: 5,
                 time_limit: Duration::from_secs(90),
@@ -66,9 +66,14 @@ impl Effort {
 /// Runs a probe: returns its nanoseconds with these figures, or `None` if it failed.
 pub trait ProbeRuns {
     /// A message between a pair.
-    fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64>;
+    fn message(
+        &self,
+        pair: CorePair,
+        sample: &SeriesMessage,
+        tuning: Option<&Tuning>,
+    ) -> Option<f64>;
     /// A call of a collective.
-    fn call(&self, calls: &Calls, tuning: Option<&Tuning>) -> Option<f64>;
+    fn call(&self, calls: &MeasuredCalls, tuning: Option<&Tuning>) -> Option<f64>;
 }
 
 /// Runs programs of an installation, with files in a separate folder.
@@ -94,7 +99,12 @@ impl Jobs<'_> {
 }
 
 impl ProbeRuns for Jobs<'_> {
-    fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64> {
+    fn message(
+        &self,
+        pair: CorePair,
+        sample: &SeriesMessage,
+        tuning: Option<&Tuning>,
+    ) -> Option<f64> {
         let file = self.file(tuning)?;
         let run = self
             .installation
@@ -102,7 +112,7 @@ impl ProbeRuns for Jobs<'_> {
         run.ok().map(|point| point.ns)
     }
 
-    fn call(&self, calls: &Calls, tuning: Option<&Tuning>) -> Option<f64> {
+    fn call(&self, calls: &MeasuredCalls, tuning: Option<&Tuning>) -> Option<f64> {
         let file = self.file(tuning)?;
         let run = self.installation.call_as_chosen(calls, self.seconds, &file);
         run.ok().map(|point| point.ns)
@@ -110,8 +120,8 @@ impl ProbeRuns for Jobs<'_> {
 }
 
 /// Runs both sides alternately; the side that begins changes from round to round.
-fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<Trial> {
-    let mut trial = Trial {
+fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<VerifiedSize> {
+    let mut trial = VerifiedSize {
         shipped: Vec::new(),
         tuned: Vec::new(),
     };
@@ -132,7 +142,7 @@ pub struct ComparisonRow {
     what: String,
     shipped: &'static str,
     tuned: &'static str,
-    trial: Option<Trial>,
+    trial: Option<VerifiedSize>,
     is_accepted: bool,
 }
 
@@ -163,14 +173,14 @@ fn thinned<T: Copy, K: PartialEq>(differing: &[(usize, T, K)]) -> Vec<T> {
 
 struct MessageProbes<'a> {
     runs: &'a dyn ProbeRuns,
-    effort: Effort,
+    effort: MeasuringEffort,
     until: Instant,
-    pair: Pair,
+    pair: CorePair,
     /// The costs that were measured at this level.
     parts: Vec<(MessagePath, PathCost)>,
     tuning: &'a Tuning,
     situation: Situation,
-    samples: Vec<Sample>,
+    samples: Vec<SeriesMessage>,
 }
 
 impl MessageProbes<'_> {
@@ -198,7 +208,7 @@ impl MessageProbes<'_> {
                 .intersection(MessagePaths::RENDEZVOUS),
             ..self.situation
         };
-        let path = |sample: &Sample| {
+        let path = |sample: &SeriesMessage| {
             let len = sample.len as usize;
             let message = OutgoingMessage {
                 pieces: sample.len.checked_div(sample.block).unwrap_or(1) as usize,
@@ -219,14 +229,14 @@ impl MessageProbes<'_> {
 }
 
 impl Arena for MessageProbes<'_> {
-    type Probe = Sample;
+    type Probe = SeriesMessage;
     type Choice = MessagePath;
 
     fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    fn differing(&self, parts: TrialParts) -> Vec<(Sample, MessagePath)> {
+    fn differing(&self, parts: TrialParts) -> Vec<(SeriesMessage, MessagePath)> {
         let shipped = self.paths(&PathCosts::default());
         let tuned = self.paths(&self.subset(parts).applied());
         let pairs = self.samples.iter().zip(shipped.into_iter().zip(tuned));
@@ -238,7 +248,7 @@ impl Arena for MessageProbes<'_> {
         thinned(&differing)
     }
 
-    fn measure(&mut self, sample: Sample, parts: TrialParts) -> Option<Trial> {
+    fn measure(&mut self, sample: SeriesMessage, parts: TrialParts) -> Option<VerifiedSize> {
         if Instant::now() >= self.until {
             return None;
         }
@@ -254,8 +264,8 @@ impl Arena for MessageProbes<'_> {
 /// gain. Adds the comparisons to `rows`.
 pub fn messages(
     runs: &dyn ProbeRuns,
-    effort: Effort,
-    pairs: &[Pair],
+    effort: MeasuringEffort,
+    pairs: &[CorePair],
     tuning: &Tuning,
     rows: &mut Vec<ComparisonRow>,
 ) -> (Vec<(Level, MessagePath, PathCost)>, f64) {
@@ -271,11 +281,11 @@ pub fn messages(
             of_level.map(|&(_, path, cost)| (path, cost)).collect();
         let measured: MessagePaths = parts.iter().map(|(path, _)| *path).collect();
         let blocks = [64, 256, 1 << 10, 4 << 10];
-        let in_pieces = blocks.map(|block| Sample {
+        let in_pieces = blocks.map(|block| SeriesMessage {
             len: 1 << 20,
             block,
         });
-        let whole = lengths(16 << 20).map(|len| Sample { len, block: 0 });
+        let whole = lengths(16 << 20).map(|len| SeriesMessage { len, block: 0 });
         let share = (n + 1) as u32;
         let mut arena = MessageProbes {
             runs,
@@ -306,7 +316,7 @@ pub fn messages(
     (accepted, gain)
 }
 
-fn words(sample: &Sample) -> String {
+fn words(sample: &SeriesMessage) -> String {
     let bytes = mica_node::topology::readable_bytes(sample.len);
     match sample.block {
         0 => bytes,
@@ -374,14 +384,14 @@ fn sections(steps: impl Iterator<Item = StepFigure>) -> CollectiveTuning {
 
 struct CollectiveProbes<'a> {
     runs: &'a dyn ProbeRuns,
-    effort: Effort,
+    effort: MeasuringEffort,
     until: Instant,
     /// The message costs that were accepted, and their gain: the first part, unless empty.
     messages: &'a [(Level, MessagePath, PathCost)],
     gain: f64,
     figures: Vec<StepFigure>,
     tuning: &'a Tuning,
-    calls: Vec<(Calls, CollectiveCall)>,
+    calls: Vec<(MeasuredCalls, CollectiveCall)>,
 }
 
 impl CollectiveProbes<'_> {
@@ -437,7 +447,7 @@ impl Arena for CollectiveProbes<'_> {
         }
     }
 
-    fn measure(&mut self, at: usize, parts: TrialParts) -> Option<Trial> {
+    fn measure(&mut self, at: usize, parts: TrialParts) -> Option<VerifiedSize> {
         if Instant::now() >= self.until {
             return None;
         }
@@ -451,7 +461,7 @@ impl Arena for CollectiveProbes<'_> {
 
 /// The calls that are compared: each collective between two ranks at each level, and among twice as
 /// many ranks as there are cores.
-fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
+fn calls(pairs: &[CorePair], cores: usize) -> Vec<(MeasuredCalls, CollectiveCall)> {
     let mut found = Vec::new();
     let many = 2 * cores.min(8);
     let places = pairs.iter().map(|&pair| (Some(pair), 2));
@@ -464,7 +474,7 @@ fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
                 _ => &[8, 1 << 10, 16 << 10, 128 << 10, 1 << 20],
             };
             for &bytes in bytes {
-                let calls = Calls::as_chosen(pair, collective, bytes, ranks);
+                let calls = MeasuredCalls::as_chosen(pair, collective, bytes, ranks);
                 let cores = cores.min(ranks);
                 let question = steps::question(collective, bytes, level, ranks, cores);
                 debug_assert_eq!(question.reach, Reachability::Windows);
@@ -479,8 +489,8 @@ fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
 /// `gain`.
 pub fn collectives(
     runs: &dyn ProbeRuns,
-    effort: Effort,
-    pairs: &[Pair],
+    effort: MeasuringEffort,
+    pairs: &[CorePair],
     tuning: &Tuning,
     (messages, gain): (&[(Level, MessagePath, PathCost)], f64),
     rows: &mut Vec<ComparisonRow>,
@@ -549,7 +559,7 @@ pub fn table(rows: &[ComparisonRow]) -> String {
 }
 
 /// The result of a comparison as text.
-fn outcome(row: &ComparisonRow, trial: &Trial) -> String {
+fn outcome(row: &ComparisonRow, trial: &VerifiedSize) -> String {
     let percent = 100.0 * (1.0 - trial.ratio()).abs();
     let verdict = match trial.verdict() {
         TrialVerdict::Better => format!("{percent:.0} % faster"),

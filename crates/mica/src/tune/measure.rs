@@ -8,7 +8,7 @@ use mica_policy::costs::level_name;
 use mica_policy::{MessagePath, PathCost, PathCosts};
 
 use super::fit::{self, Fit, Point};
-use super::plan::{self, Pace, Pair, Sample, SampleSeries};
+use super::plan::{self, CorePair, Pace, SampleSeries, SeriesMessage};
 use super::run::{Installation, RunError};
 
 /// An interquartile range above this fraction of the median is noise.
@@ -39,7 +39,7 @@ pub(super) fn seconds_per_sample(pace: Pace) -> f64 {
 
 pub(super) fn measure(
     installation: &Installation,
-    pairs: &[Pair],
+    pairs: &[CorePair],
     pace: Pace,
     before: &PathCosts,
 ) -> Vec<SeriesOutcome> {
@@ -66,7 +66,7 @@ pub(super) fn measure(
                 series.path.name()
             ));
             let done = bar.position();
-            let tries = |sample: &Sample| {
+            let tries = |sample: &SeriesMessage| {
                 let run = || installation.run(pair, series, sample, seconds);
                 if start.elapsed() < time_limit {
                     calm(run)
@@ -99,8 +99,8 @@ pub(super) fn measure(
 
 /// Checks with one message, of a length that the path carries if any, whether the path is
 /// available.
-fn probe(installation: &Installation, pair: Pair, series: &SampleSeries) -> Result<(), String> {
-    let typical = |sample: &&Sample| sample.block == 0 && sample.len <= 1 << 20;
+fn probe(installation: &Installation, pair: CorePair, series: &SampleSeries) -> Result<(), String> {
+    let typical = |sample: &&SeriesMessage| sample.block == 0 && sample.len <= 1 << 20;
     match series.samples.iter().rfind(typical) {
         Some(sample) => match installation.run(pair, series, sample, 0.005) {
             Ok(_) => Ok(()),
@@ -114,7 +114,7 @@ pub(super) fn measure_one(
     level: Level,
     series: &SampleSeries,
     costs: &PathCosts,
-    mut run: impl FnMut(&Sample) -> Result<Point, RunError>,
+    mut run: impl FnMut(&SeriesMessage) -> Result<Point, RunError>,
 ) -> Result<MeasuredCost, String> {
     let mut points = Vec::new();
     for sample in &series.samples {
@@ -174,7 +174,7 @@ pub(super) fn least_start(level: Level, path: MessagePath, costs: &PathCosts) ->
 /// deviation from a point.
 pub(super) fn cost(
     path: MessagePath,
-    points: &[(Sample, Point)],
+    points: &[(SeriesMessage, Point)],
     before: &PathCost,
     least: f64,
 ) -> Result<(PathCost, f64), String> {

@@ -37,7 +37,7 @@ use mica_policy::tuning::{self, CollectiveTuning, Tuning};
 
 use crate::explain::prefix;
 use measure::{SeriesOutcome, measure, seconds_per_sample};
-use plan::{Pace, Pair};
+use plan::{CorePair, Pace};
 use report::{noise, table, thresholds, warnings};
 use run::Installation;
 
@@ -128,7 +128,7 @@ struct Measurements {
 /// what it comes from.
 fn measure_all(
     installation: &Installation,
-    pairs: &[Pair],
+    pairs: &[CorePair],
     pace: Pace,
     machine: Identity,
     steps_before: CollectiveCosts,
@@ -190,11 +190,11 @@ impl Measurements {
 fn accept(
     installation: &Installation,
     pace: Pace,
-    pairs: &[Pair],
+    pairs: &[CorePair],
     tuning: &Tuning,
 ) -> Result<(Tuning, Vec<compare::ComparisonRow>), Box<dyn Error>> {
     let folder = ScratchFolder::new()?;
-    let effort = compare::Effort::new(pace);
+    let effort = compare::MeasuringEffort::new(pace);
     let jobs = compare::Jobs {
         installation,
         folder: &folder.0,

@@ -6,7 +6,7 @@ use mica_policy::MessagePath;
 
 /// Two cores at a level, and the `mpiexec` option that selects them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pair {
+pub struct CorePair {
     /// Their level.
     pub level: Level,
     /// The value for `--map-by`.
@@ -14,16 +14,16 @@ pub struct Pair {
 }
 
 /// One pair for each level that exists among the cores that this process may use, nearest first.
-pub fn pairs(machine: &Machine) -> Vec<Pair> {
+pub fn pairs(machine: &Machine) -> Vec<CorePair> {
     let orders = ["core", "l3", "numa", "package"];
-    let mut pairs: Vec<Pair> = Vec::new();
+    let mut pairs: Vec<CorePair> = Vec::new();
     for map_by in orders {
         let by = MapBy::parse(map_by).expect("a word that --map-by takes");
         let slots = map(machine, 2, by, BindTo::Core);
         let [a, b] = slots.as_slice() else { continue };
         let level = level_between(&a.place, &b.place);
         if a.place.core != b.place.core && pairs.iter().all(|pair| pair.level != level) {
-            pairs.push(Pair { level, map_by });
+            pairs.push(CorePair { level, map_by });
         }
     }
     pairs.sort_by_key(|pair| pair.level);
@@ -32,14 +32,14 @@ pub fn pairs(machine: &Machine) -> Vec<Pair> {
 
 /// One message of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Sample {
+pub struct SeriesMessage {
     /// Bytes.
     pub len: u64,
     /// Bytes of a piece; 0 for a contiguous message.
     pub block: u64,
 }
 
-impl Sample {
+impl SeriesMessage {
     /// The argument for `calibrate`.
     pub fn argument(&self) -> String {
         match self.block {
@@ -60,11 +60,11 @@ pub struct SampleSeries {
     pub counted_as: &'static [&'static str],
     /// Contiguous messages by ascending length, followed by at most one in pieces, as long as one
     /// of those.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SeriesMessage>,
 }
 
 /// The length of the message in pieces, and of its pieces.
-const PIECES: Sample = Sample {
+const PIECES: SeriesMessage = SeriesMessage {
     len: 1 << 20,
     block: 256,
 };
@@ -154,8 +154,8 @@ pub fn series(pace: Pace) -> Vec<SampleSeries> {
     ]
 }
 
-fn contiguous(lens: impl IntoIterator<Item = u64>) -> Vec<Sample> {
-    let sample = |len| Sample { len, block: 0 };
+fn contiguous(lens: impl IntoIterator<Item = u64>) -> Vec<SeriesMessage> {
+    let sample = |len| SeriesMessage { len, block: 0 };
     lens.into_iter().map(sample).collect()
 }
 
@@ -208,7 +208,7 @@ mod tests {
     fn a_message_in_pieces_has_a_contiguous_one_beside_it() {
         for pace in [Pace::Thorough, Pace::Quick] {
             for series in series(pace) {
-                let (pieces, whole): (Vec<Sample>, Vec<Sample>) =
+                let (pieces, whole): (Vec<SeriesMessage>, Vec<SeriesMessage>) =
                     series.samples.iter().partition(|sample| sample.block > 0);
                 assert!(pieces.len() <= 1 && whole.is_sorted_by_key(|sample| sample.len));
                 for sample in pieces {
@@ -218,6 +218,6 @@ mod tests {
             }
         }
         assert_eq!(PIECES.argument(), "1048576/256");
-        assert_eq!(Sample { len: 8, block: 0 }.argument(), "8");
+        assert_eq!(SeriesMessage { len: 8, block: 0 }.argument(), "8");
     }
 }

@@ -10,7 +10,7 @@ use mica_policy::costs::level_name;
 use serde::Deserialize;
 
 use super::fit::Point;
-use super::plan::{Pair, Sample, SampleSeries};
+use super::plan::{CorePair, SampleSeries, SeriesMessage};
 
 /// The installation whose programs are run.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub enum RunError {
 
 /// The calls of a collective to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Calls {
+pub struct MeasuredCalls {
     /// The collective.
     pub collective: Collective,
     /// Measures no call of it: each rank combines what a reduce would.
@@ -77,18 +77,18 @@ pub struct Calls {
     /// Ranks.
     pub ranks: usize,
     /// The cores of two ranks; `None`: any.
-    pub pair: Option<Pair>,
+    pub pair: Option<CorePair>,
 }
 
-impl Calls {
+impl MeasuredCalls {
     /// Calls between two ranks.
     pub fn between(
-        pair: Pair,
+        pair: CorePair,
         collective: Collective,
         bytes: usize,
         family: &'static str,
-    ) -> Calls {
-        Calls {
+    ) -> MeasuredCalls {
+        MeasuredCalls {
             collective,
             is_local: false,
             bytes,
@@ -99,29 +99,29 @@ impl Calls {
     }
 
     /// `MPI_Reduce_local` on each rank.
-    pub fn local(pair: Pair, bytes: usize) -> Calls {
-        Calls {
+    pub fn local(pair: CorePair, bytes: usize) -> MeasuredCalls {
+        MeasuredCalls {
             is_local: true,
-            ..Calls::between(pair, Collective::Reduce, bytes, "auto")
+            ..MeasuredCalls::between(pair, Collective::Reduce, bytes, "auto")
         }
     }
 
     /// Calls among more ranks than there are cores.
-    pub fn of_all(ranks: usize, collective: Collective, family: &'static str) -> Calls {
-        Calls {
+    pub fn of_all(ranks: usize, collective: Collective, family: &'static str) -> MeasuredCalls {
+        MeasuredCalls {
             family,
-            ..Calls::as_chosen(None, collective, 0, ranks)
+            ..MeasuredCalls::as_chosen(None, collective, 0, ranks)
         }
     }
 
     /// Calls with the algorithm that the library chooses.
     pub fn as_chosen(
-        pair: Option<Pair>,
+        pair: Option<CorePair>,
         collective: Collective,
         bytes: usize,
         ranks: usize,
-    ) -> Calls {
-        Calls {
+    ) -> MeasuredCalls {
+        MeasuredCalls {
             collective,
             is_local: false,
             bytes,
@@ -198,9 +198,9 @@ impl Installation {
     /// so that the job's counters cover only this message.
     pub fn run(
         &self,
-        pair: Pair,
+        pair: CorePair,
         series: &SampleSeries,
-        sample: &Sample,
+        sample: &SeriesMessage,
         seconds: f64,
     ) -> Result<Point, RunError> {
         let (stdout, stderr) = self.message(pair, sample, seconds, &series.environment)?;
@@ -213,8 +213,8 @@ impl Installation {
     /// Measures a message on the path that the library chooses with this tuning file (or `off`).
     pub fn run_as_chosen(
         &self,
-        pair: Pair,
-        sample: &Sample,
+        pair: CorePair,
+        sample: &SeriesMessage,
         seconds: f64,
         tuning: &str,
     ) -> Result<Point, RunError> {
@@ -224,8 +224,8 @@ impl Installation {
 
     fn message(
         &self,
-        pair: Pair,
-        sample: &Sample,
+        pair: CorePair,
+        sample: &SeriesMessage,
         seconds: f64,
         environment: &[(&str, &str)],
     ) -> Result<(String, String), RunError> {
@@ -236,7 +236,7 @@ impl Installation {
     }
 
     /// Measures calls of a collective with one family of algorithms.
-    pub fn call(&self, calls: &Calls, seconds: f64) -> Result<Point, RunError> {
+    pub fn call(&self, calls: &MeasuredCalls, seconds: f64) -> Result<Point, RunError> {
         let environment = [
             ("MICA_COLL", calls.family),
             // Buffers can be accessed by load and store from their first use on.
@@ -251,7 +251,7 @@ impl Installation {
     /// file (or `off`).
     pub fn call_as_chosen(
         &self,
-        calls: &Calls,
+        calls: &MeasuredCalls,
         seconds: f64,
         tuning: &str,
     ) -> Result<Point, RunError> {
@@ -261,7 +261,7 @@ impl Installation {
 
     fn collective(
         &self,
-        calls: &Calls,
+        calls: &MeasuredCalls,
         seconds: f64,
         environment: &[(&str, &str)],
     ) -> Result<(String, String), RunError> {
@@ -325,7 +325,7 @@ impl Installation {
 /// The point in `calibrate_coll`'s output for these calls. If a family other than messages is
 /// forced, it is valid only with fewer messages than calls: a library without that family sends
 /// messages instead.
-fn calls_point(output: &str, stderr: &str, calls: &Calls) -> Result<Point, RunError> {
+fn calls_point(output: &str, stderr: &str, calls: &MeasuredCalls) -> Result<Point, RunError> {
     let wrong = |reason: String| RunError::Output {
         line: output.trim().to_owned(),
         reason,
@@ -376,7 +376,7 @@ fn rows(table: &str) -> impl Iterator<Item = StatsRow<'_>> {
 }
 
 /// The point in `calibrate`'s output for one message.
-fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
+fn point(output: &str, sample: &SeriesMessage) -> Result<Point, RunError> {
     let wrong = |reason: String| RunError::Output {
         line: output.trim().to_owned(),
         reason,
@@ -433,13 +433,13 @@ mod tests {
     fn line_holds_the_requested_sample() {
         let line = "{\"measure\": \"calibrate\", \"bytes\": 64, \"block\": 16, \"value\": 2.0, \
                     \"low\": 1.9, \"high\": 2.2, \"min\": 1, \"max\": 3}\n";
-        let sample = Sample { len: 64, block: 16 };
+        let sample = SeriesMessage { len: 64, block: 16 };
         let found = point(line, &sample).unwrap();
         assert_eq!((found.len, found.ns), (64, 2000.0));
         assert!((found.spread - 0.15).abs() < 1e-9);
         let twice = format!("{line}{line}");
         for (output, sample, word) in [
-            (line, Sample { len: 64, block: 0 }, "another message"),
+            (line, SeriesMessage { len: 64, block: 0 }, "another message"),
             ("hello", sample, "hello"),
             ("", sample, "EOF"),
             (&twice, sample, "trailing"),
@@ -454,11 +454,11 @@ mod tests {
         let line = "{\"measure\": \"calibrate_coll\", \"collective\": \"bcast\", \"bytes\": 64, \
                     \"ranks\": 2, \"value\": 2.0, \"low\": 1.9, \"high\": 2.2, \"min\": 1, \
                         \"max\": 3, \"iterations\": 300}\n";
-        let pair = Pair {
+        let pair = CorePair {
             level: mica_node::topology::Level::SharedCache,
             map_by: "core",
         };
-        let calls = |bytes, family| Calls::between(pair, Collective::Bcast, bytes, family);
+        let calls = |bytes, family| MeasuredCalls::between(pair, Collective::Bcast, bytes, family);
         // The table has 345 messages, and the calls themselves.
         let table = format!(
             "{TABLE}mpiexec:   area             600           38400    3.7%  collectives, through \

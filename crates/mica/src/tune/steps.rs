@@ -24,9 +24,9 @@ use mica_policy::{PathCost, PathCosts};
 
 use super::fit::{self, Point};
 use super::measure::{NOISY, calm, rounded};
-use super::plan::{Pace, Pair};
+use super::plan::{CorePair, Pace};
 use super::report::prices;
-use super::run::{Calls, Installation, RunError};
+use super::run::{Installation, MeasuredCalls, RunError};
 use crate::explain::time;
 
 /// The result of one figure.
@@ -45,11 +45,11 @@ pub struct StepOutcome {
 /// Measures the figures of the tuning file's collective sections. `run` makes some calls and
 /// returns the time of one; `messages` are the costs of messages as now known.
 pub fn measure(
-    pairs: &[Pair],
+    pairs: &[CorePair],
     pace: Pace,
     before: &CollectiveCosts,
     messages: &PathCosts,
-    run: &dyn Fn(&Calls) -> Result<Point, RunError>,
+    run: &dyn Fn(&MeasuredCalls) -> Result<Point, RunError>,
 ) -> (CollectiveTuning, Vec<StepOutcome>) {
     let mut costs = before.clone();
     costs.messages = messages.clone();
@@ -75,7 +75,7 @@ pub fn measure(
 }
 
 struct Steps<'a> {
-    run: &'a dyn Fn(&Calls) -> Result<Point, RunError>,
+    run: &'a dyn Fn(&MeasuredCalls) -> Result<Point, RunError>,
     /// Includes the figures measured so far.
     costs: CollectiveCosts,
     figures: Vec<StepOutcome>,
@@ -116,13 +116,18 @@ pub fn question(
 
 impl Steps<'_> {
     /// Measures the figures of a level.
-    fn level(&mut self, pair: Pair, pace: Pace) -> LevelTuning {
+    fn level(&mut self, pair: CorePair, pace: Pace) -> LevelTuning {
         let level = pair.level;
         let mut now = *self.costs.of(level);
         let mut measured = LevelTuning::default();
 
         let was = time(now.sync_ns);
-        let found = self.call(&Calls::between(pair, Collective::Barrier, 0, "shared"));
+        let found = self.call(&MeasuredCalls::between(
+            pair,
+            Collective::Barrier,
+            0,
+            "shared",
+        ));
         let found = found.map(|point| (rounded(point.ns), point.spread > NOISY));
         measured.sync_ns = self.note(Some(level), "sync_ns", found, was);
         now.sync_ns = measured.sync_ns.unwrap_or(now.sync_ns);
@@ -149,7 +154,12 @@ impl Steps<'_> {
 
         let was = time(now.expose_ns);
         let short = 64;
-        let found = self.call(&Calls::between(pair, Collective::Bcast, short, "direct"));
+        let found = self.call(&MeasuredCalls::between(
+            pair,
+            Collective::Bcast,
+            short,
+            "direct",
+        ));
         let rest = {
             let mut costs = self.costs.clone();
             costs.set(
@@ -173,7 +183,7 @@ impl Steps<'_> {
     }
 
     /// Measures the cost of a byte copied into the area or out of it.
-    fn copy(&self, pair: Pair, pace: Pace) -> Result<(PathCost, bool), String> {
+    fn copy(&self, pair: CorePair, pace: Pace) -> Result<(PathCost, bool), String> {
         let longest = match pace {
             Pace::Quick => 4 << 20,
             Pace::Thorough => 64 << 20,
@@ -186,7 +196,12 @@ impl Steps<'_> {
             if bytes > longest {
                 break;
             }
-            let point = self.call(&Calls::between(pair, Collective::Bcast, bytes, "shared"))?;
+            let point = self.call(&MeasuredCalls::between(
+                pair,
+                Collective::Bcast,
+                bytes,
+                "shared",
+            ))?;
             // Each piece has its stamp; no rank can copy the first piece out before it is copied
             // in.
             let stamps = bytes.div_ceil(piece) as f64 * sync_ns;
@@ -211,13 +226,18 @@ impl Steps<'_> {
     }
 
     /// Measures the time of a round of messages beyond its message.
-    fn round(&mut self, pair: Pair) -> Option<f64> {
+    fn round(&mut self, pair: CorePair) -> Option<f64> {
         let was = time(self.costs.round_ns);
         let mut alone = self.costs.clone();
         alone.round_ns = 0.0;
         let question = question(Collective::Barrier, 0, pair.level, 2, 2);
         let message = predicted(&alone, &question, Algorithm::Dissemination);
-        let found = self.call(&Calls::between(pair, Collective::Barrier, 0, "messages"));
+        let found = self.call(&MeasuredCalls::between(
+            pair,
+            Collective::Barrier,
+            0,
+            "messages",
+        ));
         let found = found.map(|point| {
             let ns = (point.ns - message).max(0.0);
             (rounded(ns), point.spread > NOISY)
@@ -225,11 +245,11 @@ impl Steps<'_> {
         self.note(None, "round_ns", found, was)
     }
 
-    fn reduce(&mut self, pair: Pair) -> Option<f64> {
+    fn reduce(&mut self, pair: CorePair) -> Option<f64> {
         let was = format!("{} ns a byte", self.costs.reduce_byte_ns);
         // As long as a block that stays in a cache near the core.
         let bytes = 16 << 10;
-        let found = self.call(&Calls::local(pair, bytes));
+        let found = self.call(&MeasuredCalls::local(pair, bytes));
         let found = found.map(|point| (rounded(point.ns / bytes as f64), point.spread > NOISY));
         let measured = found.as_ref().ok().map(|(ns, _)| *ns);
         self.figures.push(StepOutcome {
@@ -251,7 +271,7 @@ impl Steps<'_> {
             load.ns(ranks, cores, switch_ns)
         };
         let (stamps, each) = (of(0.0), of(1.0) - of(0.0));
-        let found = self.call(&Calls::of_all(ranks, Collective::Barrier, "shared"));
+        let found = self.call(&MeasuredCalls::of_all(ranks, Collective::Barrier, "shared"));
         let found = found.map(|point| {
             let ns = ((point.ns - stamps) / each).max(0.0);
             (rounded(ns), point.spread > NOISY)
@@ -277,7 +297,7 @@ impl Steps<'_> {
         measured
     }
 
-    fn call(&self, calls: &Calls) -> Result<Point, String> {
+    fn call(&self, calls: &MeasuredCalls) -> Result<Point, String> {
         calm(|| (self.run)(calls)).map_err(|error| error.to_string())
     }
 }
@@ -303,7 +323,7 @@ pub fn table(figures: &[StepOutcome]) -> String {
 pub fn runner(
     installation: &Installation,
     seconds: f64,
-) -> impl Fn(&Calls) -> Result<Point, RunError> + '_ {
+) -> impl Fn(&MeasuredCalls) -> Result<Point, RunError> + '_ {
     move |calls| installation.call(calls, seconds)
 }
 
@@ -311,18 +331,18 @@ pub fn runner(
 mod tests {
     use super::*;
 
-    const PAIR: Pair = Pair {
+    const PAIR: CorePair = CorePair {
         level: Level::Package,
         map_by: "l3",
     };
 
     /// The measurement that `truth` would give.
-    fn time(truth: &CollectiveCosts, calls: &Calls) -> Point {
+    fn time(truth: &CollectiveCosts, calls: &MeasuredCalls) -> Point {
         let cores = match calls.pair {
             Some(_) => 2,
             None => calls.ranks / 2,
         };
-        let Calls {
+        let MeasuredCalls {
             collective,
             bytes,
             ranks,
@@ -359,7 +379,7 @@ mod tests {
         );
         for pace in [Pace::Quick, Pace::Thorough] {
             let before = CollectiveCosts::default();
-            let run = |calls: &Calls| Ok(time(&truth, calls));
+            let run = |calls: &MeasuredCalls| Ok(time(&truth, calls));
             let (tuning, figures) = measure(&[PAIR], pace, &before, &truth.messages, &run);
             let near = |found: Option<f64>, truth: f64| {
                 let found = found.expect("was measured");
@@ -398,7 +418,7 @@ mod tests {
     #[test]
     fn unmeasured_costs_stay_as_shipped() {
         let before = CollectiveCosts::default();
-        let run = |_: &Calls| Err(RunError::Messages);
+        let run = |_: &MeasuredCalls| Err(RunError::Messages);
         let (tuning, figures) = measure(&[PAIR], Pace::Quick, &before, &before.messages, &run);
         assert_eq!(tuning, CollectiveTuning::default());
         assert_eq!(figures.len(), 6);

@@ -3,7 +3,7 @@ use mica_policy::{MessagePath, PathCost, PathCosts};
 
 use super::fit::Point;
 use super::measure::*;
-use super::plan::{self, Pace, Sample, SampleSeries};
+use super::plan::{self, Pace, SampleSeries, SeriesMessage};
 use super::report::*;
 use super::run::RunError;
 use super::*;
@@ -15,8 +15,8 @@ fn series(path: MessagePath) -> SampleSeries {
 }
 
 /// The measurements that `cost` would give.
-fn points(series: &SampleSeries, cost: &PathCost) -> Vec<(Sample, Point)> {
-    let point = |sample: &Sample| {
+fn points(series: &SampleSeries, cost: &PathCost) -> Vec<(SeriesMessage, Point)> {
+    let point = |sample: &SeriesMessage| {
         let pieces = sample.len.checked_div(sample.block).unwrap_or(1);
         let point = Point {
             len: sample.len,

@@ -32,7 +32,7 @@ pub enum TrialVerdict {
 /// Times of the shipped choice and of another one: one pair for each round, measured one after the
 /// other.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct VerifiedSize {
     /// Nanoseconds by the shipped figures.
     pub shipped: Vec<f64>,
     /// Nanoseconds by the candidate's, in the same rounds.
@@ -57,7 +57,7 @@ pub fn median(values: &[f64]) -> f64 {
     quartiles(values)[1]
 }
 
-impl Trial {
+impl VerifiedSize {
     /// The candidate's time divided by the shipped one's, round by round: a disturbance of a round
     /// affects both.
     fn ratios(&self) -> Vec<f64> {
@@ -120,7 +120,7 @@ pub trait Arena {
 
     /// Measures a probe with this subset and with the shipped figures. `None`: there is no time
     /// left, or it failed.
-    fn measure(&mut self, probe: Self::Probe, parts: TrialParts) -> Option<Trial>;
+    fn measure(&mut self, probe: Self::Probe, parts: TrialParts) -> Option<VerifiedSize>;
 }
 
 /// The measurements and the result.
@@ -132,7 +132,7 @@ pub struct Verified<P, C> {
     pub gain: f64,
     /// Every choice that was measured, in the order of measuring, with its times; `None` if it
     /// could not be measured.
-    pub trials: Vec<(P, C, Option<Trial>)>,
+    pub trials: Vec<(P, C, Option<VerifiedSize>)>,
 }
 
 /// A type that identifies a probe or a choice.
@@ -140,7 +140,7 @@ pub trait ProbeKey: Copy + Eq + Hash {}
 impl<T: Copy + Eq + Hash> ProbeKey for T {}
 
 /// The measurements of each choice; `None`: it could not be measured.
-type Known<P, C> = HashMap<(P, C), Option<Trial>>;
+type Known<P, C> = HashMap<(P, C), Option<VerifiedSize>>;
 
 /// A subset, and its choices that differ from those of the shipped figures.
 struct Subset<P, C> {
@@ -208,7 +208,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
     }
 }
 
-fn out(trial: &Option<Trial>) -> bool {
+fn out(trial: &Option<VerifiedSize>) -> bool {
     match trial {
         None => true,
         Some(trial) => trial.verdict() == TrialVerdict::Worse,
@@ -249,7 +249,7 @@ impl<P: ProbeKey, C: ProbeKey> Subset<P, C> {
                 None => standing.open += 1,
                 Some(trial) => {
                     standing.is_out |= out(trial);
-                    standing.gain += trial.as_ref().map_or(0.0, Trial::gain);
+                    standing.gain += trial.as_ref().map_or(0.0, VerifiedSize::gain);
                 }
             }
         }
@@ -261,8 +261,8 @@ impl<P: ProbeKey, C: ProbeKey> Subset<P, C> {
 mod tests {
     use super::*;
 
-    fn trial(shipped: &[f64], tuned: &[f64]) -> Trial {
-        Trial {
+    fn trial(shipped: &[f64], tuned: &[f64]) -> VerifiedSize {
+        VerifiedSize {
             shipped: shipped.to_vec(),
             tuned: tuned.to_vec(),
         }
@@ -307,14 +307,14 @@ mod tests {
             all.into_iter().collect()
         }
 
-        fn measure(&mut self, probe: u32, parts: TrialParts) -> Option<Trial> {
+        fn measure(&mut self, probe: u32, parts: TrialParts) -> Option<VerifiedSize> {
             if self.measured.len() == self.most {
                 return None;
             }
             self.measured.push((probe, parts));
             let chosen = self.differing(parts);
             let choice = chosen.iter().find(|(at, _)| *at == probe)?.1;
-            Some(Trial {
+            Some(VerifiedSize {
                 shipped: (self.times)(probe, 0),
                 tuned: (self.times)(probe, choice),
             })
@@ -412,7 +412,7 @@ mod tests {
             fn bonus(&self, parts: TrialParts) -> f64 {
                 if parts & 1 == 1 { 0.2 } else { 0.0 }
             }
-            fn measure(&mut self, probe: u32, parts: TrialParts) -> Option<Trial> {
+            fn measure(&mut self, probe: u32, parts: TrialParts) -> Option<VerifiedSize> {
                 self.0.measure(probe, parts)
             }
         }

@@ -129,7 +129,7 @@ impl Comm {
         party.broadcast(&mut members)?;
         self.child_between(
             head[1],
-            Sides {
+            InterGroups {
                 local: self.group().clone(),
                 remote: group_of(&to_numbers(&members)),
                 lower: head[2] != 0,
@@ -280,7 +280,7 @@ impl Comm {
         } else {
             (upper, lower)
         };
-        let sides = Sides {
+        let sides = InterGroups {
             local,
             remote,
             lower: inter.lower,
@@ -299,10 +299,10 @@ impl Comm {
     }
 
     /// A new inter-communicator. It inherits the error handler of this communicator.
-    fn child_between(&self, context: u64, sides: Sides) -> Result<Comm> {
+    fn child_between(&self, context: u64, sides: InterGroups) -> Result<Comm> {
         let (me, state) = (self.me(), self.fresh_state(spares(context)));
         let session = self.session();
-        let sides = Sides {
+        let sides = InterGroups {
             local: sides.local.of_session(session),
             remote: sides.remote.of_session(session),
             ..sides
@@ -316,7 +316,7 @@ impl Comm {
         match &self.0.inter {
             None => Comm::new(handle, context, group, me, state),
             Some(inter) => {
-                let sides = Sides {
+                let sides = InterGroups {
                     local: group,
                     remote: self.0.peers.clone(),
                     lower: inter.lower,
@@ -337,15 +337,15 @@ impl Drop for Passing {
 }
 
 /// The groups of an inter-communicator.
-struct Sides {
+struct InterGroups {
     local: Group,
     remote: Group,
     /// Whether the local group is the lower side, on which both sides agree.
     lower: bool,
 }
 
-fn between(handle: u32, context: u64, sides: Sides, me: u32, state: CommState) -> Comm {
-    let Sides {
+fn between(handle: u32, context: u64, sides: InterGroups, me: u32, state: CommState) -> Comm {
+    let InterGroups {
         local,
         remote,
         lower,

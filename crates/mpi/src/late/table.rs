@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use mica_node::late::{CallSite, LateRecord as Report, SITES, Site, SiteCounts};
+use mica_node::late::{CallSite, LateRecord as Report, LateSite, SITES, SiteCounts};
 
 use super::frequent::Frequent;
 
@@ -111,7 +111,7 @@ impl LateTable {
         entries.sort_by_key(|(key, entry)| (Reverse((entry.wait_ns, entry.inside_ns)), **key));
         let (reported, left_out) = entries.split_at(entries.len().min(SITES));
         let left_out: u64 = left_out.iter().map(|(_, entry)| entry.calls).sum();
-        let site = |(key, entry): &(&LateKey, &LateEntry)| Site {
+        let site = |(key, entry): &(&LateKey, &LateEntry)| LateSite {
             place: name(key.caller.site),
             collective: function(&name(key.caller.entry).symbol),
             ranks: key.ranks,

@@ -11,13 +11,13 @@ use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
 use crate::pt2pt::{self, Plane};
-use crate::request::{self, Operation, Request};
+use crate::request::{self, Request, RequestOperation};
 use crate::status::{Cancelled, Status};
 use crate::sync::lock;
 
 /// The receiver's end of a channel.
 #[derive(Debug)]
-struct Receiver {
+struct PartitionedReceiver {
     /// Job-wide rank of the sender; `None`: `MPI_PROC_NULL`.
     peer: Option<u32>,
     /// Rank of the sender in the communicator, and the user's tag, for the status.
@@ -34,7 +34,7 @@ enum ChannelLink {
     Open(ChannelAnnouncement),
 }
 
-impl Receiver {
+impl PartitionedReceiver {
     /// The announcement, if it has come.
     fn announcement(&self, state: &mut EngineState) -> Option<ChannelAnnouncement> {
         let mut link = lock(&self.link);
@@ -81,7 +81,7 @@ impl Receiver {
 /// A partitioned receive, from its start to its completion.
 #[derive(Debug)]
 struct ReceiveRound {
-    channel: Arc<Receiver>,
+    channel: Arc<PartitionedReceiver>,
     progress: Mutex<Arrivals>,
 }
 
@@ -181,7 +181,7 @@ impl ReceiveRound {
     }
 }
 
-impl Operation for ReceiveRound {
+impl RequestOperation for ReceiveRound {
     fn name(&self) -> &'static str {
         "a partitioned receive"
     }
@@ -242,7 +242,7 @@ pub fn precv_init(
             each: 0,
         }),
     };
-    let channel = Arc::new(Receiver {
+    let channel = Arc::new(PartitionedReceiver {
         peer,
         source,
         tag,

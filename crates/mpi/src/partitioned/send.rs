@@ -11,7 +11,7 @@ use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
 use crate::pt2pt;
-use crate::request::{self, Operation, Request};
+use crate::request::{self, Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
 
@@ -74,7 +74,7 @@ impl SendRound {
     }
 }
 
-impl Operation for SendRound {
+impl RequestOperation for SendRound {
     fn name(&self) -> &'static str {
         "a partitioned send"
     }

@@ -43,7 +43,7 @@ enum RequestWork {
     Done(Status),
     Schedule(ScheduleId, CallLabel),
     Persistent(Arc<Persistent>),
-    Custom(Arc<dyn Operation>),
+    Custom(Arc<dyn RequestOperation>),
 }
 
 /// What becomes of a request when a poll finds that it is complete.
@@ -56,14 +56,14 @@ pub enum OnCompletion {
 }
 
 /// An operation of another kind, which defines how its completion is detected.
-pub trait Operation: Any + Send + Sync + Debug {
+pub trait RequestOperation: Any + Send + Sync + Debug {
     /// Its name in reports: "a generalized request".
     fn name(&self) -> &'static str;
 
     /// Its completion, if it is complete. Runs inside the engine.
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)>;
 
-    /// Called outside the engine after [`Operation::poll`] has returned the completion: may call
+    /// Called outside the engine after [`RequestOperation::poll`] has returned the completion: may call
     /// the program.
     fn complete(&self, status: Status, _then: OnCompletion) -> (Status, Option<Error>) {
         (status, None)
@@ -119,9 +119,9 @@ pub struct RequestOutcome {
     /// There was no request, or an inactive one: the status is the empty one, to which an error
     /// code belongs (MPI 5.0, 3.7.3).
     pub empty: bool,
-    /// The operation to [complete](Operation::complete) outside the engine, and whether it was
+    /// The operation to [complete](RequestOperation::complete) outside the engine, and whether it was
     /// taken.
-    after: Option<(Arc<dyn Operation>, OnCompletion)>,
+    after: Option<(Arc<dyn RequestOperation>, OnCompletion)>,
 }
 
 impl RequestOutcome {
@@ -230,7 +230,7 @@ impl Request {
     }
 
     /// An operation of another kind; its errors are raised on `comm`, if there is one.
-    pub fn custom(comm: Option<&Comm>, operation: Arc<dyn Operation>) -> Request {
+    pub fn custom(comm: Option<&Comm>, operation: Arc<dyn RequestOperation>) -> Request {
         Request {
             comm: comm.cloned(),
             work: RequestWork::Custom(operation),
@@ -566,7 +566,7 @@ pub(crate) fn forget(handle: u32) {
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
-pub(crate) fn operation<T: Operation>(handle: u32) -> Result<Option<Arc<T>>> {
+pub(crate) fn operation<T: RequestOperation>(handle: u32) -> Result<Option<Arc<T>>> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
     let work = match &request.work {
         RequestWork::Persistent(persistent) => {

@@ -2,7 +2,7 @@
 //! performance variables and the events of that subject. They never change.
 
 use super::declaration::EVENTS;
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use super::pvar::{pvar_info, pvars};
 use super::table::require;
 use mica_node::counters::CounterGroup;
@@ -117,8 +117,8 @@ pub const fn categories() -> usize {
 /// When there is none.
 pub fn category(index: i32) -> ToolResult<&'static Category> {
     require()?;
-    let at = usize::try_from(index).map_err(|_| ToolError::InvalidIndex)?;
-    ALL.get(at).ok_or(ToolError::InvalidIndex)
+    let at = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
+    ALL.get(at).ok_or(ToolInterfaceError::InvalidIndex)
 }
 
 /// What the category of this index contains.
@@ -158,5 +158,6 @@ pub fn category_members(index: i32) -> ToolResult<CategoryMembers> {
 pub fn category_index(name: &str) -> ToolResult<i32> {
     require()?;
     let at = ALL.iter().position(|category| category.name == name);
-    at.map(|at| at as i32).ok_or(ToolError::InvalidName)
+    at.map(|at| at as i32)
+        .ok_or(ToolInterfaceError::InvalidName)
 }

@@ -8,8 +8,8 @@
 //! of the launcher cannot be written by ranks (`MPI_T_ERR_CVAR_SET_NEVER`).
 
 use super::enumeration;
-use super::error::{ToolError, ToolResult};
-use super::table::{Tool, require, with};
+use super::error::{ToolInterfaceError, ToolResult};
+use super::table::{ToolObjects, require, with};
 use crate::constants as c;
 use crate::process;
 use mica_node::tunables::{self, Agreement, Tunable, TunableKind};
@@ -73,8 +73,10 @@ pub fn cvars() -> usize {
 }
 
 fn tunable(index: i32) -> ToolResult<(usize, &'static Tunable)> {
-    let index = usize::try_from(index).map_err(|_| ToolError::InvalidIndex)?;
-    let tunable = tunables::all().get(index).ok_or(ToolError::InvalidIndex)?;
+    let index = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
+    let tunable = tunables::all()
+        .get(index)
+        .ok_or(ToolInterfaceError::InvalidIndex)?;
     Ok((index, tunable))
 }
 
@@ -108,7 +110,7 @@ pub fn cvar_info(index: i32) -> ToolResult<CvarInfo> {
     })
 }
 
-impl Tool {
+impl ToolObjects {
     /// The index of the variable of this name.
     ///
     /// # Errors
@@ -118,7 +120,8 @@ impl Tool {
         let at = tunables::all()
             .iter()
             .position(|t| enumeration::name_of(t) == name);
-        at.map(|at| at as i32).ok_or(ToolError::InvalidName)
+        at.map(|at| at as i32)
+            .ok_or(ToolInterfaceError::InvalidName)
     }
 
     /// Allocates a handle; returns it with the number of elements.
@@ -145,7 +148,7 @@ impl Tool {
     pub fn free_cvar_handle(handle: u32) -> ToolResult<()> {
         with(|tool| {
             let freed = tool.cvar_handles.remove(&handle);
-            freed.map(drop).ok_or(ToolError::InvalidHandle)
+            freed.map(drop).ok_or(ToolInterfaceError::InvalidHandle)
         })
     }
 
@@ -185,28 +188,30 @@ impl Tool {
     pub fn write_cvar(handle: u32, value: &CvarValue) -> ToolResult<()> {
         let tunable = of_handle(handle)?;
         if tunable.agreement == Agreement::Launcher {
-            return Err(ToolError::SetNever);
+            return Err(ToolInterfaceError::SetNever);
         }
         if process::ENGINE.get().is_some() {
-            return Err(ToolError::SetNotNow);
+            return Err(ToolInterfaceError::SetNotNow);
         }
         let text = match (tunable.kind, value) {
             (TunableKind::Choice(words), CvarValue::Int(item)) => {
                 let word = usize::try_from(*item).ok().and_then(|at| words.get(at));
-                (*word.ok_or(ToolError::Invalid)?).to_owned()
+                (*word.ok_or(ToolInterfaceError::Invalid)?).to_owned()
             }
             (_, CvarValue::Unsigned(number)) => number.to_string(),
             (_, CvarValue::Text(text)) => text.clone(),
-            (_, CvarValue::Int(_)) => return Err(ToolError::Invalid),
+            (_, CvarValue::Int(_)) => return Err(ToolInterfaceError::Invalid),
         };
-        tunable.replace(&text).map_err(|_| ToolError::Invalid)
+        tunable
+            .replace(&text)
+            .map_err(|_| ToolInterfaceError::Invalid)
     }
 }
 
 fn of_handle(handle: u32) -> ToolResult<&'static Tunable> {
     with(|tool| {
         let index = tool.cvar_handles.get(&handle);
-        let index = *index.ok_or(ToolError::InvalidHandle)?;
+        let index = *index.ok_or(ToolInterfaceError::InvalidHandle)?;
         Ok(tunables::all()[index])
     })
 }

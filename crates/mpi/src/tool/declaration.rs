@@ -1,6 +1,6 @@
 //! The declarations of events and their sources.
 
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use super::table::require;
 use crate::constants as c;
 use mica_node::counters::CounterGroup;
@@ -159,8 +159,8 @@ pub const fn events() -> usize {
 pub fn event_declaration(index: i32) -> ToolResult<&'static EventDeclaration> {
     require()?;
     static DECLARATIONS: [EventDeclaration; 5] = EVENTS;
-    let at = usize::try_from(index).map_err(|_| ToolError::InvalidIndex)?;
-    DECLARATIONS.get(at).ok_or(ToolError::InvalidIndex)
+    let at = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
+    DECLARATIONS.get(at).ok_or(ToolInterfaceError::InvalidIndex)
 }
 
 /// The index of the type of this name.
@@ -170,7 +170,8 @@ pub fn event_declaration(index: i32) -> ToolResult<&'static EventDeclaration> {
 pub fn event_index(name: &str) -> ToolResult<i32> {
     require()?;
     let at = EVENTS.iter().position(|event| event.name == name);
-    at.map(|at| at as i32).ok_or(ToolError::InvalidName)
+    at.map(|at| at as i32)
+        .ok_or(ToolInterfaceError::InvalidName)
 }
 
 /// Number of sources.
@@ -185,8 +186,8 @@ pub const fn sources() -> usize {
 pub fn source(index: i32) -> ToolResult<&'static EventSource> {
     require()?;
     static ALL: [EventSource; 2] = SOURCES;
-    let at = usize::try_from(index).map_err(|_| ToolError::InvalidIndex)?;
-    ALL.get(at).ok_or(ToolError::InvalidIndex)
+    let at = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
+    ALL.get(at).ok_or(ToolInterfaceError::InvalidIndex)
 }
 
 /// The time of a source: nanoseconds of the monotonic clock, for all of them.

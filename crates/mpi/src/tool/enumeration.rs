@@ -2,7 +2,7 @@
 //! messages, and the names of the elements of each event.
 
 use super::declaration::EVENTS;
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use super::table::require;
 use mica_node::tunables::{self, Tunable, TunableKind};
 use mica_policy::MessagePath;
@@ -80,6 +80,10 @@ pub(super) fn handle(name: &str) -> Option<u32> {
 /// When it names none.
 pub fn enumeration(handle: u32) -> ToolResult<&'static Enumeration> {
     require()?;
-    let at = handle.checked_sub(FIRST).ok_or(ToolError::InvalidHandle)?;
-    all().get(at as usize).ok_or(ToolError::InvalidHandle)
+    let at = handle
+        .checked_sub(FIRST)
+        .ok_or(ToolInterfaceError::InvalidHandle)?;
+    all()
+        .get(at as usize)
+        .ok_or(ToolInterfaceError::InvalidHandle)
 }

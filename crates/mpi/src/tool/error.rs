@@ -4,7 +4,7 @@ use crate::constants as c;
 
 /// What a function of the tools interface can end with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ToolError {
+pub enum ToolInterfaceError {
     /// `MPI_T_init_thread` has not been called, or `MPI_T_finalize` as often.
     #[error("the tools interface is not initialized")]
     NotInitialized,
@@ -40,24 +40,24 @@ pub enum ToolError {
     NoStartStop,
 }
 
-impl ToolError {
+impl ToolInterfaceError {
     /// The code that the function returns.
     pub const fn code(self) -> i32 {
         match self {
-            ToolError::NotInitialized => c::T_ERR_NOT_INITIALIZED,
-            ToolError::Invalid => c::T_ERR_INVALID,
-            ToolError::InvalidIndex => c::T_ERR_INVALID_INDEX,
-            ToolError::InvalidName => c::T_ERR_INVALID_NAME,
-            ToolError::InvalidHandle => c::T_ERR_INVALID_HANDLE,
-            ToolError::InvalidSession => c::T_ERR_INVALID_SESSION,
-            ToolError::OutOfHandles => c::T_ERR_OUT_OF_HANDLES,
-            ToolError::SetNotNow => c::T_ERR_CVAR_SET_NOT_NOW,
-            ToolError::SetNever => c::T_ERR_CVAR_SET_NEVER,
-            ToolError::NoWrite => c::T_ERR_PVAR_NO_WRITE,
-            ToolError::NoStartStop => c::T_ERR_PVAR_NO_STARTSTOP,
+            ToolInterfaceError::NotInitialized => c::T_ERR_NOT_INITIALIZED,
+            ToolInterfaceError::Invalid => c::T_ERR_INVALID,
+            ToolInterfaceError::InvalidIndex => c::T_ERR_INVALID_INDEX,
+            ToolInterfaceError::InvalidName => c::T_ERR_INVALID_NAME,
+            ToolInterfaceError::InvalidHandle => c::T_ERR_INVALID_HANDLE,
+            ToolInterfaceError::InvalidSession => c::T_ERR_INVALID_SESSION,
+            ToolInterfaceError::OutOfHandles => c::T_ERR_OUT_OF_HANDLES,
+            ToolInterfaceError::SetNotNow => c::T_ERR_CVAR_SET_NOT_NOW,
+            ToolInterfaceError::SetNever => c::T_ERR_CVAR_SET_NEVER,
+            ToolInterfaceError::NoWrite => c::T_ERR_PVAR_NO_WRITE,
+            ToolInterfaceError::NoStartStop => c::T_ERR_PVAR_NO_STARTSTOP,
         }
     }
 }
 
 /// The result of a function of the tools interface.
-pub type ToolResult<T> = std::result::Result<T, ToolError>;
+pub type ToolResult<T> = std::result::Result<T, ToolInterfaceError>;

@@ -13,7 +13,7 @@ use super::declaration::{
     PATH_CHOSEN, UNEXPECTED,
 };
 use super::enumeration;
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use super::registration;
 use super::table::{RESERVED, Registration, require, with};
 use crate::constants as c;
@@ -42,7 +42,7 @@ pub fn current_instance(number: u32) -> ToolResult<Instance> {
     let current = CURRENT.with_borrow(|current| *current);
     current
         .filter(|instance| instance.number == number)
-        .ok_or(ToolError::InvalidHandle)
+        .ok_or(ToolInterfaceError::InvalidHandle)
 }
 
 /// Takes an event of the engine; called under its lock.

@@ -5,7 +5,7 @@
 //! performance variables from `mica_node::counters`. Indices are places in fixed tables, so they,
 //! and the categories, never change.
 //!
-//! Sessions, handles and registrations are in one table behind a mutex ([`Tool`]). No function of
+//! Sessions, handles and registrations are in one table behind a mutex ([`ToolObjects`]). No function of
 //! this module calls the engine while it holds that mutex, or takes the engine's lock at all: a
 //! tool may call from any thread, whatever thread level the program asked for, and from a callback,
 //! which runs under the engine's lock. Counters are read in the job segment.
@@ -35,11 +35,11 @@ pub use declaration::{
     event_declaration, event_index, events, source, source_now, sources,
 };
 pub use enumeration::{Enumeration, enumeration};
-pub use error::{ToolError, ToolResult};
+pub use error::{ToolInterfaceError, ToolResult};
 pub use event::{current_instance, element_names};
 pub use object::ObjectKind;
 pub use pvar::{PvarInfo, pvar_info, pvars};
-pub use table::{CallbackFunction, DroppedFunction, Tool, require};
+pub use table::{CallbackFunction, DroppedFunction, ToolObjects, require};
 pub(crate) use wanted::update_wanted;
 
 use crate::constants as c;
@@ -52,7 +52,7 @@ use table::lock;
 /// When `required` is no thread level.
 pub fn init(required: i32) -> ToolResult<i32> {
     if !(c::THREAD_SINGLE..=c::THREAD_MULTIPLE).contains(&required) {
-        return Err(ToolError::Invalid);
+        return Err(ToolInterfaceError::Invalid);
     }
     lock().get_or_insert_default().users += 1;
     Ok(required)
@@ -65,7 +65,7 @@ pub fn init(required: i32) -> ToolResult<i32> {
 pub fn finalize() -> ToolResult<()> {
     let mut tool = lock();
     let Some(used) = &mut *tool else {
-        return Err(ToolError::NotInitialized);
+        return Err(ToolInterfaceError::NotInitialized);
     };
     used.users -= 1;
     if used.users == 0 {

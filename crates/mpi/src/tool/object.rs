@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use crate::comm::{Comm, CommCounts, SentObserver};
 use crate::constants as c;
 use crate::process;
@@ -166,12 +166,14 @@ impl ObjectVariable {
     /// When there is no such object; `OutOfHandles` for a window without counts of its own.
     pub fn bind(&self, handle: u32) -> ToolResult<BoundObject> {
         if self.quantity.kind() == ObjectKind::Win {
-            let window = Window::resolve(handle).map_err(|_| ToolError::InvalidHandle)?;
-            let block = window.counts_block().ok_or(ToolError::OutOfHandles)?;
+            let window = Window::resolve(handle).map_err(|_| ToolInterfaceError::InvalidHandle)?;
+            let block = window
+                .counts_block()
+                .ok_or(ToolInterfaceError::OutOfHandles)?;
             let quantity = self.quantity;
             return Ok(BoundObject::Win(BoundWin { quantity, block }));
         }
-        let comm = Comm::resolve(handle).map_err(|_| ToolError::InvalidHandle)?;
+        let comm = Comm::resolve(handle).map_err(|_| ToolInterfaceError::InvalidHandle)?;
         let is_sent = matches!(
             self.quantity,
             ObjectQuantity::SentMessages | ObjectQuantity::SentBytes

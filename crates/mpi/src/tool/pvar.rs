@@ -8,9 +8,9 @@
 
 use super::cvar::ValueType;
 use super::enumeration::{RANK_STATE, handle as enumeration_handle};
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use super::object::{BoundObject, OBJECT_VARIABLES, ObjectKind, ObjectVariable};
-use super::table::{PvarHandle, Tool, require, with};
+use super::table::{PvarHandle, ToolObjects, require, with};
 use super::wanted::update_wanted;
 use crate::constants as c;
 use crate::process;
@@ -59,11 +59,11 @@ pub fn pvar_info(index: i32) -> ToolResult<PvarInfo> {
 }
 
 fn checked(index: i32) -> ToolResult<usize> {
-    let index = usize::try_from(index).map_err(|_| ToolError::InvalidIndex)?;
+    let index = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
     if index < pvars() {
         Ok(index)
     } else {
-        Err(ToolError::InvalidIndex)
+        Err(ToolInterfaceError::InvalidIndex)
     }
 }
 
@@ -207,7 +207,7 @@ enum Chosen {
     All,
 }
 
-impl Tool {
+impl ToolObjects {
     /// The index of the variable of this name and class.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ impl Tool {
                 return Ok(index as i32);
             }
         }
-        Err(ToolError::InvalidName)
+        Err(ToolInterfaceError::InvalidName)
     }
 
     /// Opens a session.
@@ -229,7 +229,9 @@ impl Tool {
     /// When no number is left.
     pub fn open_session() -> ToolResult<u32> {
         with(|tool| {
-            let session = tool.number().map_err(|_| ToolError::InvalidSession)?;
+            let session = tool
+                .number()
+                .map_err(|_| ToolInterfaceError::InvalidSession)?;
             tool.sessions.push(session);
             Ok(session)
         })
@@ -308,7 +310,12 @@ impl Tool {
     /// # Errors
     /// When there is no such handle in the session, or it always runs.
     pub fn start_pvar(session: u32, handle: u32) -> ToolResult<()> {
-        for_chosen(session, handle, ToolError::NoStartStop, PvarHandle::start)
+        for_chosen(
+            session,
+            handle,
+            ToolInterfaceError::NoStartStop,
+            PvarHandle::start,
+        )
     }
 
     /// Stops a handle, or all of the session that can be stopped.
@@ -316,7 +323,12 @@ impl Tool {
     /// # Errors
     /// As for [`start_pvar`](Self::start_pvar).
     pub fn stop_pvar(session: u32, handle: u32) -> ToolResult<()> {
-        for_chosen(session, handle, ToolError::NoStartStop, PvarHandle::stop)
+        for_chosen(
+            session,
+            handle,
+            ToolInterfaceError::NoStartStop,
+            PvarHandle::stop,
+        )
     }
 
     /// Resets a handle, or all of the session that can be reset.
@@ -324,7 +336,12 @@ impl Tool {
     /// # Errors
     /// When there is no such handle in the session, or it is read-only.
     pub fn reset_pvar(session: u32, handle: u32) -> ToolResult<()> {
-        for_chosen(session, handle, ToolError::NoWrite, PvarHandle::reset)
+        for_chosen(
+            session,
+            handle,
+            ToolInterfaceError::NoWrite,
+            PvarHandle::reset,
+        )
     }
 
     /// The values of a handle, and their type.
@@ -372,7 +389,7 @@ impl Tool {
         with(|tool| {
             let handle = tool.writable(session, handle)?;
             if values.len() != handle.counted.len() {
-                return Err(ToolError::Invalid);
+                return Err(ToolInterfaceError::Invalid);
             }
             handle.write(values.to_vec());
             Ok(())
@@ -384,7 +401,7 @@ impl Tool {
         if open {
             Ok(())
         } else {
-            Err(ToolError::InvalidSession)
+            Err(ToolInterfaceError::InvalidSession)
         }
     }
 
@@ -393,13 +410,13 @@ impl Tool {
         let found = self.pvar_handles.get_mut(&handle);
         found
             .filter(|found| found.session == session)
-            .ok_or(ToolError::InvalidHandle)
+            .ok_or(ToolInterfaceError::InvalidHandle)
     }
 
     fn writable(&mut self, session: u32, handle: u32) -> ToolResult<&mut PvarHandle> {
         let found = self.pvar(session, handle)?;
         if found.is_continuous() {
-            Err(ToolError::NoWrite)
+            Err(ToolInterfaceError::NoWrite)
         } else {
             Ok(found)
         }
@@ -410,7 +427,7 @@ impl Tool {
 fn for_chosen(
     session: u32,
     handle: u32,
-    refusal: ToolError,
+    refusal: ToolInterfaceError,
     f: fn(&mut PvarHandle),
 ) -> ToolResult<()> {
     let chosen = match handle {

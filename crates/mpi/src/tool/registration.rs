@@ -1,8 +1,10 @@
 //! Registrations for events, and their callbacks.
 
 use super::declaration::{EVENTS, Instance};
-use super::error::{ToolError, ToolResult};
-use super::table::{CallbackFunction, Callbacks, DroppedFunction, Registration, Tool, with};
+use super::error::{ToolInterfaceError, ToolResult};
+use super::table::{
+    CallbackFunction, DroppedFunction, EventCallbacks, Registration, ToolObjects, with,
+};
 use crate::constants as c;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -16,7 +18,7 @@ const LEVELS: [i32; 4] = [
 ];
 
 impl Registration {
-    fn lock(&self) -> MutexGuard<'_, Callbacks> {
+    fn lock(&self) -> MutexGuard<'_, EventCallbacks> {
         // A poisoned table is usable: each change is one statement.
         self.callbacks
             .lock()
@@ -79,17 +81,17 @@ pub(super) fn of_event(event: usize, context: Option<u64>) -> Vec<Arc<Registrati
 
 fn level(safety: i32) -> ToolResult<usize> {
     let at = LEVELS.iter().position(|&level| level == safety);
-    at.ok_or(ToolError::Invalid)
+    at.ok_or(ToolInterfaceError::Invalid)
 }
 
 pub(super) fn find(registration: u32) -> ToolResult<Arc<Registration>> {
     with(|tool| {
         let found = tool.registrations.get(&registration);
-        found.cloned().ok_or(ToolError::InvalidHandle)
+        found.cloned().ok_or(ToolInterfaceError::InvalidHandle)
     })
 }
 
-impl Tool {
+impl ToolObjects {
     /// Checks that there is such a registration.
     ///
     /// # Errors

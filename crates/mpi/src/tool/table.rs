@@ -1,7 +1,7 @@
 //! The table of a tool's sessions, handles and registrations, and what they consist of. No function
 //! of it calls the engine.
 
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use super::object::{BoundComm, BoundObject};
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a tool has allocated. All of it goes when the interface is finalized.
 #[derive(Debug, Default)]
-pub struct Tool {
+pub struct ToolObjects {
     /// Calls of `MPI_T_init_thread` without their `MPI_T_finalize`.
     pub(super) users: u32,
     /// The last number given to a session, handle or registration; none is given twice.
@@ -26,18 +26,18 @@ pub struct Tool {
 /// The numbers up to this one stand for null and for all handles.
 pub(super) const RESERVED: u32 = 15;
 
-static TOOL: Mutex<Option<Tool>> = Mutex::new(None);
+static TOOL: Mutex<Option<ToolObjects>> = Mutex::new(None);
 
-pub(super) fn lock() -> MutexGuard<'static, Option<Tool>> {
+pub(super) fn lock() -> MutexGuard<'static, Option<ToolObjects>> {
     // A poisoned table is usable: each change is one statement.
     TOOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs `f` on the table, if the interface is initialized. `f` must not call the engine.
-pub(super) fn with<R>(f: impl FnOnce(&mut Tool) -> ToolResult<R>) -> ToolResult<R> {
+pub(super) fn with<R>(f: impl FnOnce(&mut ToolObjects) -> ToolResult<R>) -> ToolResult<R> {
     match &mut *lock() {
         Some(tool) => f(tool),
-        None => Err(ToolError::NotInitialized),
+        None => Err(ToolInterfaceError::NotInitialized),
     }
 }
 
@@ -49,7 +49,7 @@ pub fn require() -> ToolResult<()> {
     with(|_| Ok(()))
 }
 
-impl Tool {
+impl ToolObjects {
     /// A number that was never given.
     ///
     /// # Errors
@@ -57,14 +57,14 @@ impl Tool {
     pub(super) fn number(&mut self) -> ToolResult<u32> {
         self.last = self.last.max(RESERVED);
         if self.last == u32::MAX {
-            return Err(ToolError::OutOfHandles);
+            return Err(ToolInterfaceError::OutOfHandles);
         }
         self.last += 1;
         Ok(self.last)
     }
 }
 
-impl Tool {
+impl ToolObjects {
     /// The communicators that handles of variables are for; several may be for the same one.
     pub(super) fn bound_comms(&self) -> impl Iterator<Item = &BoundComm> {
         self.pvar_handles
@@ -99,13 +99,13 @@ pub(super) struct Registration {
     pub(super) event: usize,
     /// Context of its communicator, if the type is bound to one.
     pub(super) context: Option<u64>,
-    pub(super) callbacks: Mutex<Callbacks>,
+    pub(super) callbacks: Mutex<EventCallbacks>,
     /// Events that were dropped and not reported yet.
     pub(super) dropped: AtomicI64,
 }
 
 #[derive(Default, Clone)]
-pub(super) struct Callbacks {
+pub(super) struct EventCallbacks {
     /// By the place of their safety level in the order of the standard.
     pub(super) by_level: [Option<CallbackFunction>; 4],
     pub(super) on_dropped: Option<DroppedFunction>,

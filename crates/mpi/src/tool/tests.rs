@@ -16,15 +16,18 @@ fn in_turn<R>(f: impl FnOnce() -> R) -> R {
 #[test]
 fn initialization_is_counted() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(finalize(), Err(ToolError::NotInitialized));
-    assert_eq!(init(-1), Err(ToolError::Invalid));
+    assert_eq!(finalize(), Err(ToolInterfaceError::NotInitialized));
+    assert_eq!(init(-1), Err(ToolInterfaceError::Invalid));
     assert_eq!(init(c::THREAD_MULTIPLE), Ok(c::THREAD_MULTIPLE));
     assert_eq!(init(c::THREAD_SINGLE), Ok(c::THREAD_SINGLE));
     assert_eq!(finalize(), Ok(()));
     assert_eq!(require(), Ok(()));
     assert_eq!(finalize(), Ok(()));
-    assert_eq!(require(), Err(ToolError::NotInitialized));
-    assert_eq!(Tool::open_session(), Err(ToolError::NotInitialized));
+    assert_eq!(require(), Err(ToolInterfaceError::NotInitialized));
+    assert_eq!(
+        ToolObjects::open_session(),
+        Err(ToolInterfaceError::NotInitialized)
+    );
 }
 
 #[test]
@@ -32,11 +35,11 @@ fn names_are_unique_and_found() {
     in_turn(|| {
         for index in 0..cvars() as i32 {
             let name = cvar_info(index).expect("a variable").name;
-            assert_eq!(Tool::cvar_index(&name), Ok(index), "{name}");
+            assert_eq!(ToolObjects::cvar_index(&name), Ok(index), "{name}");
         }
         for index in 0..pvars() as i32 {
             let info = pvar_info(index).expect("a variable");
-            assert_eq!(Tool::pvar_index(&info.name, info.class), Ok(index));
+            assert_eq!(ToolObjects::pvar_index(&info.name, info.class), Ok(index));
         }
         for index in 0..events() as i32 {
             let name = event_declaration(index).expect("an event").name;
@@ -46,7 +49,10 @@ fn names_are_unique_and_found() {
             let name = category(index).expect("a category").name;
             assert_eq!(category_index(name), Ok(index));
         }
-        assert_eq!(Tool::cvar_index("x"), Err(ToolError::InvalidName));
+        assert_eq!(
+            ToolObjects::cvar_index("x"),
+            Err(ToolInterfaceError::InvalidName)
+        );
         assert!(cvar_info(-1).is_err() && cvar_info(cvars() as i32).is_err());
     });
 }
@@ -77,39 +83,61 @@ fn each_variable_and_event_is_in_one_category() {
 #[test]
 fn a_handle_belongs_to_its_session() {
     in_turn(|| {
-        let (one, two) = (Tool::open_session().unwrap(), Tool::open_session().unwrap());
-        let (handle, count) =
-            Tool::pvar_handle(one, 0, |_| unreachable!("it is not bound")).expect("a variable");
+        let (one, two) = (
+            ToolObjects::open_session().unwrap(),
+            ToolObjects::open_session().unwrap(),
+        );
+        let (handle, count) = ToolObjects::pvar_handle(one, 0, |_| unreachable!("it is not bound"))
+            .expect("a variable");
         assert_eq!(count, 1);
-        assert_eq!(Tool::read_pvar(two, handle), Err(ToolError::InvalidHandle));
-        assert_eq!(Tool::read_pvar(7, handle), Err(ToolError::InvalidSession));
-        assert_eq!(Tool::write_pvar(one, handle, &[5]), Ok(()));
-        assert_eq!(Tool::read_and_reset_pvar(one, handle), Ok(vec![5]));
         assert_eq!(
-            Tool::read_pvar(one, handle),
+            ToolObjects::read_pvar(two, handle),
+            Err(ToolInterfaceError::InvalidHandle)
+        );
+        assert_eq!(
+            ToolObjects::read_pvar(7, handle),
+            Err(ToolInterfaceError::InvalidSession)
+        );
+        assert_eq!(ToolObjects::write_pvar(one, handle, &[5]), Ok(()));
+        assert_eq!(ToolObjects::read_and_reset_pvar(one, handle), Ok(vec![5]));
+        assert_eq!(
+            ToolObjects::read_pvar(one, handle),
             Ok((ValueType::Unsigned, vec![0]))
         );
-        assert_eq!(Tool::write_pvar(one, handle, &[]), Err(ToolError::Invalid));
-        Tool::close_session(one).expect("open");
-        assert_eq!(Tool::read_pvar(one, handle), Err(ToolError::InvalidSession));
+        assert_eq!(
+            ToolObjects::write_pvar(one, handle, &[]),
+            Err(ToolInterfaceError::Invalid)
+        );
+        ToolObjects::close_session(one).expect("open");
+        assert_eq!(
+            ToolObjects::read_pvar(one, handle),
+            Err(ToolInterfaceError::InvalidSession)
+        );
     });
 }
 
 #[test]
 fn what_is_continuous_can_be_neither_started_nor_written() {
     in_turn(|| {
-        let session = Tool::open_session().unwrap();
-        let longest = Tool::pvar_index(
+        let session = ToolObjects::open_session().unwrap();
+        let longest = ToolObjects::pvar_index(
             "mica_unexpected_queue_longest",
             c::T_PVAR_CLASS_HIGHWATERMARK,
         );
-        let (handle, _) = Tool::pvar_handle(session, longest.unwrap(), |_| unreachable!()).unwrap();
+        let (handle, _) =
+            ToolObjects::pvar_handle(session, longest.unwrap(), |_| unreachable!()).unwrap();
         assert_eq!(
-            Tool::start_pvar(session, handle),
-            Err(ToolError::NoStartStop)
+            ToolObjects::start_pvar(session, handle),
+            Err(ToolInterfaceError::NoStartStop)
         );
-        assert_eq!(Tool::reset_pvar(session, handle), Err(ToolError::NoWrite));
-        assert_eq!(Tool::start_pvar(session, c::T_PVAR_ALL_HANDLES), Ok(()));
+        assert_eq!(
+            ToolObjects::reset_pvar(session, handle),
+            Err(ToolInterfaceError::NoWrite)
+        );
+        assert_eq!(
+            ToolObjects::start_pvar(session, c::T_PVAR_ALL_HANDLES),
+            Ok(())
+        );
     });
 }
 
@@ -117,26 +145,35 @@ fn what_is_continuous_can_be_neither_started_nor_written() {
 fn a_control_variable_is_written_before_the_engine_starts() {
     in_turn(|| {
         let handle = |name| {
-            Tool::cvar_handle(Tool::cvar_index(name).unwrap())
+            ToolObjects::cvar_handle(ToolObjects::cvar_index(name).unwrap())
                 .unwrap()
                 .0
         };
         let (skew, cells) = (handle("mica_skew_period"), handle("mica_cells"));
-        assert_eq!(Tool::read_cvar(skew), Ok(CvarValue::Unsigned(16)));
-        assert_eq!(Tool::write_cvar(skew, &CvarValue::Unsigned(17)), Ok(()));
-        assert_eq!(Tool::read_cvar(skew), Ok(CvarValue::Unsigned(17)));
-        assert_eq!(Tool::write_cvar(skew, &CvarValue::Unsigned(16)), Ok(()));
-        let never = Tool::write_cvar(cells, &CvarValue::Unsigned(5));
-        assert_eq!(never, Err(ToolError::SetNever));
+        assert_eq!(ToolObjects::read_cvar(skew), Ok(CvarValue::Unsigned(16)));
+        assert_eq!(
+            ToolObjects::write_cvar(skew, &CvarValue::Unsigned(17)),
+            Ok(())
+        );
+        assert_eq!(ToolObjects::read_cvar(skew), Ok(CvarValue::Unsigned(17)));
+        assert_eq!(
+            ToolObjects::write_cvar(skew, &CvarValue::Unsigned(16)),
+            Ok(())
+        );
+        let never = ToolObjects::write_cvar(cells, &CvarValue::Unsigned(5));
+        assert_eq!(never, Err(ToolInterfaceError::SetNever));
         let way = handle("mica_way");
         assert_eq!(
-            Tool::write_cvar(way, &CvarValue::Int(99)),
-            Err(ToolError::Invalid)
+            ToolObjects::write_cvar(way, &CvarValue::Int(99)),
+            Err(ToolInterfaceError::Invalid)
         );
         let max = handle("mica_eager_max");
-        let wrong = Tool::write_cvar(max, &CvarValue::Text("much".to_owned()));
-        assert_eq!(wrong, Err(ToolError::Invalid));
-        assert_eq!(Tool::read_cvar(max), Ok(CvarValue::Text("auto".to_owned())));
+        let wrong = ToolObjects::write_cvar(max, &CvarValue::Text("much".to_owned()));
+        assert_eq!(wrong, Err(ToolInterfaceError::Invalid));
+        assert_eq!(
+            ToolObjects::read_cvar(max),
+            Ok(CvarValue::Text("auto".to_owned()))
+        );
     });
 }
 
@@ -144,7 +181,8 @@ fn a_control_variable_is_written_before_the_engine_starts() {
 fn the_callback_of_the_lowest_level_that_suits_is_called_and_drops_are_reported() {
     in_turn(|| {
         let calls = Arc::new(StdMutex::new(Vec::new()));
-        let registration = Tool::register(3, || unreachable!("not bound")).expect("an event");
+        let registration =
+            ToolObjects::register(3, || unreachable!("not bound")).expect("an event");
         let record = |what: i64| -> CallbackFunction {
             let calls = Arc::clone(&calls);
             Arc::new(move |instance, _, _| {
@@ -156,29 +194,29 @@ fn the_callback_of_the_lowest_level_that_suits_is_called_and_drops_are_reported(
             })
         };
         report_late(2, 4, 100, 200);
-        Tool::set_callback(registration, c::T_CB_REQUIRE_NONE, Some(record(0))).unwrap();
+        ToolObjects::set_callback(registration, c::T_CB_REQUIRE_NONE, Some(record(0))).unwrap();
         report_late(2, 4, 100, 200);
         assert!(calls.lock().unwrap().is_empty(), "both were dropped");
         let safe = c::T_CB_REQUIRE_ASYNC_SIGNAL_SAFE;
-        Tool::set_callback(registration, safe, Some(record(63))).unwrap();
+        ToolObjects::set_callback(registration, safe, Some(record(63))).unwrap();
         let dropped = Arc::clone(&calls);
         let handler: DroppedFunction =
             Arc::new(move |count, _, _, _| dropped.lock().unwrap().push(-count));
-        Tool::set_dropped_handler(registration, Some(handler)).unwrap();
+        ToolObjects::set_dropped_handler(registration, Some(handler)).unwrap();
         report_late(2, 4, 100, 200);
         let restricted = c::T_CB_REQUIRE_MPI_RESTRICTED;
-        Tool::set_callback(registration, restricted, Some(record(3))).unwrap();
+        ToolObjects::set_callback(registration, restricted, Some(record(3))).unwrap();
         report_late(2, 4, 100, 200);
         assert_eq!(*calls.lock().unwrap(), [-2, 63, -1, 3]);
         assert!(current_instance(16).is_err(), "no callback runs");
         assert_eq!(
-            Tool::set_callback(registration, 1, None),
-            Err(ToolError::Invalid)
+            ToolObjects::set_callback(registration, 1, None),
+            Err(ToolInterfaceError::Invalid)
         );
-        Tool::deregister(registration).unwrap();
+        ToolObjects::deregister(registration).unwrap();
         assert_eq!(
-            Tool::deregister(registration),
-            Err(ToolError::InvalidHandle)
+            ToolObjects::deregister(registration),
+            Err(ToolInterfaceError::InvalidHandle)
         );
     });
 }
@@ -186,7 +224,7 @@ fn the_callback_of_the_lowest_level_that_suits_is_called_and_drops_are_reported(
 #[test]
 fn a_bound_variable_needs_an_object_of_its_kind() {
     in_turn(|| {
-        let session = Tool::open_session().unwrap();
+        let session = ToolObjects::open_session().unwrap();
         for (name, class, kind, null) in [
             (
                 "mica_comm_unexpected_queue",
@@ -201,17 +239,20 @@ fn a_bound_variable_needs_an_object_of_its_kind() {
                 c::WIN_NULL,
             ),
         ] {
-            let index = Tool::pvar_index(name, class).expect(name);
+            let index = ToolObjects::pvar_index(name, class).expect(name);
             assert_eq!(pvar_info(index).expect(name).bound_to, kind);
             let refused = |object: ToolResult<u32>| {
                 let asked = |of: ObjectKind| {
                     assert_eq!(of, kind);
                     object
                 };
-                Tool::pvar_handle(session, index, asked).expect_err(name)
+                ToolObjects::pvar_handle(session, index, asked).expect_err(name)
             };
-            assert_eq!(refused(Err(ToolError::Invalid)), ToolError::Invalid);
-            assert_eq!(refused(Ok(null)), ToolError::InvalidHandle);
+            assert_eq!(
+                refused(Err(ToolInterfaceError::Invalid)),
+                ToolInterfaceError::Invalid
+            );
+            assert_eq!(refused(Ok(null)), ToolInterfaceError::InvalidHandle);
         }
     });
 }

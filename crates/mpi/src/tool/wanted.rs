@@ -2,11 +2,11 @@
 //! because a handle of a performance variable counts it.
 
 use super::declaration::{ARRIVED, COMM_UNEXPECTED, PATH_CHOSEN, UNEXPECTED, event_declaration};
-use super::error::{ToolError, ToolResult};
+use super::error::{ToolInterfaceError, ToolResult};
 use super::event::{on_engine_event, report_late};
 use super::object::BoundComm;
 use super::registration;
-use super::table::{Callbacks, Registration, Tool, with};
+use super::table::{EventCallbacks, Registration, ToolObjects, with};
 use crate::comm::Comm;
 use crate::late;
 use crate::process;
@@ -44,7 +44,7 @@ pub(crate) fn update_wanted() {
     }
 }
 
-impl Tool {
+impl ToolObjects {
     /// Registers for a type of events; `comm` names the communicator of a bound type.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Tool {
         let context = match declaration.of_comm {
             false => None,
             true => {
-                let comm = Comm::resolve(comm()?).map_err(|_| ToolError::InvalidHandle)?;
+                let comm = Comm::resolve(comm()?).map_err(|_| ToolInterfaceError::InvalidHandle)?;
                 Some(comm.context())
             }
         };
@@ -64,7 +64,7 @@ impl Tool {
                 number,
                 event: event as usize,
                 context,
-                callbacks: Mutex::new(Callbacks::default()),
+                callbacks: Mutex::new(EventCallbacks::default()),
                 dropped: AtomicI64::new(0),
             };
             tool.registrations.insert(number, Arc::new(registration));

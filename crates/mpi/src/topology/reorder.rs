@@ -15,7 +15,7 @@
 //! same places.
 
 use mica_policy::mapping::{
-    Effort, LEVELS, Links, Place, along, differ, length_cost, map, parts_at,
+    LEVELS, Links, MappingEffort, Place, along, differ, length_cost, map, parts_at,
 };
 
 use super::cart::Cart;
@@ -47,7 +47,12 @@ pub fn grid(cart: &Cart, places: &[Place]) -> Vec<usize> {
     };
     let mut order = vec![0; places.len()];
     fill(cart, &whole, &slots, places, 0, &mut order);
-    map(&links_of_grid(cart), places, vec![order], Effort::CALL)
+    map(
+        &links_of_grid(cart),
+        places,
+        vec![order],
+        MappingEffort::CALL,
+    )
 }
 
 /// A part of a grid.
@@ -146,7 +151,7 @@ fn fill(
 
 /// The old rank of each node of a graph, whose old ranks sit at `places`.
 pub fn graph(links: &Links, places: &[Place]) -> Vec<usize> {
-    map(links, places, Vec::new(), Effort::CALL)
+    map(links, places, Vec::new(), MappingEffort::CALL)
 }
 
 #[cfg(test)]

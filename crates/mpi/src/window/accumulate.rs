@@ -47,7 +47,7 @@ pub struct AccumulateOperands<'a> {
 
 /// How an accumulate tells that it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Completion {
+pub enum AccumulateCompletion {
     /// By returning.
     OnReturn,
     /// By a request.
@@ -65,16 +65,16 @@ pub fn accumulate(
     win: u32,
     operands: &AccumulateOperands<'_>,
     to: &TargetRange,
-    completion: Completion,
+    completion: AccumulateCompletion,
 ) -> Result<u32> {
     let needed = match completion {
-        Completion::OnReturn => NeededEpoch::Any,
-        Completion::ByRequest => NeededEpoch::Passive,
+        AccumulateCompletion::OnReturn => NeededEpoch::Any,
+        AccumulateCompletion::ByRequest => NeededEpoch::Passive,
     };
     let operation = object::with(win, |window| window.accumulate(operands, to, needed))?;
     match completion {
-        Completion::OnReturn => Ok(c::REQUEST_NULL),
-        Completion::ByRequest => request_of(operation),
+        AccumulateCompletion::OnReturn => Ok(c::REQUEST_NULL),
+        AccumulateCompletion::ByRequest => request_of(operation),
     }
 }
 

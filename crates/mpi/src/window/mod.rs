@@ -50,7 +50,8 @@ mod target;
 mod transfer;
 
 pub use accumulate::{
-    AccumulateOperands, Completion, SingleElement, accumulate, compare_and_swap, fetch_and_op,
+    AccumulateCompletion, AccumulateOperands, SingleElement, accumulate, compare_and_swap,
+    fetch_and_op,
 };
 pub(crate) use counts::WindowCountsBlock;
 pub use create::WindowSpec;

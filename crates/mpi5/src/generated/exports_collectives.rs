@@ -5,9 +5,9 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer, UserOperands};
-use mica_abi::collective::{self, Call, fast_path};
+use mica_abi::collective::{self, CheckedCall, fast_path};
 use mica_abi::export::call;
-use mica_abi::poly::{CallForm, PolyArray};
+use mica_abi::poly::{CountForm, PolyArray};
 use mica_abi::shims::op;
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
@@ -19,7 +19,7 @@ call! {
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         comm).unwrap_or_else(|| collective::allgather(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run))
+        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -29,7 +29,8 @@ call! {
     => fast_path::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
         UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).unwrap_or_else(||
         collective::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run))
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
+        comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -57,7 +58,7 @@ call! {
         recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::allgatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), comm).and_then(Call::run)
+        PolyArray::new(displs), recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -66,7 +67,7 @@ call! {
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), comm).and_then(Call::run)
+        recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -96,7 +97,7 @@ call! {
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::allreduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype),
         op, comm).unwrap_or_else(|| collective::allreduce(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, comm).and_then(Call::run))
+        MPI_Count::from(count), datatype), op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -104,7 +105,7 @@ call! {
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::allreduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
         comm).unwrap_or_else(|| collective::allreduce(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, comm).and_then(Call::run))
+        datatype), op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -132,7 +133,7 @@ call! {
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         comm).unwrap_or_else(|| collective::alltoall(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run))
+        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -142,7 +143,8 @@ call! {
     => fast_path::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
         UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).unwrap_or_else(||
         collective::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run))
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
+        comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -171,7 +173,8 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm).and_then(Call::run)
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype),
+        comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -181,7 +184,8 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm).and_then(Call::run)
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype),
+        comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -213,7 +217,8 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm).and_then(Call::run)
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes),
+        comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -223,7 +228,8 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm).and_then(Call::run)
+        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes),
+        comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -250,7 +256,8 @@ call! {
 
 call! {
     MPI_Barrier PMPI_Barrier(comm: MPI_Comm) on Comm(comm)
-    => fast_path::barrier(comm).unwrap_or_else(|| collective::barrier(comm).and_then(Call::run))
+    => fast_path::barrier(comm).unwrap_or_else(||
+        collective::barrier(comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -264,7 +271,7 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => fast_path::bcast(UserBuffer::new("count", buffer, MPI_Count::from(count), datatype), root,
         comm).unwrap_or_else(|| collective::bcast(UserBuffer::new("count", buffer,
-        MPI_Count::from(count), datatype), root, comm).and_then(Call::run))
+        MPI_Count::from(count), datatype), root, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -272,7 +279,7 @@ call! {
         root: c_int, comm: MPI_Comm) on Comm(comm)
     => fast_path::bcast(UserBuffer::new("count", buffer, count, datatype), root,
         comm).unwrap_or_else(|| collective::bcast(UserBuffer::new("count", buffer, count, datatype),
-        root, comm).and_then(Call::run))
+        root, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -294,14 +301,14 @@ call! {
     MPI_Exscan PMPI_Exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => collective::exscan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
-        comm).and_then(Call::run)
+        comm).and_then(CheckedCall::run)
 }
 
 call! {
     MPI_Exscan_c PMPI_Exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => collective::exscan(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
-        comm).and_then(Call::run)
+        comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -328,7 +335,7 @@ call! {
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         root, comm).unwrap_or_else(|| collective::gather(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm).and_then(Call::run))
+        MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -338,7 +345,8 @@ call! {
     => fast_path::gather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
         UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).unwrap_or_else(||
         collective::gather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).and_then(Call::run))
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
+        comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -365,7 +373,7 @@ call! {
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
     => collective::gatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), root, comm).and_then(Call::run)
+        PolyArray::new(displs), recvtype), root, comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -374,7 +382,7 @@ call! {
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
     => collective::gatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), root, comm).and_then(Call::run)
+        recvtype), root, comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -690,12 +698,12 @@ call! {
 
 call! {
     MPI_Op_create PMPI_Op_create(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
-    => op::mpi_op_create(user_fn, commute, op, CallForm::Plain)
+    => op::mpi_op_create(user_fn, commute, op, CountForm::Plain)
 }
 
 call! {
     MPI_Op_create_c PMPI_Op_create_c(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
-    => op::mpi_op_create(user_fn, commute, op, CallForm::Large)
+    => op::mpi_op_create(user_fn, commute, op, CountForm::Large)
 }
 
 call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => op::mpi_op_free(op) }
@@ -705,7 +713,7 @@ call! {
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
         root, comm).unwrap_or_else(|| collective::reduce(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, root, comm).and_then(Call::run))
+        MPI_Count::from(count), datatype), op, root, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -713,7 +721,7 @@ call! {
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op, root,
         comm).unwrap_or_else(|| collective::reduce(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, root, comm).and_then(Call::run))
+        datatype), op, root, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -749,7 +757,7 @@ call! {
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
         comm).unwrap_or_else(|| collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm).and_then(Call::run))
+        PolyArray::new(recvcounts), datatype, op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -758,7 +766,7 @@ call! {
     => fast_path::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(recvcount), datatype), op, comm).unwrap_or_else(||
         collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype), op, comm).and_then(Call::run))
+        MPI_Count::from(recvcount), datatype), op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -767,7 +775,7 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf, recvcount, datatype), op,
         comm).unwrap_or_else(|| collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
-        recvcount, datatype), op, comm).and_then(Call::run))
+        recvcount, datatype), op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -794,7 +802,7 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
         comm).unwrap_or_else(|| collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm).and_then(Call::run))
+        PolyArray::new(recvcounts), datatype, op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -818,7 +826,7 @@ call! {
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::scan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
         comm).unwrap_or_else(|| collective::scan(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, comm).and_then(Call::run))
+        MPI_Count::from(count), datatype), op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -826,7 +834,7 @@ call! {
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::scan(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
         comm).unwrap_or_else(|| collective::scan(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, comm).and_then(Call::run))
+        datatype), op, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -853,7 +861,7 @@ call! {
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         root, comm).unwrap_or_else(|| collective::scatter(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm).and_then(Call::run))
+        MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -863,7 +871,8 @@ call! {
     => fast_path::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
         UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).unwrap_or_else(||
         collective::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).and_then(Call::run))
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
+        comm).and_then(CheckedCall::run))
 }
 
 call! {
@@ -891,7 +900,7 @@ call! {
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
     => collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm).and_then(Call::run)
+        MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -900,7 +909,7 @@ call! {
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
     => collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf, recvcount,
-        recvtype), root, comm).and_then(Call::run)
+        recvtype), root, comm).and_then(CheckedCall::run)
 }
 
 call! {

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use mica_abi::export::{call, value};
-use mica_abi::poly::{CallForm, PolyArray, PolyOut};
+use mica_abi::poly::{CountForm, PolyArray, PolyOut};
 use mica_abi::shims::{datatype, datatype_create, pack, values};
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Status};
 
@@ -275,7 +275,7 @@ call! {
         array_of_addresses: *mut MPI_Aint, array_of_datatypes: *mut MPI_Datatype) on Default
     => datatype::mpi_type_get_contents(datatype, MPI_Count::from(max_integers),
         MPI_Count::from(max_addresses), 0, MPI_Count::from(max_datatypes), array_of_integers,
-        array_of_addresses, null_mut(), array_of_datatypes, CallForm::Plain)
+        array_of_addresses, null_mut(), array_of_datatypes, CountForm::Plain)
 }
 
 call! {
@@ -285,7 +285,7 @@ call! {
         array_of_large_counts: *mut MPI_Count, array_of_datatypes: *mut MPI_Datatype) on Default
     => datatype::mpi_type_get_contents(datatype, max_integers, max_addresses, max_large_counts,
         max_datatypes, array_of_integers, array_of_addresses, array_of_large_counts,
-        array_of_datatypes, CallForm::Large)
+        array_of_datatypes, CountForm::Large)
 }
 
 call! {
@@ -293,7 +293,7 @@ call! {
         num_addresses: *mut c_int, num_datatypes: *mut c_int, combiner: *mut c_int) on Default
     => datatype::mpi_type_get_envelope(datatype, PolyOut::new(num_integers),
         PolyOut::new(num_addresses), null_mut(), PolyOut::new(num_datatypes), combiner,
-        CallForm::Plain)
+        CountForm::Plain)
 }
 
 call! {
@@ -303,7 +303,7 @@ call! {
         combiner: *mut c_int) on Default
     => datatype::mpi_type_get_envelope(datatype, PolyOut::new(num_integers),
         PolyOut::new(num_addresses), num_large_counts, PolyOut::new(num_datatypes), combiner,
-        CallForm::Large)
+        CountForm::Large)
 }
 
 call! {

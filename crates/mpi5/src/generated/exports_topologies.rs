@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer};
-use mica_abi::collective::{self, Call};
+use mica_abi::collective::{self, CheckedCall};
 use mica_abi::export::call;
 use mica_abi::poly::PolyArray;
 use mica_abi::shims::topology;
@@ -235,7 +235,7 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run)
+        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -243,7 +243,7 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run)
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -273,7 +273,8 @@ call! {
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm).and_then(Call::run)
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype),
+        comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -283,7 +284,7 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), comm).and_then(Call::run)
+        recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -314,7 +315,7 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(Call::run)
+        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -322,7 +323,7 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(Call::run)
+        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -353,7 +354,7 @@ call! {
     => collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm).and_then(Call::run)
+        recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -364,7 +365,7 @@ call! {
     => collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm).and_then(Call::run)
+        recvtype), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -400,7 +401,7 @@ call! {
         comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(Call::run)
+        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(CheckedCall::run)
 }
 
 call! {
@@ -410,7 +411,7 @@ call! {
         recvtypes: *const MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(Call::run)
+        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(CheckedCall::run)
 }
 
 call! {

@@ -61,18 +61,18 @@ impl Registers {
 /// What a process asks of its adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Operation {
+pub enum CommandKind {
     /// Send (`tx_start`). Completes when the buffer may be reused.
     Send = 1,
     /// Synchronous send (`stx_start`). Completes when the message is matched.
     SendSynchronous = 2,
     /// Post a receive (`rx_start`). Completes when the message is in the buffer.
     Receive = 3,
-    /// Cancel the posted receive with token `target`: [`Status::Done`], and that receive completes
-    /// with [`Status::Cancelled`]; or [`Status::NotFound`].
+    /// Cancel the posted receive with token `target`: [`OperationStatus::Done`], and that receive completes
+    /// with [`OperationStatus::Cancelled`]; or [`OperationStatus::NotFound`].
     Cancel = 4,
-    /// Look for an unexpected message that matches (`rx_probe`): [`Status::Done`] with source, tag
-    /// and length, or [`Status::NotFound`].
+    /// Look for an unexpected message that matches (`rx_probe`): [`OperationStatus::Done`] with source, tag
+    /// and length, or [`OperationStatus::NotFound`].
     Probe = 5,
     /// As `Probe`, and takes the message out of matching; it is known by this operation's token.
     Extract = 6,
@@ -80,10 +80,10 @@ pub enum Operation {
     ReceiveExtracted = 7,
 }
 
-impl Operation {
+impl CommandKind {
     /// The operation of a code that a process wrote, if there is one.
-    pub fn from_code(code: u32) -> Option<Operation> {
-        use Operation::*;
+    pub fn from_code(code: u32) -> Option<CommandKind> {
+        use CommandKind::*;
         [
             Send,
             SendSynchronous,
@@ -101,7 +101,7 @@ impl Operation {
 /// How an operation has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Status {
+pub enum OperationStatus {
     /// As asked.
     Done = 1,
     /// The message was longer than the buffer, which has its first bytes.
@@ -114,10 +114,10 @@ pub enum Status {
     Invalid = 5,
 }
 
-impl Status {
+impl OperationStatus {
     /// The status of a code that the adapter wrote, if there is one.
-    pub fn from_code(code: u32) -> Option<Status> {
-        use Status::*;
+    pub fn from_code(code: u32) -> Option<OperationStatus> {
+        use OperationStatus::*;
         [Done, Truncated, Cancelled, NotFound, Invalid]
             .into_iter()
             .find(|status| *status as u32 == code)
@@ -128,7 +128,7 @@ impl Status {
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Command {
-    /// An [`Operation`].
+    /// An [`CommandKind`].
     pub operation: AtomicU32,
     /// Rank of the receiver, or of the sender to receive from, or [`ANY_SOURCE`].
     pub peer: AtomicU32,
@@ -157,7 +157,7 @@ pub struct Event {
     pub sequence: AtomicU64,
     /// The operation's token.
     pub token: AtomicU64,
-    /// A [`Status`].
+    /// A [`OperationStatus`].
     pub status: AtomicU32,
     /// Rank of the message's sender.
     pub source: AtomicU32,

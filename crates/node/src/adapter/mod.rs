@@ -22,7 +22,7 @@
 //!
 //! Waiting: a process that finds no event stores the number of events that it has taken to
 //! [`Registers::wait`]. Unless there is a later event, or a message has come since the last
-//! [`Operation::Probe`], `Extract` or return of a wait that matches no posted receive, the
+//! [`CommandKind::Probe`], `Extract` or return of a wait that matches no posted receive, the
 //! simulated clock goes on to the moment when there is one: the polls between are not simulated one by one.
 //! (A message that ends one wait does not end the next: a process that probes does so in between,
 //! and one that does not probe would never wait again.)
@@ -34,7 +34,7 @@ mod layout;
 mod memory;
 
 pub use layout::{
-    ADAPTER_VARIABLE, ANY_SOURCE, ANY_TAG, COMMANDS, COMMANDS_OFFSET, Command, DEVICE_BYTES,
-    EVENTS, EVENTS_OFFSET, Event, MAGIC, Operation, Registers, Status,
+    ADAPTER_VARIABLE, ANY_SOURCE, ANY_TAG, COMMANDS, COMMANDS_OFFSET, Command, CommandKind,
+    DEVICE_BYTES, EVENTS, EVENTS_OFFSET, Event, MAGIC, OperationStatus, Registers,
 };
 pub use memory::{AdapterError, AdapterMemory, is_simulated};

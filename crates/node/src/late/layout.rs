@@ -28,7 +28,7 @@
 //! Sites follow each other without gaps. File names that are too long lose their beginning, other
 //! names their end.
 
-use super::{LATEST, LastArrival, LateRecord, Site};
+use super::{LATEST, LastArrival, LateRecord, LateSite};
 
 /// The first eight bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"MICAlat\x01");
@@ -78,7 +78,7 @@ impl LateRecord {
         let calls_left_out = bytes.u64()?;
         let sites = bytes.u32()?;
         bytes.take::<4>()?;
-        let sites = (0..sites).map(|_| Site::read(&mut bytes));
+        let sites = (0..sites).map(|_| LateSite::read(&mut bytes));
         Some(LateRecord {
             sites: sites.collect::<Option<_>>()?,
             calls_left_out,
@@ -86,9 +86,9 @@ impl LateRecord {
     }
 }
 
-impl Site {
+impl LateSite {
     fn write(&self, bytes: &mut Vec<u8>) {
-        let Site { place, counts, .. } = self;
+        let LateSite { place, counts, .. } = self;
         let object = ending(&place.object, OBJECT_MAX);
         let symbol = beginning(&place.symbol, NAME_MAX);
         let collective = beginning(&self.collective, NAME_MAX);
@@ -117,9 +117,9 @@ impl Site {
         }
     }
 
-    fn read(bytes: &mut LateReader<'_>) -> Option<Site> {
-        let mut site = Site::default();
-        let Site { place, counts, .. } = &mut site;
+    fn read(bytes: &mut LateReader<'_>) -> Option<LateSite> {
+        let mut site = LateSite::default();
+        let LateSite { place, counts, .. } = &mut site;
         for number in [
             &mut place.address,
             &mut place.offset,
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
     use crate::late::{CallSite, SITES, SiteCounts};
 
-    fn site(number: u64, name: &str) -> Site {
-        Site {
+    fn site(number: u64, name: &str) -> LateSite {
+        LateSite {
             place: CallSite {
                 address: 0x7fff_0000 + number,
                 object: format!("/opt/{name}/program"),

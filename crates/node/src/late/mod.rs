@@ -19,14 +19,14 @@ pub const SITES: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LateRecord {
     /// The sites with the longest total wait, longest first.
-    pub sites: Vec<Site>,
+    pub sites: Vec<LateSite>,
     /// Calls at sites that are not in the record.
     pub calls_left_out: u64,
 }
 
 /// One collective at one call site, on communicators of one size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Site {
+pub struct LateSite {
     /// Where the call was made.
     pub place: CallSite,
     /// Name of the collective.

@@ -1,6 +1,6 @@
 //! The sending end of a ring.
 
-use super::slot::{Body, INLINE, stamp};
+use super::slot::{INLINE, SlotBody, stamp};
 use super::{ARENA, PAYLOAD_MAX, Packet, RingStorage, SLOTS, place};
 use crate::sync::Ordering;
 use std::ops::Deref;
@@ -198,7 +198,7 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
         slot.body.with_mut(|body| {
             // SAFETY: as in push_inline.
             let body = unsafe { &mut *body };
-            *body = Body {
+            *body = SlotBody {
                 context: packet.context,
                 tag: packet.tag,
                 payload: packet.payload,

@@ -58,7 +58,7 @@ impl Packet {
 /// The part of a packet that lies in the slot beside the stamp.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Body {
+pub(crate) struct SlotBody {
     pub context: u64,
     pub tag: i32,
     pub payload: u32,
@@ -73,14 +73,14 @@ pub(crate) struct Body {
 #[repr(C, align(64))]
 pub struct RingSlot {
     pub(crate) stamp: AtomicU64,
-    pub(crate) body: UnsafeCell<Body>,
+    pub(crate) body: UnsafeCell<SlotBody>,
 }
 
 impl RingSlot {
     pub(crate) fn empty() -> RingSlot {
         RingSlot {
             stamp: AtomicU64::new(0),
-            body: UnsafeCell::new(Body {
+            body: UnsafeCell::new(SlotBody {
                 context: 0,
                 tag: 0,
                 payload: 0,

@@ -5,7 +5,7 @@
 //! of one node may differ: a container or a seccomp filter refuses something to one of them, or an
 //! MPMD section of `mpiexec` sets a variable for some.
 //!
-//! - [`Settings`] are the values of the tunables that must be
+//! - [`AlikeSettings`] are the values of the tunables that must be
 //!   [alike](crate::tunables::Agreement::Alike). A rank compares them with those of all ranks that
 //!   have published theirs: of two ranks that differ, at least one refuses to start.
 //! - [`Abilities`] may differ. A rank that makes a communicator's node group waits until all
@@ -60,7 +60,7 @@ pub(super) struct AbilityLine {
 
 /// The values of the tunables that must be alike, in the order of [`tunables::alike`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings(pub(super) [u32; SETTINGS_MAX]);
+pub struct AlikeSettings(pub(super) [u32; SETTINGS_MAX]);
 
 /// How a rank can access other ranks' buffers and give access to its own, and the costs by which it
 /// chooses algorithms.
@@ -135,24 +135,24 @@ pub enum Limit {
     },
 }
 
-impl Settings {
+impl AlikeSettings {
     /// The settings in force.
     ///
     /// # Errors
     /// When a value does not fit its tunable.
-    pub fn in_force() -> Result<Settings, BadValue> {
+    pub fn in_force() -> Result<AlikeSettings, BadValue> {
         let mut settings = [0; SETTINGS_MAX];
         for (to, tunable) in settings.iter_mut().zip(tunables::alike()) {
             *to = tunable.code()?;
         }
-        Ok(Settings(settings))
+        Ok(AlikeSettings(settings))
     }
 
     /// The defaults, changed by pairs (index in [`tunables::alike`], value) as
     /// [`to_bytes`](Self::to_bytes) writes them. `None` if the bytes are not of this version.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Settings> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<AlikeSettings> {
         let (entries, rest) = bytes.as_chunks::<5>();
-        let mut settings = Settings::default();
+        let mut settings = AlikeSettings::default();
         for &[index, a, b, c, d] in entries {
             *settings.0.get_mut(usize::from(index))? = u32::from_le_bytes([a, b, c, d]);
         }
@@ -161,7 +161,7 @@ impl Settings {
 
     /// Encodes the values that differ from the defaults, for ranks on other nodes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let default = Settings::default();
+        let default = AlikeSettings::default();
         let pairs = self.0.iter().zip(&default.0).zip(0u8..);
         let changed = pairs.filter(|((mine, default), _)| mine != default);
         changed
@@ -170,7 +170,12 @@ impl Settings {
     }
 
     /// The first tunable in which the settings of the two ranks differ.
-    pub fn difference(&self, rank: u32, other: &Settings, other_rank: u32) -> Option<Difference> {
+    pub fn difference(
+        &self,
+        rank: u32,
+        other: &AlikeSettings,
+        other_rank: u32,
+    ) -> Option<Difference> {
         let values = self.0.iter().zip(&other.0).zip(tunables::alike());
         let mut differ = values.filter(|((mine, theirs), _)| mine != theirs);
         let ((&mine, &theirs), tunable) = differ.next()?;
@@ -184,14 +189,14 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for AlikeSettings {
     /// The tunables' defaults.
-    fn default() -> Settings {
+    fn default() -> AlikeSettings {
         let mut settings = [0; SETTINGS_MAX];
         for (to, tunable) in settings.iter_mut().zip(tunables::alike()) {
             *to = tunable.code_of_default();
         }
-        Settings(settings)
+        AlikeSettings(settings)
     }
 }
 
@@ -314,19 +319,22 @@ mod tests {
 
     #[test]
     fn bytes_carry_settings() {
-        let mut settings = Settings::default();
+        let mut settings = AlikeSettings::default();
         assert_eq!(settings.to_bytes(), []);
-        assert_eq!(Settings::from_bytes(&[]), Some(settings));
+        assert_eq!(AlikeSettings::from_bytes(&[]), Some(settings));
         (settings.0[1], settings.0[5]) = (2, 70_000);
         assert_eq!(settings.to_bytes().len(), 10);
-        assert_eq!(Settings::from_bytes(&settings.to_bytes()), Some(settings));
-        assert_eq!(Settings::from_bytes(&[1, 2]), None);
-        assert_eq!(Settings::from_bytes(&[200, 0, 0, 0, 0]), None);
+        assert_eq!(
+            AlikeSettings::from_bytes(&settings.to_bytes()),
+            Some(settings)
+        );
+        assert_eq!(AlikeSettings::from_bytes(&[1, 2]), None);
+        assert_eq!(AlikeSettings::from_bytes(&[200, 0, 0, 0, 0]), None);
     }
 
     #[test]
     fn a_difference_names_variable_ranks_and_values() {
-        let (ours, mut theirs) = (Settings::default(), Settings::default());
+        let (ours, mut theirs) = (AlikeSettings::default(), AlikeSettings::default());
         assert_eq!(ours.difference(0, &theirs, 1), None);
         let coll = tunables::alike().position(|t| t.name == "coll").unwrap();
         theirs.0[coll] = 2;

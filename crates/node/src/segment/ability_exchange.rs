@@ -40,7 +40,7 @@ impl RankBlock {
         })
     }
 
-    fn publish_settings(&self, settings: &Settings) {
+    fn publish_settings(&self, settings: &AlikeSettings) {
         for (to, &value) in self.abilities.settings.iter().zip(&settings.0) {
             to.store(value, Ordering::Relaxed);
         }
@@ -48,11 +48,11 @@ impl RankBlock {
         self.abilities.published.store(SETTINGS, Ordering::Release);
     }
 
-    fn settings(&self) -> Option<Settings> {
+    fn settings(&self) -> Option<AlikeSettings> {
         // SYNC settings
         let is_there = self.abilities.published.load(Ordering::Acquire) & SETTINGS != 0;
         let value = |i: usize| self.abilities.settings[i].load(Ordering::Relaxed);
-        is_there.then(|| Settings(std::array::from_fn(value)))
+        is_there.then(|| AlikeSettings(std::array::from_fn(value)))
     }
 
     /// Records, for reports, why a back end does not work for this rank.
@@ -85,7 +85,11 @@ impl JobSegment {
     ///
     /// # Errors
     /// The first difference. Of two ranks that differ, at least one gets the error.
-    pub fn agree_on_settings(&self, me: u32, settings: &Settings) -> Result<(), Box<Difference>> {
+    pub fn agree_on_settings(
+        &self,
+        me: u32,
+        settings: &AlikeSettings,
+    ) -> Result<(), Box<Difference>> {
         self.block(me).publish_settings(settings);
         // SYNC settings: of two ranks that publish at once, at least one sees the other's settings,
         // since both fence between their store and their loads.

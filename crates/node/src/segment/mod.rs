@@ -27,7 +27,9 @@ mod tests;
 mod wait_record;
 mod window_space;
 
-pub use ability::{Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings};
+pub use ability::{
+    Abilities, AlikeSettings, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX,
+};
 pub use ability_exchange::AbilityWait;
 pub use area_budget::AreaBudget;
 pub use block::{RankBlock, RankState, monotonic_ns};
@@ -78,7 +80,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x06");
 
 #[derive(Debug)]
 #[repr(C)]
-struct Header {
+struct SegmentHeader {
     magic: u64,
     geometry: Geometry,
     available_cores: u32,
@@ -124,7 +126,7 @@ const TOKENS_OFFSET: usize = 2048;
 /// Offset of the count of area bytes: in the header's page, in a line of its own.
 const AREAS_OFFSET: usize = 2048 + 128;
 
-const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET);
+const _: () = assert!(size_of::<SegmentHeader>() <= TOKENS_OFFSET);
 const _: () = assert!(AREAS_OFFSET + 128 <= report::QUESTION_OFFSET);
 
 /// A mapped job segment.
@@ -524,9 +526,9 @@ impl JobSegment {
         };
     }
 
-    fn header(&self) -> &Header {
+    fn header(&self) -> &SegmentHeader {
         // SAFETY: written by `create` before any other process saw the segment, and never changed.
-        unsafe { self.base.cast::<Header>().as_ref() }
+        unsafe { self.base.cast::<SegmentHeader>().as_ref() }
     }
 
     fn at(&self, offset: usize) -> *mut u8 {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use super::block::GivenLine;
 use super::spec::{JobSpec, NodeMembers};
-use super::{Geometry, Header, JobSegment, MAGIC, PAGE, RankBlock, SegmentError};
+use super::{Geometry, JobSegment, MAGIC, PAGE, RankBlock, SegmentError, SegmentHeader};
 use crate::handover;
 use crate::tunables::{SegmentShape, segment_shape};
 
@@ -86,7 +86,7 @@ impl JobSegment {
             taken_parts: Mutex::default(),
         };
         segment.allocate(0, geometry.control_bytes())?;
-        let header = Header {
+        let header = SegmentHeader {
             magic: MAGIC,
             geometry,
             available_cores: spec.available_cores,
@@ -100,7 +100,7 @@ impl JobSegment {
         // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other
         // process yet.
         unsafe {
-            segment.base.cast::<Header>().write(header);
+            segment.base.cast::<SegmentHeader>().write(header);
             for (index, &rank) in segment.members.ranks.iter().enumerate() {
                 let block = segment.at(geometry.block(index as u32)).cast::<RankBlock>();
                 (*block).given = GivenLine {
@@ -353,7 +353,7 @@ pub fn inherited_descriptor(number: u32, identity: Option<&str>) -> Result<Owned
 }
 
 /// The header of the segment behind a descriptor, and the size of its file.
-fn header(fd: &OwnedFd) -> Result<(Header, usize), SegmentError> {
+fn header(fd: &OwnedFd) -> Result<(SegmentHeader, usize), SegmentError> {
     let not_a_segment = || SegmentError::NotASegment { fd: fd.as_raw_fd() };
     // SAFETY: all-zero bytes are a valid stat.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -366,7 +366,7 @@ fn header(fd: &OwnedFd) -> Result<(Header, usize), SegmentError> {
     let head = map(fd, 0, PAGE).map_err(|_| not_a_segment())?;
     // SAFETY: the file has at least a page and the header fits one; it was written before this
     // process was started.
-    let header = unsafe { head.cast::<Header>().read() };
+    let header = unsafe { head.cast::<SegmentHeader>().read() };
     // SAFETY: mapped just above with this length, and not used any more.
     unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
     // The geometry is valid only if the magic number is.

@@ -10,7 +10,7 @@
 use super::block::{RankBlock, RankState, monotonic_ns};
 use super::spec::NodeMembers;
 use super::wait_record::{CALL_BYTES, Waiting};
-use super::{Geometry, Header, MAGIC, PAGE, layout};
+use super::{Geometry, MAGIC, PAGE, SegmentHeader, layout};
 use crate::counters::Counters;
 use std::fs::File;
 use std::io;
@@ -64,23 +64,23 @@ impl SegmentReader {
     pub fn open(descriptor: OwnedFd) -> io::Result<SegmentReader> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "this is no job segment");
         let file = File::from(descriptor);
-        let mut head = [0; size_of::<Header>()];
+        let mut head = [0; size_of::<SegmentHeader>()];
         file.read_exact_at(&mut head, 0)?;
         let u32_at = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| head[at + i]));
-        let magic = std::mem::offset_of!(Header, magic);
+        let magic = std::mem::offset_of!(SegmentHeader, magic);
         if head[magic..magic + 8] != MAGIC.to_ne_bytes() {
             return Err(invalid());
         }
-        let layout_at = std::mem::offset_of!(Header, layout);
+        let layout_at = std::mem::offset_of!(SegmentHeader, layout);
         if head[layout_at..layout_at + 8] != layout().to_ne_bytes() {
             let other = "this is the job segment of another version of Mica";
             return Err(io::Error::new(io::ErrorKind::InvalidData, other));
         }
-        let geometry = std::mem::offset_of!(Header, geometry);
+        let geometry = std::mem::offset_of!(SegmentHeader, geometry);
         let ranks = u32_at(geometry + std::mem::offset_of!(Geometry, ranks));
         let cells = u32_at(geometry + std::mem::offset_of!(Geometry, cells));
-        let job_size = u32_at(std::mem::offset_of!(Header, job_size));
-        let launcher_pid = u32_at(std::mem::offset_of!(Header, launcher_pid));
+        let job_size = u32_at(std::mem::offset_of!(SegmentHeader, job_size));
+        let launcher_pid = u32_at(std::mem::offset_of!(SegmentHeader, launcher_pid));
         // Offsets of blocks follow from these two alone.
         let geometry = Geometry::new(ranks, cells, 64).ok_or_else(invalid)?;
         let end = geometry.control_bytes() as u64;
@@ -262,8 +262,8 @@ mod tests {
         }
         assert!(open().is_err(), "its rank is out of order");
         // More ranks than the file has room for, and than the job has.
-        let ranks =
-            (std::mem::offset_of!(Header, geometry) + std::mem::offset_of!(Geometry, ranks)) as u64;
+        let ranks = (std::mem::offset_of!(SegmentHeader, geometry)
+            + std::mem::offset_of!(Geometry, ranks)) as u64;
         for claimed in [0, 4, 1 << 20, u32::MAX] {
             file.write_all_at(&claimed.to_ne_bytes(), ranks).unwrap();
             assert!(open().is_err(), "{claimed}");

@@ -254,7 +254,7 @@ fn an_answer_that_is_too_long_is_cut_between_characters() {
 
 #[test]
 fn late_arrivals_of_a_rank_are_read_by_others() {
-    use crate::late::{LateRecord, Site};
+    use crate::late::{LateRecord, LateSite};
     let segment = job(3);
     let fd = segment.as_fd().try_clone_to_owned().expect("dup");
     let other = JobSegment::attach(fd).expect("attach");
@@ -268,9 +268,9 @@ fn late_arrivals_of_a_rank_are_read_by_others() {
     let table = |names: &[&str]| LateRecord {
         sites: names
             .iter()
-            .map(|name| Site {
+            .map(|name| LateSite {
                 collective: (*name).to_owned(),
-                ..Site::default()
+                ..LateSite::default()
             })
             .collect(),
         calls_left_out: 0,

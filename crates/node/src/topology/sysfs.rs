@@ -74,15 +74,16 @@ mod tests {
     use std::path::PathBuf;
 
     /// A synthetic tree, removed when dropped.
-    struct Tree(PathBuf);
+    struct SyntheticTree(PathBuf);
 
-    impl Tree {
+    impl SyntheticTree {
         /// Two packages, each a NUMA node of two cores with two threads; a cache for each package.
         /// Processors are numbered as usual: 0 to 3 are the cores' first threads, 4 to 7 the
         /// second.
-        fn two_packages(name: &str) -> Tree {
-            let tree =
-                Tree(std::env::temp_dir().join(format!("mica-{name}-{}", std::process::id())));
+        fn two_packages(name: &str) -> SyntheticTree {
+            let tree = SyntheticTree(
+                std::env::temp_dir().join(format!("mica-{name}-{}", std::process::id())),
+            );
             for cpu in 0..8u32 {
                 let (core, package) = (cpu % 4, cpu % 4 / 2);
                 let of_package = ["0-1,4-5", "2-3,6-7"][package as usize];
@@ -125,7 +126,7 @@ mod tests {
         }
     }
 
-    impl Drop for Tree {
+    impl Drop for SyntheticTree {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_bound_process_knows_all_of_its_place() {
-        let tree = Tree::two_packages("bound");
+        let tree = SyntheticTree::two_packages("bound");
         let expected = CorePlace {
             core: 3,
             shared_cache: 2,
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_process_knows_what_all_its_processors_share() {
-        let tree = Tree::two_packages("shared");
+        let tree = SyntheticTree::two_packages("shared");
         let core = tree.place(&[1, 5]);
         assert_eq!((core.core, core.processing_unit), (1, UNKNOWN));
         let package = tree.place(&[0, 1, 5]);
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn levels_follow() {
-        let tree = Tree::two_packages("levels");
+        let tree = SyntheticTree::two_packages("levels");
         let level = |a, b| level_between(&tree.place(&[a]), &tree.place(&[b]));
         assert_eq!(level(0, 5), Level::SharedCache);
         assert_eq!(level(0, 2), Level::Node);

@@ -28,7 +28,7 @@ impl Seed {
 pub(super) fn by_tree(links: &Links, places: &[Place], seed: Seed) -> Vec<usize> {
     let slots = along(places);
     let mut order = vec![0; places.len()];
-    let tree = Tree {
+    let tree = PartitionInput {
         links,
         places,
         seed,
@@ -38,13 +38,13 @@ pub(super) fn by_tree(links: &Links, places: &[Place], seed: Seed) -> Vec<usize>
 }
 
 /// What does not change from level to level.
-struct Tree<'a> {
+struct PartitionInput<'a> {
     links: &'a Links,
     places: &'a [Place],
     seed: Seed,
 }
 
-impl Tree<'_> {
+impl PartitionInput<'_> {
     /// Gives `slots` to `processes`, part by part of the machine from `level` on.
     fn divide(&self, slots: &[usize], processes: Vec<usize>, level: usize, order: &mut [usize]) {
         if level == LEVELS || slots.len() == 1 {
@@ -57,7 +57,7 @@ impl Tree<'_> {
         if let [_] = parts[..] {
             return self.divide(slots, processes, level + 1, order);
         }
-        let mut division = Division::grow(self, &parts, processes, level);
+        let mut division = Assignment::grow(self, &parts, processes, level);
         division.refine();
         for (number, part) in parts.iter().enumerate() {
             self.divide(part, division.members(number), level + 1, order);
@@ -66,7 +66,7 @@ impl Tree<'_> {
 }
 
 /// Some processes, each in a part of the machine or in none yet.
-struct Division<'a> {
+struct Assignment<'a> {
     links: &'a Links,
     seed: Seed,
     processes: Vec<usize>,
@@ -79,19 +79,19 @@ struct Division<'a> {
 const OUTSIDE: usize = usize::MAX;
 const FREE: usize = usize::MAX - 1;
 
-impl<'a> Division<'a> {
+impl<'a> Assignment<'a> {
     /// Each part in turn, the largest first, takes the process with the heaviest links into it.
     fn grow(
-        tree: &Tree<'a>,
+        tree: &PartitionInput<'a>,
         parts: &[&[usize]],
         processes: Vec<usize>,
         level: usize,
-    ) -> Division<'a> {
+    ) -> Assignment<'a> {
         let mut part_of = vec![OUTSIDE; tree.links.processes()];
         for &process in &processes {
             part_of[process] = FREE;
         }
-        let mut division = Division {
+        let mut division = Assignment {
             links: tree.links,
             seed: tree.seed,
             processes,

@@ -74,7 +74,7 @@ fn heavy_pairs_share_a_cache() {
     let mut edges: Vec<(usize, usize, u64)> = (0..4).map(|i| (i, i + 4, 100)).collect();
     edges.extend((0..8).map(|i| (i, (i + 1) % 8, 1)));
     let links = weighted(8, &edges);
-    let order = map(&links, &places, vec![], Effort::CALL);
+    let order = map(&links, &places, vec![], MappingEffort::CALL);
     is_permutation(&order);
     for i in 0..4 {
         let near = places[order[i]].nearness(&places[order[i + 4]]);
@@ -89,7 +89,7 @@ fn a_shuffled_ring_is_laid_along_the_machine() {
     let places = machine("pack:2 l3:2 core:2 pu:1", 8);
     let edges: Vec<_> = (0..8).map(|i| (i * 5 % 8, (i + 1) * 5 % 8, 1)).collect();
     let links = weighted(8, &edges);
-    let order = map(&links, &places, vec![], Effort::CALL);
+    let order = map(&links, &places, vec![], MappingEffort::CALL);
     assert_eq!(links.cost(&order, &places), brute_force(&links, &places));
 }
 
@@ -117,13 +117,13 @@ fn stencils_are_cut_where_few_links_cross() {
     // 2 x 4 on two nodes of 4: cut in the middle, 2 links cross (row by row it would be 4).
     let links = weighted(8, &grid(2, 4));
     let places = on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]);
-    let order = map(&links, &places, vec![], Effort::CALL);
+    let order = map(&links, &places, vec![], MappingEffort::CALL);
     assert_eq!(crossing(&links, &order, &places), 2);
     // 4 x 8 on four nodes of 8: two rows or 4 x 2 columns each; 3 cuts of 4 links, or 2 x 4 bricks
     // with 8 + 4.
     let links = weighted(32, &grid(4, 8));
     let places = on_nodes(&(0..32).map(|rank| rank / 8).collect::<Vec<_>>());
-    let order = map(&links, &places, vec![], Effort::TOOL);
+    let order = map(&links, &places, vec![], MappingEffort::TOOL);
     is_permutation(&order);
     assert_eq!(crossing(&links, &order, &places), 12);
 }
@@ -133,12 +133,12 @@ fn unequal_nodes_and_more_ranks_than_cores() {
     // Three ranks that talk, two that talk: nodes of 2 and 3.
     let links = weighted(5, &[(0, 2, 9), (2, 4, 9), (0, 4, 9), (1, 3, 5)]);
     let places = on_nodes(&[0, 0, 1, 1, 1]);
-    let order = map(&links, &places, vec![], Effort::CALL);
+    let order = map(&links, &places, vec![], MappingEffort::CALL);
     assert_eq!(crossing(&links, &order, &places), 0);
     // Two ranks on each core: pairs meet there.
     let places = machine("pack:1 l3:2 core:2 pu:1", 8);
     let links = weighted(8, &[(0, 1, 1), (2, 3, 1), (4, 5, 1), (6, 7, 1)]);
-    let order = map(&links, &places, vec![], Effort::CALL);
+    let order = map(&links, &places, vec![], MappingEffort::CALL);
     assert_eq!(links.cost(&order, &places), 0);
 }
 
@@ -150,7 +150,7 @@ fn ranks_stay_if_nothing_is_gained() {
     let places = machine("pack:2 core:3 pu:1", 6);
     for links in [weighted(6, &all), weighted(6, &[])] {
         assert!(
-            map(&links, &places, vec![], Effort::CALL)
+            map(&links, &places, vec![], MappingEffort::CALL)
                 .into_iter()
                 .eq(0..6)
         );
@@ -158,7 +158,7 @@ fn ranks_stay_if_nothing_is_gained() {
     let alike = on_nodes(&[3; 6]);
     let links = weighted(6, &[(0, 5, 1)]);
     assert!(
-        map(&links, &alike, vec![], Effort::CALL)
+        map(&links, &alike, vec![], MappingEffort::CALL)
             .into_iter()
             .eq(0..6)
     );
@@ -168,7 +168,7 @@ fn ranks_stay_if_nothing_is_gained() {
 fn near_messages_take_less_time() {
     let costs = PathCosts::default();
     for length in [0, 8, 1 << 10, 64 << 10, 4 << 20] {
-        let traffic = Traffic {
+        let traffic = PairTraffic {
             from: 0,
             to: 1,
             messages: 10,
@@ -178,7 +178,7 @@ fn near_messages_take_less_time() {
         assert!(cost.is_sorted() && cost[0] > 0, "{length}: {cost:?}");
         assert!(cost[Nearness::Node as usize] < cost[Nearness::Apart as usize]);
     }
-    let none = Traffic {
+    let none = PairTraffic {
         from: 0,
         to: 1,
         messages: 0,
@@ -212,12 +212,12 @@ proptest! {
         }
         let edges: Vec<_> = edges.iter().map(|&(a, b, w)| (a % n, b % n, w)).collect();
         let links = weighted(n, &edges);
-        let order = map(&links, &places, vec![], Effort::CALL);
+        let order = map(&links, &places, vec![], MappingEffort::CALL);
         is_permutation(&order);
         let cost = links.cost(&order, &places);
         let plain: Vec<usize> = (0..n).collect();
         prop_assert!(cost <= links.cost(&plain, &places));
         prop_assert!(cost * 10 <= brute_force(&links, &places) * 11);
-        prop_assert_eq!(order, map(&links, &places, vec![], Effort::CALL));
+        prop_assert_eq!(order, map(&links, &places, vec![], MappingEffort::CALL));
     }
 }

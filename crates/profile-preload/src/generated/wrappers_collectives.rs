@@ -4,15 +4,15 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::traffic::{Collective, Data, Flow, NO_ROOT, Start, Traffic};
+use crate::traffic::{CallTraffic, CollectiveTraffic, Data, DataStart, Flow, NO_ROOT};
 use crate::trampoline::wrap;
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
 wrap! {
     2 MPI_Allgather mpi_allgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -20,8 +20,8 @@ wrap! {
     3 MPI_Allgather_c mpi_allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -29,8 +29,8 @@ wrap! {
     4 MPI_Allgather_init mpi_allgather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -38,8 +38,8 @@ wrap! {
     5 MPI_Allgather_init_c mpi_allgather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -47,8 +47,8 @@ wrap! {
     6 MPI_Allgatherv mpi_allgatherv(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
@@ -56,8 +56,8 @@ wrap! {
     7 MPI_Allgatherv_c mpi_allgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
@@ -66,8 +66,8 @@ wrap! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
@@ -76,46 +76,46 @@ wrap! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
     10 MPI_Allreduce mpi_allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     11 MPI_Allreduce_c mpi_allreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     12 MPI_Allreduce_init mpi_allreduce_init(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     13 MPI_Allreduce_init_c mpi_allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     14 MPI_Alltoall mpi_alltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -123,8 +123,8 @@ wrap! {
     15 MPI_Alltoall_c mpi_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -132,8 +132,8 @@ wrap! {
     16 MPI_Alltoall_init mpi_alltoall_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -141,8 +141,8 @@ wrap! {
     17 MPI_Alltoall_init_c mpi_alltoall_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -150,8 +150,8 @@ wrap! {
     18 MPI_Alltoallv mpi_alltoallv(sendbuf: *const c_void, sendcounts: *const c_int,
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
         sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
 }
 
@@ -160,8 +160,8 @@ wrap! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
         sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
 }
 
@@ -170,8 +170,8 @@ wrap! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::Blocks(sendcounts.into(), sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
 }
 
@@ -180,8 +180,8 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::Blocks(sendcounts.into(), sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
 }
 
@@ -190,8 +190,8 @@ wrap! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
         sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
 }
 
@@ -200,8 +200,8 @@ wrap! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Blocking, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
         sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
 }
 
@@ -210,8 +210,8 @@ wrap! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::Each(sendcounts.into(), sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
 }
 
@@ -220,105 +220,105 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::Each(sendcounts.into(), sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
 }
 
 wrap! {
     26 MPI_Barrier mpi_barrier(comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Blocking, data: Data::None })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Blocking, data: Data::None })
 }
 
 wrap! {
     27 MPI_Barrier_init mpi_barrier_init(comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Persistent(request), data: Data::None })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Persistent(request), data: Data::None })
 }
 
 wrap! {
     28 MPI_Bcast mpi_bcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Broadcast, start: Start::Blocking,
-        data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     29 MPI_Bcast_c mpi_bcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Broadcast, start: Start::Blocking,
-        data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     30 MPI_Bcast_init mpi_bcast_init(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Broadcast, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     31 MPI_Bcast_init_c mpi_bcast_init_c(buffer: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Broadcast, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     63 MPI_Exscan mpi_exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Blocking, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     64 MPI_Exscan_c mpi_exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Blocking, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     65 MPI_Exscan_init mpi_exscan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     66 MPI_Exscan_init_c mpi_exscan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     144 MPI_Gather mpi_gather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Blocking,
-        data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::block(recvcount as i64, recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
     145 MPI_Gather_c mpi_gather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Blocking,
-        data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::block(recvcount as i64, recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
     146 MPI_Gather_init mpi_gather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -326,8 +326,8 @@ wrap! {
     147 MPI_Gather_init_c mpi_gather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -335,18 +335,18 @@ wrap! {
     148 MPI_Gatherv mpi_gatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Blocking,
-        data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::Own(recvcounts.into(), recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
     149 MPI_Gatherv_c mpi_gatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Blocking,
-        data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::Own(recvcounts.into(), recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
@@ -354,8 +354,8 @@ wrap! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
@@ -364,8 +364,8 @@ wrap! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start:
-        Start::Persistent(request), data: Data::unless_in_place(sendbuf,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
@@ -373,8 +373,8 @@ wrap! {
     157 MPI_Iallgather mpi_iallgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -382,8 +382,8 @@ wrap! {
     158 MPI_Iallgather_c mpi_iallgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -391,8 +391,8 @@ wrap! {
     159 MPI_Iallgatherv mpi_iallgatherv(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
@@ -400,32 +400,32 @@ wrap! {
     160 MPI_Iallgatherv_c mpi_iallgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
     161 MPI_Iallreduce mpi_iallreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     162 MPI_Iallreduce_c mpi_iallreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     163 MPI_Ialltoall mpi_ialltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -433,8 +433,8 @@ wrap! {
     164 MPI_Ialltoall_c mpi_ialltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
@@ -443,8 +443,8 @@ wrap! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
         sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
 }
 
@@ -453,8 +453,8 @@ wrap! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
         sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
 }
 
@@ -463,8 +463,8 @@ wrap! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
         sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
 }
 
@@ -473,70 +473,70 @@ wrap! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        Start::Started, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
         sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
 }
 
 wrap! {
     169 MPI_Ibarrier mpi_ibarrier(comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Started, data: Data::None })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Started, data: Data::None })
 }
 
 wrap! {
     170 MPI_Ibcast mpi_ibcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Broadcast, start: Start::Started,
-        data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     171 MPI_Ibcast_c mpi_ibcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Broadcast, start: Start::Started,
-        data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     174 MPI_Iexscan mpi_iexscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Started, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     175 MPI_Iexscan_c mpi_iexscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Started, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     176 MPI_Igather mpi_igather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Started, data:
-        Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::block(recvcount as i64, recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
     177 MPI_Igather_c mpi_igather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Started, data:
-        Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::block(recvcount as i64, recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
     178 MPI_Igatherv mpi_igatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Started, data:
-        Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::Own(recvcounts.into(), recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
@@ -544,281 +544,281 @@ wrap! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Gather, start: Start::Started, data:
-        Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
-        Data::Own(recvcounts.into(), recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
+        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
     199 MPI_Ireduce mpi_ireduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Reduce, start: Start::Started, data:
-        Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     200 MPI_Ireduce_c mpi_ireduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Reduce, start: Start::Started, data:
-        Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     201 MPI_Ireduce_scatter mpi_ireduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Started, data: Data::Blocks(recvcounts.into(), datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Started, data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
     202 MPI_Ireduce_scatter_block mpi_ireduce_scatter_block(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Started, data: Data::block(recvcount as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Started, data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
     203 MPI_Ireduce_scatter_block_c mpi_ireduce_scatter_block_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Started, data: Data::block(recvcount as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Started, data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
     204 MPI_Ireduce_scatter_c mpi_ireduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Started, data: Data::Blocks(recvcounts.into(), datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Started, data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
     207 MPI_Iscan mpi_iscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Started, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     208 MPI_Iscan_c mpi_iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Started, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     209 MPI_Iscatter mpi_iscatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Started,
-        data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     210 MPI_Iscatter_c mpi_iscatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Started,
-        data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     211 MPI_Iscatterv mpi_iscatterv(sendbuf: *const c_void, sendcounts: *const c_int,
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Started,
-        data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
     212 MPI_Iscatterv_c mpi_iscatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Started,
-        data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
     263 MPI_Reduce mpi_reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Reduce, start: Start::Blocking,
-        data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     264 MPI_Reduce_c mpi_reduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Reduce, start: Start::Blocking,
-        data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     265 MPI_Reduce_init mpi_reduce_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Reduce, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     266 MPI_Reduce_init_c mpi_reduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Reduce, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     267 MPI_Reduce_local mpi_reduce_local(inbuf: *const c_void, inoutbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     268 MPI_Reduce_local_c mpi_reduce_local_c(inbuf: *const c_void, inoutbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     269 MPI_Reduce_scatter mpi_reduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Blocking, data: Data::Blocks(recvcounts.into(), datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Blocking, data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
     270 MPI_Reduce_scatter_block mpi_reduce_scatter_block(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Blocking, data: Data::block(recvcount as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Blocking, data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
     271 MPI_Reduce_scatter_block_c mpi_reduce_scatter_block_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Blocking, data: Data::block(recvcount as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Blocking, data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
     272 MPI_Reduce_scatter_block_init mpi_reduce_scatter_block_init(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Persistent(request), data: Data::block(recvcount as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Persistent(request), data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
     273 MPI_Reduce_scatter_block_init_c mpi_reduce_scatter_block_init_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Persistent(request), data: Data::block(recvcount as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Persistent(request), data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
     274 MPI_Reduce_scatter_c mpi_reduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Blocking, data: Data::Blocks(recvcounts.into(), datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Blocking, data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
     275 MPI_Reduce_scatter_init mpi_reduce_scatter_init(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Persistent(request), data: Data::Blocks(recvcounts.into(), datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Persistent(request), data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
     276 MPI_Reduce_scatter_init_c mpi_reduce_scatter_init_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        Start::Persistent(request), data: Data::Blocks(recvcounts.into(), datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Persistent(request), data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
     288 MPI_Scan mpi_scan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Blocking, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     289 MPI_Scan_c mpi_scan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Blocking, data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     290 MPI_Scan_init mpi_scan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     291 MPI_Scan_init_c mpi_scan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        Start::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
     292 MPI_Scatter mpi_scatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Blocking,
-        data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     293 MPI_Scatter_c mpi_scatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Blocking,
-        data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     294 MPI_Scatter_init mpi_scatter_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     295 MPI_Scatter_init_c mpi_scatter_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     296 MPI_Scatterv mpi_scatterv(sendbuf: *const c_void, sendcounts: *const c_int,
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Blocking,
-        data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
     297 MPI_Scatterv_c mpi_scatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start: Start::Blocking,
-        data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -826,8 +826,8 @@ wrap! {
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start:
-        Start::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -835,6 +835,6 @@ wrap! {
         sendcounts: *const MPI_Count, displs: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root, flow: Flow::Scatter, start:
-        Start::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
 }

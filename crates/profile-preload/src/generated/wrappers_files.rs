@@ -4,448 +4,448 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::traffic::Traffic;
+use crate::traffic::CallTraffic;
 use crate::trampoline::wrap;
 use crate::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_File, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
 };
 
-wrap! { 68 MPI_File_close mpi_file_close(fh: *mut MPI_File) => Traffic::Nothing }
+wrap! { 68 MPI_File_close mpi_file_close(fh: *mut MPI_File) => CallTraffic::Nothing }
 
 wrap! {
     69 MPI_File_delete mpi_file_delete(filename: *const c_char, info: MPI_Info)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     70 MPI_File_get_byte_offset mpi_file_get_byte_offset(fh: MPI_File, offset: MPI_Offset,
         disp: *mut MPI_Offset)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     71 MPI_File_get_position mpi_file_get_position(fh: MPI_File, offset: *mut MPI_Offset)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     72 MPI_File_get_position_shared mpi_file_get_position_shared(fh: MPI_File,
         offset: *mut MPI_Offset)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     73 MPI_File_get_size mpi_file_get_size(fh: MPI_File, size: *mut MPI_Offset)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     74 MPI_File_iread mpi_file_iread(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     75 MPI_File_iread_all mpi_file_iread_all(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     76 MPI_File_iread_all_c mpi_file_iread_all_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     77 MPI_File_iread_at mpi_file_iread_at(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     78 MPI_File_iread_at_all mpi_file_iread_at_all(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     79 MPI_File_iread_at_all_c mpi_file_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     80 MPI_File_iread_at_c mpi_file_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     81 MPI_File_iread_c mpi_file_iread_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     82 MPI_File_iread_shared mpi_file_iread_shared(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     83 MPI_File_iread_shared_c mpi_file_iread_shared_c(fh: MPI_File, buf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     84 MPI_File_iwrite mpi_file_iwrite(fh: MPI_File, buf: *const c_void, count: c_int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     85 MPI_File_iwrite_all mpi_file_iwrite_all(fh: MPI_File, buf: *const c_void, count: c_int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     86 MPI_File_iwrite_all_c mpi_file_iwrite_all_c(fh: MPI_File, buf: *const c_void,
         count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     87 MPI_File_iwrite_at mpi_file_iwrite_at(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
         count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     88 MPI_File_iwrite_at_all mpi_file_iwrite_at_all(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     89 MPI_File_iwrite_at_all_c mpi_file_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     90 MPI_File_iwrite_at_c mpi_file_iwrite_at_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     91 MPI_File_iwrite_c mpi_file_iwrite_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     92 MPI_File_iwrite_shared mpi_file_iwrite_shared(fh: MPI_File, buf: *const c_void, count: c_int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     93 MPI_File_iwrite_shared_c mpi_file_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
         count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     94 MPI_File_open mpi_file_open(comm: MPI_Comm, filename: *const c_char, amode: c_int,
         info: MPI_Info, fh: *mut MPI_File)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
     95 MPI_File_preallocate mpi_file_preallocate(fh: MPI_File, size: MPI_Offset)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     96 MPI_File_read mpi_file_read(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     97 MPI_File_read_all mpi_file_read_all(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     98 MPI_File_read_all_begin mpi_file_read_all_begin(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     99 MPI_File_read_all_begin_c mpi_file_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     100 MPI_File_read_all_c mpi_file_read_all_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     101 MPI_File_read_all_end mpi_file_read_all_end(fh: MPI_File, buf: *mut c_void,
         status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     102 MPI_File_read_at mpi_file_read_at(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     103 MPI_File_read_at_all mpi_file_read_at_all(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     104 MPI_File_read_at_all_begin mpi_file_read_at_all_begin(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: c_int, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     105 MPI_File_read_at_all_begin_c mpi_file_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     106 MPI_File_read_at_all_c mpi_file_read_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     107 MPI_File_read_at_all_end mpi_file_read_at_all_end(fh: MPI_File, buf: *mut c_void,
         status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     108 MPI_File_read_at_c mpi_file_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     109 MPI_File_read_c mpi_file_read_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     110 MPI_File_read_ordered mpi_file_read_ordered(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     111 MPI_File_read_ordered_begin mpi_file_read_ordered_begin(fh: MPI_File, buf: *mut c_void,
         count: c_int, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     112 MPI_File_read_ordered_begin_c mpi_file_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     113 MPI_File_read_ordered_c mpi_file_read_ordered_c(fh: MPI_File, buf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     114 MPI_File_read_ordered_end mpi_file_read_ordered_end(fh: MPI_File, buf: *mut c_void,
         status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     115 MPI_File_read_shared mpi_file_read_shared(fh: MPI_File, buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     116 MPI_File_read_shared_c mpi_file_read_shared_c(fh: MPI_File, buf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     117 MPI_File_seek mpi_file_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     118 MPI_File_seek_shared mpi_file_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     119 MPI_File_set_atomicity mpi_file_set_atomicity(fh: MPI_File, flag: c_int)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     120 MPI_File_set_size mpi_file_set_size(fh: MPI_File, size: MPI_Offset)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     121 MPI_File_set_view mpi_file_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype,
         filetype: MPI_Datatype, datarep: *const c_char, info: MPI_Info)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
-wrap! { 122 MPI_File_sync mpi_file_sync(fh: MPI_File) => Traffic::Nothing }
+wrap! { 122 MPI_File_sync mpi_file_sync(fh: MPI_File) => CallTraffic::Nothing }
 
 wrap! {
     123 MPI_File_write mpi_file_write(fh: MPI_File, buf: *const c_void, count: c_int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     124 MPI_File_write_all mpi_file_write_all(fh: MPI_File, buf: *const c_void, count: c_int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     125 MPI_File_write_all_begin mpi_file_write_all_begin(fh: MPI_File, buf: *const c_void,
         count: c_int, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     126 MPI_File_write_all_begin_c mpi_file_write_all_begin_c(fh: MPI_File, buf: *const c_void,
         count: MPI_Count, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     127 MPI_File_write_all_c mpi_file_write_all_c(fh: MPI_File, buf: *const c_void,
         count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     128 MPI_File_write_all_end mpi_file_write_all_end(fh: MPI_File, buf: *const c_void,
         status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     129 MPI_File_write_at mpi_file_write_at(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
         count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     130 MPI_File_write_at_all mpi_file_write_at_all(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     131 MPI_File_write_at_all_begin mpi_file_write_at_all_begin(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: c_int, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     132 MPI_File_write_at_all_begin_c mpi_file_write_at_all_begin_c(fh: MPI_File,
         offset: MPI_Offset, buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     133 MPI_File_write_at_all_c mpi_file_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     134 MPI_File_write_at_all_end mpi_file_write_at_all_end(fh: MPI_File, buf: *const c_void,
         status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     135 MPI_File_write_at_c mpi_file_write_at_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     136 MPI_File_write_c mpi_file_write_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     137 MPI_File_write_ordered mpi_file_write_ordered(fh: MPI_File, buf: *const c_void,
         count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     138 MPI_File_write_ordered_begin mpi_file_write_ordered_begin(fh: MPI_File, buf: *const c_void,
         count: c_int, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     139 MPI_File_write_ordered_begin_c mpi_file_write_ordered_begin_c(fh: MPI_File,
         buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     140 MPI_File_write_ordered_c mpi_file_write_ordered_c(fh: MPI_File, buf: *const c_void,
         count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     141 MPI_File_write_ordered_end mpi_file_write_ordered_end(fh: MPI_File, buf: *const c_void,
         status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     142 MPI_File_write_shared mpi_file_write_shared(fh: MPI_File, buf: *const c_void, count: c_int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     143 MPI_File_write_shared_c mpi_file_write_shared_c(fh: MPI_File, buf: *const c_void,
         count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => Traffic::File { count: count as i64, datatype }
+    => CallTraffic::File { count: count as i64, datatype }
 }

@@ -5,117 +5,119 @@
 use std::ffi::{c_int, c_void};
 
 use crate::persistent;
-use crate::traffic::{Message, Traffic};
+use crate::traffic::{CallTraffic, MessageTraffic};
 use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 
 wrap! {
     32 MPI_Bsend mpi_bsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     33 MPI_Bsend_c mpi_bsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     34 MPI_Bsend_init mpi_bsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
 wrap! {
     35 MPI_Bsend_init_c mpi_bsend_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
-wrap! { 36 MPI_Buffer_flush mpi_buffer_flush() => Traffic::Nothing }
+wrap! { 36 MPI_Buffer_flush mpi_buffer_flush() => CallTraffic::Nothing }
 
-wrap! { 37 MPI_Buffer_iflush mpi_buffer_iflush(request: *mut MPI_Request) => Traffic::Nothing }
+wrap! { 37 MPI_Buffer_iflush mpi_buffer_iflush(request: *mut MPI_Request) => CallTraffic::Nothing }
 
-wrap! { 38 MPI_Cancel mpi_cancel(request: *mut MPI_Request) => Traffic::Nothing }
+wrap! { 38 MPI_Cancel mpi_cancel(request: *mut MPI_Request) => CallTraffic::Nothing }
 
-wrap! { 50 MPI_Comm_flush_buffer mpi_comm_flush_buffer(comm: MPI_Comm) => Traffic::On(comm) }
+wrap! { 50 MPI_Comm_flush_buffer mpi_comm_flush_buffer(comm: MPI_Comm) => CallTraffic::On(comm) }
 
 wrap! {
     54 MPI_Comm_iflush_buffer mpi_comm_iflush_buffer(comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
     172 MPI_Ibsend mpi_ibsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     173 MPI_Ibsend_c mpi_ibsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     180 MPI_Improbe mpi_improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         message: *mut MPI_Message, status: *mut MPI_Status)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     181 MPI_Imrecv mpi_imrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
         message: *mut MPI_Message, request: *mut MPI_Request)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     182 MPI_Imrecv_c mpi_imrecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         message: *mut MPI_Message, request: *mut MPI_Request)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     196 MPI_Iprobe mpi_iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         status: *mut MPI_Status)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     197 MPI_Irecv mpi_irecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     198 MPI_Irecv_c mpi_irecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     205 MPI_Irsend mpi_irsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     206 MPI_Irsend_c mpi_irsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     213 MPI_Isend mpi_isend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     214 MPI_Isend_c mpi_isend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
@@ -123,7 +125,8 @@ wrap! {
         sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: sendcount as i64, datatype: sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
+        sendtype })
 }
 
 wrap! {
@@ -131,141 +134,147 @@ wrap! {
         sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
         recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: sendcount as i64, datatype: sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
+        sendtype })
 }
 
 wrap! {
     217 MPI_Isendrecv_replace mpi_isendrecv_replace(buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     218 MPI_Isendrecv_replace_c mpi_isendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     219 MPI_Issend mpi_issend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     220 MPI_Issend_c mpi_issend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     223 MPI_Mprobe mpi_mprobe(source: c_int, tag: c_int, comm: MPI_Comm, message: *mut MPI_Message,
         status: *mut MPI_Status)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     224 MPI_Mrecv mpi_mrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
         message: *mut MPI_Message, status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     225 MPI_Mrecv_c mpi_mrecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         message: *mut MPI_Message, status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     252 MPI_Probe mpi_probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     259 MPI_Recv mpi_recv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
         tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     260 MPI_Recv_c mpi_recv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     261 MPI_Recv_init mpi_recv_init(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     262 MPI_Recv_init_c mpi_recv_init_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::From(comm, source)
+    => CallTraffic::From(comm, source)
 }
 
 wrap! {
     277 MPI_Request_free mpi_request_free(request: *mut MPI_Request) before {
         persistent::forget(request) }
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     284 MPI_Rsend mpi_rsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     285 MPI_Rsend_c mpi_rsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     286 MPI_Rsend_init mpi_rsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
 wrap! {
     287 MPI_Rsend_init_c mpi_rsend_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
 wrap! {
     300 MPI_Send mpi_send(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     301 MPI_Send_c mpi_send_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     302 MPI_Send_init mpi_send_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
 wrap! {
     303 MPI_Send_init_c mpi_send_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
 wrap! {
     304 MPI_Sendrecv mpi_sendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => Traffic::To(Message { comm, peer: dest, count: sendcount as i64, datatype: sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
+        sendtype })
 }
 
 wrap! {
@@ -273,96 +282,99 @@ wrap! {
         sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
         recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status)
-    => Traffic::To(Message { comm, peer: dest, count: sendcount as i64, datatype: sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
+        sendtype })
 }
 
 wrap! {
     306 MPI_Sendrecv_replace mpi_sendrecv_replace(buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     307 MPI_Sendrecv_replace_c mpi_sendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     308 MPI_Ssend mpi_ssend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     309 MPI_Ssend_c mpi_ssend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => Traffic::To(Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
 }
 
 wrap! {
     310 MPI_Ssend_init mpi_ssend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
 wrap! {
     311 MPI_Ssend_init_c mpi_ssend_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Prepare(request, Message { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
+        datatype })
 }
 
-wrap! { 312 MPI_Start mpi_start(request: *mut MPI_Request) => Traffic::Start(request, 1) }
+wrap! { 312 MPI_Start mpi_start(request: *mut MPI_Request) => CallTraffic::Start(request, 1) }
 
 wrap! {
     313 MPI_Startall mpi_startall(count: c_int, array_of_requests: *mut MPI_Request)
-    => Traffic::Start(array_of_requests, count)
+    => CallTraffic::Start(array_of_requests, count)
 }
 
 wrap! {
     314 MPI_Test mpi_test(request: *mut MPI_Request, flag: *mut c_int, status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     315 MPI_Testall mpi_testall(count: c_int, array_of_requests: *mut MPI_Request, flag: *mut c_int,
         array_of_statuses: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     316 MPI_Testany mpi_testany(count: c_int, array_of_requests: *mut MPI_Request,
         index: *mut c_int, flag: *mut c_int, status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     317 MPI_Testsome mpi_testsome(incount: c_int, array_of_requests: *mut MPI_Request,
         outcount: *mut c_int, array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     322 MPI_Wait mpi_wait(request: *mut MPI_Request, status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     323 MPI_Waitall mpi_waitall(count: c_int, array_of_requests: *mut MPI_Request,
         array_of_statuses: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     324 MPI_Waitany mpi_waitany(count: c_int, array_of_requests: *mut MPI_Request,
         index: *mut c_int, status: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     325 MPI_Waitsome mpi_waitsome(incount: c_int, array_of_requests: *mut MPI_Request,
         outcount: *mut c_int, array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }

@@ -5,44 +5,44 @@
 use std::ffi::{c_char, c_int};
 
 use crate::comm;
-use crate::traffic::Traffic;
+use crate::traffic::CallTraffic;
 use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info};
 
 wrap! {
     41 MPI_Comm_accept mpi_comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int,
         comm: MPI_Comm, newcomm: *mut MPI_Comm)
-    => Traffic::NewComm(newcomm)
+    => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
     42 MPI_Comm_connect mpi_comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int,
         comm: MPI_Comm, newcomm: *mut MPI_Comm)
-    => Traffic::NewComm(newcomm)
+    => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
     44 MPI_Comm_create_from_group mpi_comm_create_from_group(group: MPI_Group,
         stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
         newcomm: *mut MPI_Comm)
-    => Traffic::NewComm(newcomm)
+    => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
     47 MPI_Comm_disconnect mpi_comm_disconnect(comm: *mut MPI_Comm) before { comm::forget(comm) }
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     55 MPI_Comm_join mpi_comm_join(fd: c_int, intercomm: *mut MPI_Comm)
-    => Traffic::NewComm(intercomm)
+    => CallTraffic::NewComm(intercomm)
 }
 
 wrap! {
     56 MPI_Comm_spawn mpi_comm_spawn(command: *const c_char, argv: *mut *mut c_char,
         maxprocs: c_int, info: MPI_Info, root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
         array_of_errcodes: *mut c_int)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
@@ -50,7 +50,7 @@ wrap! {
         array_of_commands: *mut *mut c_char, array_of_argv: *mut *mut *mut c_char,
         array_of_maxprocs: *const c_int, array_of_info: *const MPI_Info, root: c_int,
         comm: MPI_Comm, intercomm: *mut MPI_Comm, array_of_errcodes: *mut c_int)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
@@ -58,5 +58,5 @@ wrap! {
         local_leader: c_int, remote_group: MPI_Group, remote_leader: c_int,
         stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
         newintercomm: *mut MPI_Comm)
-    => Traffic::NewComm(newintercomm)
+    => CallTraffic::NewComm(newintercomm)
 }

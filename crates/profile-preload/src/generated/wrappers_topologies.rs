@@ -4,26 +4,26 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::traffic::{Collective, Data, Flow, NO_ROOT, Start, Traffic};
+use crate::traffic::{CallTraffic, CollectiveTraffic, Data, DataStart, Flow, NO_ROOT};
 use crate::trampoline::wrap;
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 wrap! {
     39 MPI_Cart_create mpi_cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int,
         periods: *const c_int, reorder: c_int, comm_cart: *mut MPI_Comm)
-    => Traffic::NewComm(comm_cart)
+    => CallTraffic::NewComm(comm_cart)
 }
 
 wrap! {
     40 MPI_Cart_sub mpi_cart_sub(comm: MPI_Comm, remain_dims: *const c_int, newcomm: *mut MPI_Comm)
-    => Traffic::NewComm(newcomm)
+    => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
     61 MPI_Dist_graph_create mpi_dist_graph_create(comm_old: MPI_Comm, n: c_int,
         sources: *const c_int, degrees: *const c_int, destinations: *const c_int,
         weights: *const c_int, info: MPI_Info, reorder: c_int, comm_dist_graph: *mut MPI_Comm)
-    => Traffic::NewComm(comm_dist_graph)
+    => CallTraffic::NewComm(comm_dist_graph)
 }
 
 wrap! {
@@ -31,37 +31,37 @@ wrap! {
         indegree: c_int, sources: *const c_int, sourceweights: *const c_int, outdegree: c_int,
         destinations: *const c_int, destweights: *const c_int, info: MPI_Info, reorder: c_int,
         comm_dist_graph: *mut MPI_Comm)
-    => Traffic::NewComm(comm_dist_graph)
+    => CallTraffic::NewComm(comm_dist_graph)
 }
 
 wrap! {
     156 MPI_Graph_create mpi_graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, reorder: c_int, comm_graph: *mut MPI_Comm)
-    => Traffic::NewComm(comm_graph)
+    => CallTraffic::NewComm(comm_graph)
 }
 
 wrap! {
     183 MPI_Ineighbor_allgather mpi_ineighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     184 MPI_Ineighbor_allgather_c mpi_ineighbor_allgather_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     185 MPI_Ineighbor_allgatherv mpi_ineighbor_allgatherv(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
@@ -69,24 +69,24 @@ wrap! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     187 MPI_Ineighbor_alltoall mpi_ineighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     188 MPI_Ineighbor_alltoall_c mpi_ineighbor_alltoall_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
@@ -94,8 +94,8 @@ wrap! {
         sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -103,8 +103,8 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -112,8 +112,8 @@ wrap! {
         sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::Each(sendcounts.into(), sendtypes) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -121,48 +121,48 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Started, data: Data::Each(sendcounts.into(), sendtypes) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Started, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
     226 MPI_Neighbor_allgather mpi_neighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     227 MPI_Neighbor_allgather_c mpi_neighbor_allgather_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     228 MPI_Neighbor_allgather_init mpi_neighbor_allgather_init(sendbuf: *const c_void,
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     229 MPI_Neighbor_allgather_init_c mpi_neighbor_allgather_init_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     230 MPI_Neighbor_allgatherv mpi_neighbor_allgatherv(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
@@ -170,8 +170,8 @@ wrap! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
@@ -179,8 +179,8 @@ wrap! {
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
@@ -188,40 +188,40 @@ wrap! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     234 MPI_Neighbor_alltoall mpi_neighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     235 MPI_Neighbor_alltoall_c mpi_neighbor_alltoall_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     236 MPI_Neighbor_alltoall_init mpi_neighbor_alltoall_init(sendbuf: *const c_void,
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
     237 MPI_Neighbor_alltoall_init_c mpi_neighbor_alltoall_init_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
@@ -229,8 +229,8 @@ wrap! {
         sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -238,8 +238,8 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -247,8 +247,8 @@ wrap! {
         sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -256,8 +256,8 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
@@ -265,8 +265,8 @@ wrap! {
         sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::Each(sendcounts.into(), sendtypes) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -274,8 +274,8 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Blocking, data: Data::Each(sendcounts.into(), sendtypes) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Blocking, data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -283,8 +283,8 @@ wrap! {
         sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::Each(sendcounts.into(), sendtypes) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::Each(sendcounts.into(), sendtypes) })
 }
 
 wrap! {
@@ -292,6 +292,6 @@ wrap! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => Traffic::Collective(Collective { comm, root: NO_ROOT, flow: Flow::Neighbors, start:
-        Start::Persistent(request), data: Data::Each(sendcounts.into(), sendtypes) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
+        start: DataStart::Persistent(request), data: Data::Each(sendcounts.into(), sendtypes) })
 }

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::comm;
-use crate::traffic::Traffic;
+use crate::traffic::CallTraffic;
 use crate::trampoline::wrap;
 use crate::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
@@ -15,7 +15,7 @@ wrap! {
     0 MPI_Accumulate mpi_accumulate(origin_addr: *const c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -23,7 +23,7 @@ wrap! {
     1 MPI_Accumulate_c mpi_accumulate_c(origin_addr: *const c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -31,20 +31,20 @@ wrap! {
     60 MPI_Compare_and_swap mpi_compare_and_swap(origin_addr: *const c_void,
         compare_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: 1, datatype }
+    => CallTraffic::Target { win, peer: target_rank, count: 1, datatype }
 }
 
 wrap! {
     67 MPI_Fetch_and_op mpi_fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void,
         datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, op: MPI_Op, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: 1, datatype }
+    => CallTraffic::Target { win, peer: target_rank, count: 1, datatype }
 }
 
 wrap! {
     152 MPI_Get mpi_get(origin_addr: *mut c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -53,7 +53,7 @@ wrap! {
         origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: c_int,
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
         target_datatype }
 }
 
@@ -63,7 +63,7 @@ wrap! {
         result_count: MPI_Count, result_datatype: MPI_Datatype, target_rank: c_int,
         target_disp: MPI_Aint, target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
         target_datatype }
 }
 
@@ -71,7 +71,7 @@ wrap! {
     155 MPI_Get_c mpi_get_c(origin_addr: *mut c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -79,7 +79,7 @@ wrap! {
     255 MPI_Put mpi_put(origin_addr: *const c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -87,7 +87,7 @@ wrap! {
     256 MPI_Put_c mpi_put_c(origin_addr: *const c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -96,7 +96,7 @@ wrap! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -105,7 +105,7 @@ wrap! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -113,7 +113,7 @@ wrap! {
     278 MPI_Rget mpi_rget(origin_addr: *mut c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -123,7 +123,7 @@ wrap! {
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
         target_datatype }
 }
 
@@ -133,7 +133,7 @@ wrap! {
         result_count: MPI_Count, result_datatype: MPI_Datatype, target_rank: c_int,
         target_disp: MPI_Aint, target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win, request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
         target_datatype }
 }
 
@@ -142,7 +142,7 @@ wrap! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -150,7 +150,7 @@ wrap! {
     282 MPI_Rput mpi_rput(origin_addr: *const c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
@@ -159,92 +159,95 @@ wrap! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request)
-    => Traffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
+    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
 wrap! {
     326 MPI_Win_allocate mpi_win_allocate(size: MPI_Aint, disp_unit: c_int, info: MPI_Info,
         comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
     327 MPI_Win_allocate_c mpi_win_allocate_c(size: MPI_Aint, disp_unit: MPI_Aint, info: MPI_Info,
         comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
     328 MPI_Win_allocate_shared mpi_win_allocate_shared(size: MPI_Aint, disp_unit: c_int,
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
     329 MPI_Win_allocate_shared_c mpi_win_allocate_shared_c(size: MPI_Aint, disp_unit: MPI_Aint,
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
-wrap! { 330 MPI_Win_complete mpi_win_complete(win: MPI_Win) => Traffic::Nothing }
+wrap! { 330 MPI_Win_complete mpi_win_complete(win: MPI_Win) => CallTraffic::Nothing }
 
 wrap! {
     331 MPI_Win_create mpi_win_create(base: *mut c_void, size: MPI_Aint, disp_unit: c_int,
         info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
     332 MPI_Win_create_c mpi_win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: MPI_Aint,
         info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
 wrap! {
     333 MPI_Win_create_dynamic mpi_win_create_dynamic(info: MPI_Info, comm: MPI_Comm,
         win: *mut MPI_Win)
-    => Traffic::On(comm)
+    => CallTraffic::On(comm)
 }
 
-wrap! { 335 MPI_Win_fence mpi_win_fence(assert: c_int, win: MPI_Win) => Traffic::Nothing }
+wrap! { 335 MPI_Win_fence mpi_win_fence(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
 
-wrap! { 336 MPI_Win_flush mpi_win_flush(rank: c_int, win: MPI_Win) => Traffic::Nothing }
+wrap! { 336 MPI_Win_flush mpi_win_flush(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
 
-wrap! { 337 MPI_Win_flush_all mpi_win_flush_all(win: MPI_Win) => Traffic::Nothing }
+wrap! { 337 MPI_Win_flush_all mpi_win_flush_all(win: MPI_Win) => CallTraffic::Nothing }
 
-wrap! { 338 MPI_Win_flush_local mpi_win_flush_local(rank: c_int, win: MPI_Win) => Traffic::Nothing }
+wrap! {
+    338 MPI_Win_flush_local mpi_win_flush_local(rank: c_int, win: MPI_Win)
+    => CallTraffic::Nothing
+}
 
-wrap! { 339 MPI_Win_flush_local_all mpi_win_flush_local_all(win: MPI_Win) => Traffic::Nothing }
+wrap! { 339 MPI_Win_flush_local_all mpi_win_flush_local_all(win: MPI_Win) => CallTraffic::Nothing }
 
 wrap! {
     340 MPI_Win_free mpi_win_free(win: *mut MPI_Win) before { comm::forget(win) }
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     342 MPI_Win_lock mpi_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
-wrap! { 343 MPI_Win_lock_all mpi_win_lock_all(assert: c_int, win: MPI_Win) => Traffic::Nothing }
+wrap! { 343 MPI_Win_lock_all mpi_win_lock_all(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
 
 wrap! {
     344 MPI_Win_post mpi_win_post(group: MPI_Group, assert: c_int, win: MPI_Win)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
 wrap! {
     346 MPI_Win_start mpi_win_start(group: MPI_Group, assert: c_int, win: MPI_Win)
-    => Traffic::Nothing
+    => CallTraffic::Nothing
 }
 
-wrap! { 347 MPI_Win_sync mpi_win_sync(win: MPI_Win) => Traffic::Nothing }
+wrap! { 347 MPI_Win_sync mpi_win_sync(win: MPI_Win) => CallTraffic::Nothing }
 
-wrap! { 348 MPI_Win_test mpi_win_test(win: MPI_Win, flag: *mut c_int) => Traffic::Nothing }
+wrap! { 348 MPI_Win_test mpi_win_test(win: MPI_Win, flag: *mut c_int) => CallTraffic::Nothing }
 
-wrap! { 349 MPI_Win_unlock mpi_win_unlock(rank: c_int, win: MPI_Win) => Traffic::Nothing }
+wrap! { 349 MPI_Win_unlock mpi_win_unlock(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
 
-wrap! { 350 MPI_Win_unlock_all mpi_win_unlock_all(win: MPI_Win) => Traffic::Nothing }
+wrap! { 350 MPI_Win_unlock_all mpi_win_unlock_all(win: MPI_Win) => CallTraffic::Nothing }
 
-wrap! { 351 MPI_Win_wait mpi_win_wait(win: MPI_Win) => Traffic::Nothing }
+wrap! { 351 MPI_Win_wait mpi_win_wait(win: MPI_Win) => CallTraffic::Nothing }

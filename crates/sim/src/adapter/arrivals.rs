@@ -1,13 +1,13 @@
 //! What the packets do that arrive, and how a matched message gets into its buffer.
 
-use mica_node::adapter::Status;
+use mica_node::adapter::OperationStatus;
 
 use super::engine::{Adapter, Delivery, SendAnswer};
-use super::host::Host;
-use super::matching::{MessageBody, UnexpectedMessage};
-use super::packet::{Packet, PacketHeader};
+use super::host::AdapterHost;
+use super::matching::{MessageBody, UnmatchedMessage};
+use super::packet::{AdapterPacket, PacketHeader};
 use super::policy::{Incoming, MatchKind};
-use super::request::Completion;
+use super::request::RequestCompletion;
 use super::transfer;
 use crate::time::SimTime;
 
@@ -20,12 +20,12 @@ impl Adapter {
         &mut self,
         received: Received,
         from: u32,
-        packet: Packet,
-        host: &mut dyn Host,
+        packet: AdapterPacket,
+        host: &mut dyn AdapterHost,
     ) {
         let (first, last) = received;
         let received = (self.process(first, self.timing.arrival), last);
-        let Packet { header, payload } = packet;
+        let AdapterPacket { header, payload } = packet;
         match header {
             PacketHeader::Eager {
                 context,
@@ -36,7 +36,7 @@ impl Adapter {
                     payload,
                     acknowledge,
                 };
-                let message = UnexpectedMessage {
+                let message = UnmatchedMessage {
                     source: from,
                     tag,
                     body,
@@ -50,7 +50,7 @@ impl Adapter {
                 send,
             } => {
                 let body = MessageBody::Announced { length, send };
-                let message = UnexpectedMessage {
+                let message = UnmatchedMessage {
                     source: from,
                     tag,
                     body,
@@ -74,10 +74,10 @@ impl Adapter {
         &mut self,
         received: Received,
         context: u64,
-        message: UnexpectedMessage,
-        host: &mut dyn Host,
+        message: UnmatchedMessage,
+        host: &mut dyn AdapterHost,
     ) {
-        let UnexpectedMessage { source, tag, .. } = message;
+        let UnmatchedMessage { source, tag, .. } = message;
         let Some(receive) = self.matching.take_posted(context, source, tag) else {
             self.counts.unexpected += 1;
             self.matching.keep(context, message);
@@ -104,7 +104,7 @@ impl Adapter {
         received: Received,
         delivery: Delivery,
         body: MessageBody,
-        host: &mut dyn Host,
+        host: &mut dyn AdapterHost,
     ) {
         match body {
             MessageBody::Here {
@@ -114,7 +114,7 @@ impl Adapter {
                 if let Some(send) = acknowledge {
                     let header = PacketHeader::Acknowledge { send };
                     let at = received.0.max(received.1);
-                    self.send_packet(at, delivery.source, Packet::bare(header));
+                    self.send_packet(at, delivery.source, AdapterPacket::bare(header));
                 }
                 self.write_payload(received, delivery, &payload, host);
             }
@@ -127,7 +127,7 @@ impl Adapter {
                     length: length.min(delivery.room),
                     receive,
                 };
-                self.send_packet(received.0, delivery.source, Packet::bare(header));
+                self.send_packet(received.0, delivery.source, AdapterPacket::bare(header));
                 self.pulls.insert(receive, delivery);
             }
         }
@@ -139,7 +139,7 @@ impl Adapter {
         (at, last_byte): Received,
         delivery: Delivery,
         payload: &[u8],
-        host: &mut dyn Host,
+        host: &mut dyn AdapterHost,
     ) {
         let bytes = &payload[..payload.len().min(delivery.room as usize)];
         let incoming = Incoming {
@@ -160,10 +160,10 @@ impl Adapter {
         self.count_lines(lines, host);
         self.counts.received_bytes += incoming.bytes;
         let status = match delivery.length > delivery.room {
-            true => Status::Truncated,
-            false => Status::Done,
+            true => OperationStatus::Truncated,
+            false => OperationStatus::Done,
         };
-        let completion = Completion {
+        let completion = RequestCompletion {
             token: delivery.token,
             status,
             source: delivery.source,
@@ -179,7 +179,7 @@ impl Adapter {
         at: SimTime,
         (from, token): (u32, u64),
         (length, receive): (u64, u64),
-        host: &mut dyn Host,
+        host: &mut dyn AdapterHost,
     ) {
         let Some(send) = self.sends.get(&token).cloned() else {
             self.counts.strays += 1;
@@ -192,12 +192,12 @@ impl Adapter {
         self.sends.remove(&token);
         let length = length.min(send.length);
         let Some(read) = self.wire.read(at, send.address, length, host) else {
-            self.complete(at, Completion::bare(token, Status::Invalid));
+            self.complete(at, RequestCompletion::bare(token, OperationStatus::Invalid));
             return;
         };
         let header = PacketHeader::Data { receive };
         let payload = read.bytes;
-        self.send_packet(read.can_leave, from, Packet { header, payload });
+        self.send_packet(read.can_leave, from, AdapterPacket { header, payload });
         self.complete_send(read.done, token, &send);
     }
 
@@ -207,7 +207,7 @@ impl Adapter {
         received: Received,
         from: u32,
         (receive, payload): (u64, Vec<u8>),
-        host: &mut dyn Host,
+        host: &mut dyn AdapterHost,
     ) {
         match self.pulls.get(&receive) {
             Some(delivery) if delivery.source == from => {}

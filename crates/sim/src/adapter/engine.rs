@@ -4,18 +4,18 @@
 use std::collections::{HashMap, HashSet};
 
 use mica_node::adapter::{
-    COMMANDS, COMMANDS_OFFSET, Command, EVENTS, EVENTS_OFFSET, Event, Status,
+    COMMANDS, COMMANDS_OFFSET, Command, EVENTS, EVENTS_OFFSET, Event, OperationStatus,
 };
 use serde::{Deserialize, Serialize};
 
 use super::agenda::Agenda;
-use super::host::Host;
-use super::matching::{Matching, UnexpectedMessage};
-use super::packet::Packet;
+use super::host::AdapterHost;
+use super::matching::{MatchingLists, UnmatchedMessage};
+use super::packet::AdapterPacket;
 use super::policy::{CacheSizes, MatchKind, Policy, WrittenLines};
-use super::request::{Completion, REQUEST_BYTES, Request};
+use super::request::{AdapterRequest, REQUEST_BYTES, RequestCompletion};
 use super::transfer::Wire;
-use crate::machine::Machine;
+use crate::machine::SimulatedMachine;
 use crate::memory::InjectTarget;
 use crate::port::Departure;
 use crate::time::SimTime;
@@ -65,17 +65,17 @@ pub struct Adapter {
     pub(super) wire: Wire,
     pub(super) caches: CacheSizes,
     pub(super) policy: Policy,
-    pub(super) matching: Matching,
+    pub(super) matching: MatchingLists,
     /// Sends that wait for their match, by token.
     pub(super) sends: HashMap<u64, PendingSend>,
     /// Receives whose payload is on its way, by the name of the transfer.
     pub(super) pulls: HashMap<u64, Delivery>,
     pub(super) next_pull: u64,
     /// Messages that were extracted, by the token of the extraction.
-    pub(super) extracted: HashMap<u64, UnexpectedMessage>,
+    pub(super) extracted: HashMap<u64, UnmatchedMessage>,
     /// Tokens in use: of operations without completion, and of extracted messages.
     pub(super) tokens: HashSet<u64>,
-    agenda: Agenda<Action>,
+    agenda: Agenda<DueAction>,
     /// When the last command or packet so far is processed. They are in a pipeline.
     last_processed: SimTime,
     /// Packets leave in the order in which they are made.
@@ -135,20 +135,20 @@ pub(super) struct Delivery {
 
 /// What happens later.
 #[derive(Debug)]
-enum Action {
+enum DueAction {
     /// An event is written.
-    Event(Completion),
+    Event(RequestCompletion),
     /// A packet leaves.
-    Depart { to: u32, packet: Packet },
+    Depart { to: u32, packet: AdapterPacket },
     /// A packet to the own rank has come.
-    LoopBack(Packet),
+    LoopBack(AdapterPacket),
     /// The adapter has found out that a message is unexpected; `probes` had been made by then.
     Unexpected { probes: u64 },
 }
 
 impl Adapter {
     /// The adapter of a process on this machine.
-    pub fn new(machine: &Machine, setup: AdapterSetup) -> Adapter {
+    pub fn new(machine: &SimulatedMachine, setup: AdapterSetup) -> Adapter {
         let adapter = &machine.adapter;
         Adapter {
             rank: setup.rank,
@@ -164,7 +164,7 @@ impl Adapter {
             wire: Wire::new(machine),
             caches: CacheSizes::of(machine),
             policy: setup.policy,
-            matching: Matching::default(),
+            matching: MatchingLists::default(),
             sends: HashMap::new(),
             pulls: HashMap::new(),
             next_pull: 0,
@@ -190,7 +190,7 @@ impl Adapter {
         &mut self,
         now: SimTime,
         place: u64,
-        host: &mut dyn Host,
+        host: &mut dyn AdapterHost,
         out: &mut Vec<Departure>,
     ) {
         let place = place % COMMANDS as u64;
@@ -199,22 +199,27 @@ impl Adapter {
         let mut bytes = [0; REQUEST_BYTES];
         let read = host.read(now, address, &mut bytes);
         self.begin_command(now, out, host);
-        self.start(read.max(now), &Request::decode(&bytes), host);
+        self.start(read.max(now), &AdapterRequest::decode(&bytes), host);
     }
 
     /// Starts a command that was read by the caller.
     pub fn command(
         &mut self,
         now: SimTime,
-        request: &Request,
-        host: &mut dyn Host,
+        request: &AdapterRequest,
+        host: &mut dyn AdapterHost,
         out: &mut Vec<Departure>,
     ) {
         self.begin_command(now, out, host);
         self.start(now, request, host);
     }
 
-    fn begin_command(&mut self, now: SimTime, out: &mut Vec<Departure>, host: &mut dyn Host) {
+    fn begin_command(
+        &mut self,
+        now: SimTime,
+        out: &mut Vec<Departure>,
+        host: &mut dyn AdapterHost,
+    ) {
         self.advance(now, host, out);
         self.is_awaited = false;
         self.counts.commands += 1;
@@ -225,8 +230,8 @@ impl Adapter {
         &mut self,
         at: SimTime,
         from: u32,
-        packet: Packet,
-        host: &mut dyn Host,
+        packet: AdapterPacket,
+        host: &mut dyn AdapterHost,
         out: &mut Vec<Departure>,
     ) {
         self.advance(at, host, out);
@@ -237,13 +242,13 @@ impl Adapter {
     }
 
     /// Does what is due at `now`: events, and packets that leave.
-    pub fn advance(&mut self, now: SimTime, host: &mut dyn Host, out: &mut Vec<Departure>) {
+    pub fn advance(&mut self, now: SimTime, host: &mut dyn AdapterHost, out: &mut Vec<Departure>) {
         while let Some((at, action)) = self.agenda.take(now) {
             match action {
-                Action::Event(completion) => self.write_event(at, completion, host),
-                Action::Depart { to, packet } => out.push(Departure { at, to, packet }),
-                Action::LoopBack(packet) => self.take_packet((at, at), self.rank, packet, host),
-                Action::Unexpected { probes } => self.has_unexpected |= probes == self.probes,
+                DueAction::Event(completion) => self.write_event(at, completion, host),
+                DueAction::Depart { to, packet } => out.push(Departure { at, to, packet }),
+                DueAction::LoopBack(packet) => self.take_packet((at, at), self.rank, packet, host),
+                DueAction::Unexpected { probes } => self.has_unexpected |= probes == self.probes,
             }
         }
     }
@@ -252,7 +257,7 @@ impl Adapter {
     /// written.
     pub fn finish(&mut self, out: &mut Vec<Departure>) {
         while let Some((at, action)) = self.agenda.take(SimTime::NEVER) {
-            if let Action::Depart { to, packet } = action {
+            if let DueAction::Depart { to, packet } = action {
                 out.push(Departure { at, to, packet });
             }
         }
@@ -306,38 +311,38 @@ impl Adapter {
     }
 
     /// Sends a packet whose first byte can leave at `at`.
-    pub(super) fn send_packet(&mut self, at: SimTime, to: u32, packet: Packet) {
+    pub(super) fn send_packet(&mut self, at: SimTime, to: u32, packet: AdapterPacket) {
         let at = at.max(self.last_departure);
         self.last_departure = at;
         if to == self.rank {
             let at = at + self.timing.loopback;
-            self.agenda.enter(at, Action::LoopBack(packet));
+            self.agenda.enter(at, DueAction::LoopBack(packet));
         } else {
-            self.agenda.enter(at, Action::Depart { to, packet });
+            self.agenda.enter(at, DueAction::Depart { to, packet });
         }
     }
 
     /// Completes an operation that is over at `at`; its token is free.
-    pub(super) fn complete(&mut self, at: SimTime, completion: Completion) {
+    pub(super) fn complete(&mut self, at: SimTime, completion: RequestCompletion) {
         self.tokens.remove(&completion.token);
         self.announce(at, completion);
     }
 
     /// Completes an operation whose token stays in use.
-    pub(super) fn announce(&mut self, at: SimTime, completion: Completion) {
+    pub(super) fn announce(&mut self, at: SimTime, completion: RequestCompletion) {
         let at = at + self.timing.event;
-        self.agenda.enter(at, Action::Event(completion));
+        self.agenda.enter(at, DueAction::Event(completion));
     }
 
     /// Completes a command that is not valid.
     pub(super) fn refuse(&mut self, at: SimTime, token: u64) {
-        self.announce(at, Completion::bare(token, Status::Invalid));
+        self.announce(at, RequestCompletion::bare(token, OperationStatus::Invalid));
     }
 
     /// A message that matches no receive is known at `at`.
     pub(super) fn note_unexpected(&mut self, at: SimTime) {
         let probes = self.probes;
-        self.agenda.enter(at, Action::Unexpected { probes });
+        self.agenda.enter(at, DueAction::Unexpected { probes });
     }
 
     /// The process looks for unexpected messages.
@@ -346,7 +351,12 @@ impl Adapter {
         self.has_unexpected = false;
     }
 
-    fn write_event(&mut self, at: SimTime, completion: Completion, host: &mut dyn Host) {
+    fn write_event(
+        &mut self,
+        at: SimTime,
+        completion: RequestCompletion,
+        host: &mut dyn AdapterHost,
+    ) {
         let number = self.counts.events;
         self.counts.events += 1;
         let place = number % EVENTS as u64;
@@ -364,7 +374,7 @@ impl Adapter {
     pub(super) fn count_lines(
         &mut self,
         lines: impl IntoIterator<Item = (u64, InjectTarget)>,
-        host: &dyn Host,
+        host: &dyn AdapterHost,
     ) {
         let mut written = WrittenLines::default();
         for (lines, target) in lines {

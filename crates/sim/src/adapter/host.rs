@@ -6,7 +6,7 @@ use crate::time::SimTime;
 /// The process's memory as the adapter reaches it. Transfers take time on the memory's side, which
 /// the implementation models and returns. A transfer may begin before another that was asked for
 /// earlier, since the adapter overlaps them.
-pub trait Host {
+pub trait AdapterHost {
     /// Reads `out.len()` bytes at `address` from `at` on. Returns when the last has been read.
     fn read(&mut self, at: SimTime, address: u64, out: &mut [u8]) -> SimTime;
 

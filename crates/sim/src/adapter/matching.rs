@@ -7,13 +7,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::request::Pattern;
+use super::request::MessagePattern;
 
 /// A receive that waits for its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PostedReceive {
     pub token: u64,
-    pub pattern: Pattern,
+    pub pattern: MessagePattern,
     pub address: u64,
     /// Bytes of the buffer.
     pub room: u64,
@@ -23,7 +23,7 @@ pub(super) struct PostedReceive {
 
 /// A message that has come before its receive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UnexpectedMessage {
+pub(super) struct UnmatchedMessage {
     pub source: u32,
     pub tag: i32,
     pub body: MessageBody,
@@ -54,7 +54,7 @@ impl MessageBody {
 
 /// The lists of an adapter.
 #[derive(Debug, Default)]
-pub(super) struct Matching {
+pub(super) struct MatchingLists {
     contexts: HashMap<u64, ContextLists>,
     /// Context of each posted receive, by token.
     posted: HashMap<u64, u64>,
@@ -64,10 +64,10 @@ pub(super) struct Matching {
 #[derive(Debug, Default)]
 struct ContextLists {
     posted: VecDeque<PostedReceive>,
-    unexpected: VecDeque<UnexpectedMessage>,
+    unexpected: VecDeque<UnmatchedMessage>,
 }
 
-impl Matching {
+impl MatchingLists {
     /// Takes the first posted receive that a message matches.
     pub fn take_posted(&mut self, context: u64, source: u32, tag: i32) -> Option<PostedReceive> {
         let posted = &mut self.contexts.get_mut(&context)?.posted;
@@ -85,19 +85,27 @@ impl Matching {
     }
 
     /// Appends a message that no posted receive matches.
-    pub fn keep(&mut self, context: u64, message: UnexpectedMessage) {
+    pub fn keep(&mut self, context: u64, message: UnmatchedMessage) {
         let lists = self.contexts.entry(context).or_default();
         lists.unexpected.push_back(message);
     }
 
     /// The first unexpected message that matches.
-    pub fn find_unexpected(&self, context: u64, pattern: Pattern) -> Option<&UnexpectedMessage> {
+    pub fn find_unexpected(
+        &self,
+        context: u64,
+        pattern: MessagePattern,
+    ) -> Option<&UnmatchedMessage> {
         let mut unexpected = self.contexts.get(&context)?.unexpected.iter();
         unexpected.find(|m| pattern.matches(m.source, m.tag))
     }
 
     /// Takes the first unexpected message that matches.
-    pub fn take_unexpected(&mut self, context: u64, wanted: Pattern) -> Option<UnexpectedMessage> {
+    pub fn take_unexpected(
+        &mut self,
+        context: u64,
+        wanted: MessagePattern,
+    ) -> Option<UnmatchedMessage> {
         let unexpected = &mut self.contexts.get_mut(&context)?.unexpected;
         let mut messages = unexpected.iter();
         let first = messages.position(|m| wanted.matches(m.source, m.tag))?;

@@ -3,7 +3,7 @@
 //!
 //! [`Adapter`] is a state machine without threads. The node tells it of doorbells and commands,
 //! arrived packets and waits, each with its moment, in order of time; it reads and writes the
-//! process's memory through [`Host`], and hands over packets that leave. What completes later is
+//! process's memory through [`AdapterHost`], and hands over packets that leave. What completes later is
 //! in its agenda: the node calls [`Adapter::advance`] at [`Adapter::next_due`], and at the end of
 //! each quantum, so that every packet is handed over in the quantum in which it leaves. Whatever a
 //! call changes for the process to see (events, unexpected messages) becomes visible only in
@@ -37,6 +37,6 @@ mod tests;
 mod transfer;
 
 pub use engine::{Adapter, AdapterCounts, AdapterSetup};
-pub use host::{Host, InjectionCounts};
-pub use packet::{Packet, PacketHeader};
-pub use request::{Completion, REQUEST_BYTES, Request};
+pub use host::{AdapterHost, InjectionCounts};
+pub use packet::{AdapterPacket, PacketHeader};
+pub use request::{AdapterRequest, REQUEST_BYTES, RequestCompletion};

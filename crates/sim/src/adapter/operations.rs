@@ -1,13 +1,13 @@
 //! What the commands do.
 
-use mica_node::adapter::{ANY_SOURCE, ANY_TAG, Operation, Status};
+use mica_node::adapter::{ANY_SOURCE, ANY_TAG, CommandKind, OperationStatus};
 
 use super::engine::{Adapter, Delivery, PendingSend, SendAnswer};
-use super::host::Host;
-use super::matching::{PostedReceive, UnexpectedMessage};
-use super::packet::{Packet, PacketHeader};
+use super::host::AdapterHost;
+use super::matching::{PostedReceive, UnmatchedMessage};
+use super::packet::{AdapterPacket, PacketHeader};
 use super::policy::MatchKind;
-use super::request::{Completion, Request};
+use super::request::{AdapterRequest, RequestCompletion};
 use crate::time::SimTime;
 
 /// End of a process's address space.
@@ -15,7 +15,12 @@ const ADDRESS_END: u64 = 1 << 47;
 
 impl Adapter {
     /// Starts a command that is at the adapter at `at`.
-    pub(super) fn start(&mut self, at: SimTime, request: &Request, host: &mut dyn Host) {
+    pub(super) fn start(
+        &mut self,
+        at: SimTime,
+        request: &AdapterRequest,
+        host: &mut dyn AdapterHost,
+    ) {
         let at = self.process(at, self.timing.command);
         let operation = request.operation.filter(|op| self.is_valid(*op, request));
         let Some(operation) = operation else {
@@ -24,18 +29,18 @@ impl Adapter {
         };
         self.tokens.insert(request.token);
         match operation {
-            Operation::Send | Operation::SendSynchronous => {
+            CommandKind::Send | CommandKind::SendSynchronous => {
                 self.send(at, operation, request, host);
             }
-            Operation::Receive => self.receive(at, request, host),
-            Operation::Cancel => self.cancel(at, request),
-            Operation::Probe => self.probe(at, request),
-            Operation::Extract => self.extract(at, request),
-            Operation::ReceiveExtracted => self.receive_extracted(at, request, host),
+            CommandKind::Receive => self.receive(at, request, host),
+            CommandKind::Cancel => self.cancel(at, request),
+            CommandKind::Probe => self.probe(at, request),
+            CommandKind::Extract => self.extract(at, request),
+            CommandKind::ReceiveExtracted => self.receive_extracted(at, request, host),
         }
     }
 
-    fn is_valid(&self, operation: Operation, request: &Request) -> bool {
+    fn is_valid(&self, operation: CommandKind, request: &AdapterRequest) -> bool {
         let is_rank = request.peer < self.size;
         let is_source = is_rank || request.peer == ANY_SOURCE;
         let end = request.address.checked_add(request.length);
@@ -44,19 +49,25 @@ impl Adapter {
         let is_pattern = is_source && request.flags & !ANY_TAG == 0;
         is_free
             && match operation {
-                Operation::Send | Operation::SendSynchronous => is_rank && is_buffer,
-                Operation::Receive => is_pattern && is_buffer,
-                Operation::Probe | Operation::Extract => is_pattern,
-                Operation::ReceiveExtracted => {
+                CommandKind::Send | CommandKind::SendSynchronous => is_rank && is_buffer,
+                CommandKind::Receive => is_pattern && is_buffer,
+                CommandKind::Probe | CommandKind::Extract => is_pattern,
+                CommandKind::ReceiveExtracted => {
                     is_buffer && self.extracted.contains_key(&request.target)
                 }
-                Operation::Cancel => true,
+                CommandKind::Cancel => true,
             }
     }
 
-    fn send(&mut self, at: SimTime, operation: Operation, request: &Request, host: &mut dyn Host) {
-        let is_synchronous = operation == Operation::SendSynchronous;
-        let Request {
+    fn send(
+        &mut self,
+        at: SimTime,
+        operation: CommandKind,
+        request: &AdapterRequest,
+        host: &mut dyn AdapterHost,
+    ) {
+        let is_synchronous = operation == CommandKind::SendSynchronous;
+        let AdapterRequest {
             peer,
             context,
             tag,
@@ -81,7 +92,7 @@ impl Adapter {
                 length,
                 send,
             };
-            self.send_packet(at, peer, Packet::bare(header));
+            self.send_packet(at, peer, AdapterPacket::bare(header));
             return;
         }
         let Some(read) = self.wire.read(at, address, length, host) else {
@@ -95,7 +106,7 @@ impl Adapter {
             acknowledge: is_synchronous.then_some(token),
         };
         let payload = read.bytes;
-        self.send_packet(read.can_leave, peer, Packet { header, payload });
+        self.send_packet(read.can_leave, peer, AdapterPacket { header, payload });
         if is_synchronous {
             self.sends.insert(token, pending(SendAnswer::Acknowledge));
         } else {
@@ -105,9 +116,9 @@ impl Adapter {
 
     /// Completes a send whose buffer is free.
     pub(super) fn complete_send(&mut self, at: SimTime, token: u64, send: &PendingSend) {
-        let completion = Completion {
+        let completion = RequestCompletion {
             token,
-            status: Status::Done,
+            status: OperationStatus::Done,
             source: self.rank,
             tag: send.tag,
             length: send.length,
@@ -115,7 +126,7 @@ impl Adapter {
         self.complete(at, completion);
     }
 
-    fn receive(&mut self, at: SimTime, request: &Request, host: &mut dyn Host) {
+    fn receive(&mut self, at: SimTime, request: &AdapterRequest, host: &mut dyn AdapterHost) {
         let pattern = request.pattern();
         match self.matching.take_unexpected(request.context, pattern) {
             Some(message) => self.receive_unexpected(at, request, message, host),
@@ -135,9 +146,9 @@ impl Adapter {
     fn receive_unexpected(
         &mut self,
         at: SimTime,
-        request: &Request,
-        message: UnexpectedMessage,
-        host: &mut dyn Host,
+        request: &AdapterRequest,
+        message: UnmatchedMessage,
+        host: &mut dyn AdapterHost,
     ) {
         let delivery = Delivery {
             token: request.token,
@@ -152,7 +163,12 @@ impl Adapter {
         self.deliver((at, at), delivery, message.body, host);
     }
 
-    fn receive_extracted(&mut self, at: SimTime, request: &Request, host: &mut dyn Host) {
+    fn receive_extracted(
+        &mut self,
+        at: SimTime,
+        request: &AdapterRequest,
+        host: &mut dyn AdapterHost,
+    ) {
         // `is_valid` has found it.
         if let Some(message) = self.extracted.remove(&request.target) {
             self.tokens.remove(&request.target);
@@ -160,19 +176,19 @@ impl Adapter {
         }
     }
 
-    fn cancel(&mut self, at: SimTime, request: &Request) {
+    fn cancel(&mut self, at: SimTime, request: &AdapterRequest) {
         let status = match self.matching.cancel(request.target) {
             true => {
-                let cancelled = Completion::bare(request.target, Status::Cancelled);
+                let cancelled = RequestCompletion::bare(request.target, OperationStatus::Cancelled);
                 self.complete(at, cancelled);
-                Status::Done
+                OperationStatus::Done
             }
-            false => Status::NotFound,
+            false => OperationStatus::NotFound,
         };
-        self.complete(at, Completion::bare(request.token, status));
+        self.complete(at, RequestCompletion::bare(request.token, status));
     }
 
-    fn probe(&mut self, at: SimTime, request: &Request) {
+    fn probe(&mut self, at: SimTime, request: &AdapterRequest) {
         self.note_probe();
         let pattern = request.pattern();
         let found = self.matching.find_unexpected(request.context, pattern);
@@ -180,7 +196,7 @@ impl Adapter {
         self.complete(at, completion);
     }
 
-    fn extract(&mut self, at: SimTime, request: &Request) {
+    fn extract(&mut self, at: SimTime, request: &AdapterRequest) {
         self.note_probe();
         let pattern = request.pattern();
         let found = self.matching.take_unexpected(request.context, pattern);
@@ -196,12 +212,12 @@ impl Adapter {
 }
 
 /// The completion of a probe that has found this.
-fn probe_result(token: u64, found: Option<&UnexpectedMessage>) -> Completion {
+fn probe_result(token: u64, found: Option<&UnmatchedMessage>) -> RequestCompletion {
     match found {
-        None => Completion::bare(token, Status::NotFound),
-        Some(message) => Completion {
+        None => RequestCompletion::bare(token, OperationStatus::NotFound),
+        Some(message) => RequestCompletion {
             token,
-            status: Status::Done,
+            status: OperationStatus::Done,
             source: message.source,
             tag: message.tag,
             length: message.body.len(),

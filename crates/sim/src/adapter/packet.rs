@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// What adapters send each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Packet {
+pub struct AdapterPacket {
     /// What it is for; the adapter's own.
     pub header: PacketHeader,
     /// Bytes of the message, if it carries any.
     pub payload: Vec<u8>,
 }
 
-/// Header of a [`Packet`].
+/// Header of a [`AdapterPacket`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PacketHeader {
     /// A message with its payload.
@@ -55,10 +55,10 @@ pub enum PacketHeader {
     },
 }
 
-impl Packet {
+impl AdapterPacket {
     /// A packet without payload.
-    pub fn bare(header: PacketHeader) -> Packet {
-        Packet {
+    pub fn bare(header: PacketHeader) -> AdapterPacket {
+        AdapterPacket {
             header,
             payload: Vec::new(),
         }

@@ -2,16 +2,16 @@
 
 use std::mem::offset_of;
 
-use mica_node::adapter::{ANY_SOURCE, ANY_TAG, Command, Event, Operation, Status};
+use mica_node::adapter::{ANY_SOURCE, ANY_TAG, Command, CommandKind, Event, OperationStatus};
 
 /// Bytes of a command that the adapter reads.
 pub const REQUEST_BYTES: usize = 64;
 
 /// A command, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct AdapterRequest {
     /// What is asked for; `None` for a code that no operation has.
-    pub operation: Option<Operation>,
+    pub operation: Option<CommandKind>,
     /// Rank of the receiver, or of the sender to receive from, or [`ANY_SOURCE`].
     pub peer: u32,
     /// Context of the communicator.
@@ -30,13 +30,13 @@ pub struct Request {
     pub target: u64,
 }
 
-impl Request {
+impl AdapterRequest {
     /// Reads a command's bytes.
-    pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Request {
+    pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> AdapterRequest {
         let word = |at: usize| u32::from_le_bytes(part(bytes, at));
         let long = |at: usize| u64::from_le_bytes(part(bytes, at));
-        Request {
-            operation: Operation::from_code(word(offset_of!(Command, operation))),
+        AdapterRequest {
+            operation: CommandKind::from_code(word(offset_of!(Command, operation))),
             peer: word(offset_of!(Command, peer)),
             context: long(offset_of!(Command, context)),
             tag: word(offset_of!(Command, tag)).cast_signed(),
@@ -49,8 +49,8 @@ impl Request {
     }
 
     /// Which messages it is about, for receives and probes.
-    pub(super) fn pattern(&self) -> Pattern {
-        Pattern {
+    pub(super) fn pattern(&self) -> MessagePattern {
+        MessagePattern {
             source: (self.peer != ANY_SOURCE).then_some(self.peer),
             tag: (self.flags & ANY_TAG == 0).then_some(self.tag),
         }
@@ -59,14 +59,14 @@ impl Request {
 
 /// Which messages of a context match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(super) struct MessagePattern {
     /// The source, or any.
     pub source: Option<u32>,
     /// The tag, or any.
     pub tag: Option<i32>,
 }
 
-impl Pattern {
+impl MessagePattern {
     /// Whether a message from `source` with `tag` matches.
     pub fn matches(&self, source: u32, tag: i32) -> bool {
         self.source.is_none_or(|wanted| wanted == source)
@@ -76,11 +76,11 @@ impl Pattern {
 
 /// The completion of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
+pub struct RequestCompletion {
     /// The operation's token.
     pub token: u64,
     /// How it has completed.
-    pub status: Status,
+    pub status: OperationStatus,
     /// Rank of the message's sender.
     pub source: u32,
     /// The message's tag.
@@ -89,10 +89,10 @@ pub struct Completion {
     pub length: u64,
 }
 
-impl Completion {
+impl RequestCompletion {
     /// Of an operation that moved no message.
-    pub(super) fn bare(token: u64, status: Status) -> Completion {
-        Completion {
+    pub(super) fn bare(token: u64, status: OperationStatus) -> RequestCompletion {
+        RequestCompletion {
             token,
             status,
             source: 0,
@@ -118,13 +118,13 @@ impl Completion {
     }
 
     /// The number and the completion in an event's bytes; `None` for a place that has none.
-    pub fn decode(event: &[u8; size_of::<Event>()]) -> Option<(u64, Completion)> {
+    pub fn decode(event: &[u8; size_of::<Event>()]) -> Option<(u64, RequestCompletion)> {
         let word = |at: usize| u32::from_le_bytes(part(event, at));
         let long = |at: usize| u64::from_le_bytes(part(event, at));
         let number = long(offset_of!(Event, sequence)).checked_sub(1)?;
-        let completion = Completion {
+        let completion = RequestCompletion {
             token: long(offset_of!(Event, token)),
-            status: Status::from_code(word(offset_of!(Event, status)))?,
+            status: OperationStatus::from_code(word(offset_of!(Event, status)))?,
             source: word(offset_of!(Event, source)),
             tag: word(offset_of!(Event, tag)).cast_signed(),
             length: long(offset_of!(Event, length)),
@@ -146,16 +146,16 @@ mod tests {
 
     #[test]
     fn completions_survive_their_event() {
-        let completion = Completion {
+        let completion = RequestCompletion {
             token: u64::MAX - 1,
-            status: Status::Truncated,
+            status: OperationStatus::Truncated,
             source: 7,
             tag: -3,
             length: 1 << 40,
         };
         let event = completion.encode(41);
-        assert_eq!(Completion::decode(&event), Some((41, completion)));
-        assert_eq!(Completion::decode(&[0; size_of::<Event>()]), None);
+        assert_eq!(RequestCompletion::decode(&event), Some((41, completion)));
+        assert_eq!(RequestCompletion::decode(&[0; size_of::<Event>()]), None);
     }
 
     #[test]
@@ -173,9 +173,9 @@ mod tests {
         put(offset_of!(Command, length), &77_u64.to_le_bytes());
         put(offset_of!(Command, token), &11_u64.to_le_bytes());
         put(offset_of!(Command, target), &12_u64.to_le_bytes());
-        let request = Request::decode(&bytes);
-        let wanted = Request {
-            operation: Some(Operation::Receive),
+        let request = AdapterRequest::decode(&bytes);
+        let wanted = AdapterRequest {
+            operation: Some(CommandKind::Receive),
             peer: ANY_SOURCE,
             context: 9,
             tag: -5,
@@ -187,6 +187,6 @@ mod tests {
         };
         assert_eq!(request, wanted);
         let (source, tag) = (None, Some(-5));
-        assert_eq!(request.pattern(), Pattern { source, tag });
+        assert_eq!(request.pattern(), MessagePattern { source, tag });
     }
 }

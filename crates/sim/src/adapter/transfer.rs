@@ -8,11 +8,11 @@
 //! - it is written as its bytes come, and the last not before it has arrived.
 //!
 //! How fast the memory reads and writes for the adapter, one transfer after another, is the
-//! [`Host`]'s to say.
+//! [`AdapterHost`]'s to say.
 
-use super::host::Host;
-use super::policy::Run;
-use crate::machine::Machine;
+use super::host::AdapterHost;
+use super::policy::PlacedBytes;
+use crate::machine::SimulatedMachine;
 use crate::time::SimTime;
 
 /// Reads messages for the wire.
@@ -35,7 +35,7 @@ pub(super) struct ReadOut {
 }
 
 impl Wire {
-    pub fn new(machine: &Machine) -> Wire {
+    pub fn new(machine: &SimulatedMachine) -> Wire {
         let network = &machine.network;
         Wire {
             byte_gap: network.gap_per_byte_ns * 1e3 / network.bandwidth_factor,
@@ -55,7 +55,7 @@ impl Wire {
         at: SimTime,
         address: u64,
         length: u64,
-        host: &mut dyn Host,
+        host: &mut dyn AdapterHost,
     ) -> Option<ReadOut> {
         let room = usize::try_from(length).ok()?;
         let mut bytes = Vec::new();
@@ -85,8 +85,8 @@ pub(super) fn write(
     at: SimTime,
     address: u64,
     bytes: &[u8],
-    runs: &[Run],
-    host: &mut dyn Host,
+    runs: &[PlacedBytes],
+    host: &mut dyn AdapterHost,
 ) -> SimTime {
     let mut done = at;
     let (mut rest, mut next) = (bytes, address);

@@ -16,7 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::measurement::{Measurement, Sample};
+use super::measurement::{LoggpSample, Measurement};
 use super::{Parameter, Parameters};
 
 /// A value with its 95 % interval.
@@ -101,7 +101,7 @@ const ABOVE_OVERHEAD: f64 = 1.15;
 
 /// Fits the parameters. The measurement has been checked by its parser.
 pub fn fit(measurement: &Measurement, options: &FitOptions) -> LogGpFit {
-    let table = Table::new(measurement);
+    let table = SampleTable::new(measurement);
     let all: Vec<usize> = (0..table.rounds).collect();
     let rows = table.rows(&all);
     let point = solve(&rows);
@@ -141,7 +141,7 @@ pub fn fit(measurement: &Measurement, options: &FitOptions) -> LogGpFit {
 
 /// The medians of one size over some rounds.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct SizeMedians {
     bytes: u64,
     send: f64,
     issue: f64,
@@ -152,33 +152,33 @@ struct Row {
 }
 
 /// The samples by size and round.
-struct Table<'a> {
-    sizes: Vec<Vec<&'a Sample>>,
+struct SampleTable<'a> {
+    sizes: Vec<Vec<&'a LoggpSample>>,
     rounds: usize,
     train: f64,
 }
 
-impl Table<'_> {
-    fn new(measurement: &Measurement) -> Table<'_> {
+impl SampleTable<'_> {
+    fn new(measurement: &Measurement) -> SampleTable<'_> {
         let of = |bytes: u64| {
             let samples = measurement.samples.iter();
-            let mut samples: Vec<&Sample> = samples.filter(|s| s.bytes == bytes).collect();
+            let mut samples: Vec<&LoggpSample> = samples.filter(|s| s.bytes == bytes).collect();
             samples.sort_by_key(|sample| sample.round);
             samples
         };
-        Table {
+        SampleTable {
             sizes: measurement.sizes().into_iter().map(of).collect(),
             rounds: measurement.rounds().len(),
             train: f64::from(measurement.train),
         }
     }
 
-    fn rows(&self, rounds: &[usize]) -> Vec<Row> {
-        let of = |samples: &Vec<&Sample>| {
-            let over = |value: &dyn Fn(&Sample) -> f64| {
+    fn rows(&self, rounds: &[usize]) -> Vec<SizeMedians> {
+        let of = |samples: &Vec<&LoggpSample>| {
+            let over = |value: &dyn Fn(&LoggpSample) -> f64| {
                 median(rounds.iter().map(|round| value(samples[*round])).collect())
             };
-            Row {
+            SizeMedians {
                 bytes: samples[0].bytes,
                 send: over(&|s| s.send),
                 issue: over(&|s| s.issue),
@@ -201,9 +201,9 @@ struct Solution {
     error: f64,
 }
 
-fn solve(rows: &[Row]) -> Solution {
-    let above = |row: &Row| row.gap > ABOVE_OVERHEAD * row.send.max(row.receive);
-    let positive = |row: &Row| row.gap > 0.0;
+fn solve(rows: &[SizeMedians]) -> Solution {
+    let above = |row: &SizeMedians| row.gap > ABOVE_OVERHEAD * row.send.max(row.receive);
+    let positive = |row: &SizeMedians| row.gap > 0.0;
     let mut counts: Vec<bool> = rows.iter().map(|r| positive(r) && above(r)).collect();
     let mut bound = GapBound::Network;
     if counts.iter().filter(|counts| **counts).count() < 3 {
@@ -212,7 +212,7 @@ fn solve(rows: &[Row]) -> Solution {
     }
     let counted = rows.iter().zip(&counts).filter(|(_, counts)| **counts);
     let points: Vec<(f64, f64)> = counted.map(|(r, _)| (r.bytes as f64, r.gap)).collect();
-    let line = Line::with_step(&points);
+    let line = FittedLine::with_step(&points);
     let short = &rows[0];
     let latency = short.round_trip / 2.0 - short.issue - short.complete;
     Solution {
@@ -231,25 +231,25 @@ fn solve(rows: &[Row]) -> Solution {
 }
 
 /// `gap = at_one_byte + slope * (bytes - 1)`, and `+ height` from `step` on.
-struct Line {
+struct FittedLine {
     at_one_byte: f64,
     slope: f64,
     step: Option<(f64, f64)>,
     error: f64,
 }
 
-impl Line {
+impl FittedLine {
     /// The line with the step that the points speak for, or without one.
-    fn with_step(points: &[(f64, f64)]) -> Line {
-        let plain = Line::through(points, None);
+    fn with_step(points: &[(f64, f64)]) -> FittedLine {
+        let plain = FittedLine::through(points, None);
         // A step needs three sizes on either side, so that it is none of noise in one size.
         let inner = points.len().saturating_sub(2);
         let steps = (3..inner).filter_map(|at| {
-            let line = Line::through(points, Some(points[at].0));
+            let line = FittedLine::through(points, Some(points[at].0));
             line.step.filter(|(_, height)| *height > 0.0).map(|_| line)
         });
         let best = steps.min_by(|a, b| a.error.total_cmp(&b.error));
-        let score = |line: &Line, unknowns: f64| {
+        let score = |line: &FittedLine, unknowns: f64| {
             let n = points.len() as f64;
             // Errors below a millionth are rounding.
             n * line.error.max(1e-6).powi(2).ln() + unknowns * n.ln()
@@ -262,7 +262,7 @@ impl Line {
     }
 
     /// Least squares of the relative errors.
-    fn through(points: &[(f64, f64)], step: Option<f64>) -> Line {
+    fn through(points: &[(f64, f64)], step: Option<f64>) -> FittedLine {
         let basis = |bytes: f64| {
             let above = step.is_some_and(|step| bytes >= step);
             [1.0, bytes - 1.0, f64::from(u8::from(above))]
@@ -285,7 +285,7 @@ impl Line {
             ((line - gap) / gap).powi(2)
         };
         let squares: f64 = points.iter().map(error).sum();
-        Line {
+        FittedLine {
             at_one_byte,
             slope,
             step: step.map(|step| (step, height)),
@@ -341,7 +341,7 @@ impl Resampled {
         }
     }
 
-    fn add(&mut self, values: &[f64; 5], rows: &[Row]) {
+    fn add(&mut self, values: &[f64; 5], rows: &[SizeMedians]) {
         for (all, value) in self.values.iter_mut().zip(values) {
             all.push(*value);
         }

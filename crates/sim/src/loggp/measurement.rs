@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The times of one size in one round, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct LoggpSample {
     /// Bytes of the message.
     pub bytes: u64,
     /// The round.
@@ -37,7 +37,7 @@ pub struct Measurement {
     /// The MPI library.
     pub library: String,
     /// The times.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<LoggpSample>,
 }
 
 /// The output is not that of the program.
@@ -149,7 +149,7 @@ fn head(line: &str) -> Option<Measurement> {
     })
 }
 
-fn sample(line: &str) -> Option<Sample> {
+fn sample(line: &str) -> Option<LoggpSample> {
     let mut words = line.split_whitespace();
     let (bytes, round) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let _repetitions: u64 = words.next()?.parse().ok()?;
@@ -157,7 +157,7 @@ fn sample(line: &str) -> Option<Sample> {
         let value: f64 = words.next()?.parse().ok()?;
         value.is_finite().then_some(value)
     };
-    let sample = Sample {
+    let sample = LoggpSample {
         bytes,
         round,
         send: time()?,

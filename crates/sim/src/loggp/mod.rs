@@ -17,7 +17,7 @@ pub mod measurement;
 pub mod sensitivity;
 
 pub use fit::{Estimate, FitOptions, GapBound, LogGpFit, SizeRow, fit};
-pub use measurement::{Measurement, MeasurementError, Sample};
+pub use measurement::{LoggpSample, Measurement, MeasurementError};
 pub use sensitivity::{Sensitivity, SensitivityRow, sensitivity};
 
 use serde::{Deserialize, Serialize};

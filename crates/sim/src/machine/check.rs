@@ -1,8 +1,8 @@
 //! What no machine can be: impossible geometry, and numbers outside their range.
 
 use super::{
-    CacheParameters, Caches, Frequency, Inclusion, L1Parameters, Machine, MachineError,
-    MemoryParameters, NetworkParameters, Topology, WritePolicy,
+    CacheParameters, Caches, Frequency, Inclusion, L1Parameters, MachineError, MemoryParameters,
+    NetworkParameters, NetworkTopology, SimulatedMachine, WritePolicy,
 };
 
 /// A value that is not possible, before the file's name is known.
@@ -53,7 +53,7 @@ fn fraction(field: &str, value: f64) -> Checked {
 }
 
 /// Checks all sections.
-pub(super) fn machine(machine: &Machine) -> Checked {
+pub(super) fn machine(machine: &SimulatedMachine) -> Checked {
     let processor = &machine.processor;
     positive("processor.mhz", processor.mhz)?;
     let each = processor.cycles_per_instruction;
@@ -178,7 +178,7 @@ fn frequency(field: &str, frequency: Frequency) -> Checked {
     }
 }
 
-fn prefetch(machine: &Machine) -> Checked {
+fn prefetch(machine: &SimulatedMachine) -> Checked {
     let prefetch = &machine.prefetch;
     let streams = prefetch.streams;
     let reason = "must be at most 64";
@@ -203,10 +203,10 @@ fn network(network: &NetworkParameters) -> Checked {
     topology(&network.topology)
 }
 
-fn topology(topology: &Topology) -> Checked {
+fn topology(topology: &NetworkTopology) -> Checked {
     match topology {
-        Topology::Crossbar => Ok(()),
-        Topology::Torus { dimensions, rings } => {
+        NetworkTopology::Crossbar => Ok(()),
+        NetworkTopology::Torus { dimensions, rings } => {
             let holds = !dimensions.is_empty() && dimensions.iter().all(|&d| d > 0);
             let value = format!("{dimensions:?}");
             let reason = "must be numbers above 0, one for each dimension";
@@ -216,7 +216,7 @@ fn topology(topology: &Topology) -> Checked {
             let reason = format!("must have one value for each of {dimensions:?}");
             require(holds, "network.topology.rings", value, &reason)
         }
-        Topology::FatTree { arity, levels } => {
+        NetworkTopology::FatTree { arity, levels } => {
             let reason = "must be from 2 to 1024";
             let holds = (2..=1024).contains(arity);
             require(holds, "network.topology.arity", arity, reason)?;

@@ -1,9 +1,9 @@
 //! A machine as a TOML file describes it: one node, its adapter, and the network between nodes.
 //!
-//! [`Machine::named`] takes the name of a machine that ships with Mica (`machines/`) or the path
-//! of a file; [`Machine::with`] does the same and then sets single values, each a string
+//! [`SimulatedMachine::named`] takes the name of a machine that ships with Mica (`machines/`) or the path
+//! of a file; [`SimulatedMachine::with`] does the same and then sets single values, each a string
 //! `section.key=value`, which sweeps use. Every section refuses keys that it does not know, and a
-//! machine that is read is checked as a whole (`check`): who holds a [`Machine`] need not check a
+//! machine that is read is checked as a whole (`check`): who holds a [`SimulatedMachine`] need not check a
 //! geometry again. What is wrong is said in one line that names the field, its value and the
 //! file.
 //!
@@ -19,7 +19,7 @@ mod sections;
 mod tests;
 
 pub use error::MachineError;
-pub use network::{NetworkParameters, Topology};
+pub use network::{NetworkParameters, NetworkTopology};
 pub use sections::{
     AdapterParameters, CacheParameters, Caches, DeviceParameters, DramClocks, DramTiming,
     Frequency, Inclusion, L1Parameters, MemoryParameters, PrefetchParameters, Processor,
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 /// A machine: all nodes are alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct SimulatedMachine {
     /// What it is, for people.
     pub description: String,
     /// The cores.
@@ -51,22 +51,26 @@ pub struct Machine {
     pub network: NetworkParameters,
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// The machine that ships under this name, or the one that this file describes.
-    pub fn named(name_or_path: &str) -> Result<Machine, MachineError> {
-        Machine::with(name_or_path, &[])
+    pub fn named(name_or_path: &str) -> Result<SimulatedMachine, MachineError> {
+        SimulatedMachine::with(name_or_path, &[])
     }
 
-    /// As [`Machine::named`], with each `section.key=value` of `settings` in place of what the
+    /// As [`SimulatedMachine::named`], with each `section.key=value` of `settings` in place of what the
     /// file says.
-    pub fn with(name_or_path: &str, settings: &[String]) -> Result<Machine, MachineError> {
-        let source = read::Source::find(name_or_path)?;
+    pub fn with(name_or_path: &str, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
+        let source = read::MachineText::find(name_or_path)?;
         source.machine(settings)
     }
 
     /// The machine that `text` describes, with `settings`; `file` names it in errors.
-    pub fn parse(text: &str, file: &str, settings: &[String]) -> Result<Machine, MachineError> {
-        read::Source::new(text, file).machine(settings)
+    pub fn parse(
+        text: &str,
+        file: &str,
+        settings: &[String],
+    ) -> Result<SimulatedMachine, MachineError> {
+        read::MachineText::new(text, file).machine(settings)
     }
 
     /// Names of the machines that ship with Mica.

@@ -28,7 +28,7 @@ pub struct NetworkParameters {
     #[serde(default = "whole")]
     pub bandwidth_factor: f64,
     /// How switches and nodes are linked.
-    pub topology: Topology,
+    pub topology: NetworkTopology,
 }
 
 fn whole() -> f64 {
@@ -38,7 +38,7 @@ fn whole() -> f64 {
 /// How switches and nodes are linked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
-pub enum Topology {
+pub enum NetworkTopology {
     /// One switch without contention inside: no links between switches.
     Crossbar,
     /// A node at each point of a grid, with links to the next points in each dimension.
@@ -60,15 +60,15 @@ pub enum Topology {
     },
 }
 
-impl Topology {
+impl NetworkTopology {
     /// How many nodes there is room for; `None` for any number.
     pub fn room(&self) -> Option<u64> {
         match self {
-            Topology::Crossbar => None,
-            Topology::Torus { dimensions, .. } => {
+            NetworkTopology::Crossbar => None,
+            NetworkTopology::Torus { dimensions, .. } => {
                 Some(product(dimensions.iter().map(|&d| d.into())))
             }
-            Topology::FatTree { arity, levels } => {
+            NetworkTopology::FatTree { arity, levels } => {
                 Some(product((0..*levels).map(|_| u64::from(*arity))))
             }
         }

@@ -1,4 +1,4 @@
-//! Finds a machine's text, sets single values in it, and makes a [`Machine`] of it.
+//! Finds a machine's text, sets single values in it, and makes a [`SimulatedMachine`] of it.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
-use super::{Machine, MachineError, check};
+use super::{MachineError, SimulatedMachine, check};
 
 macro_rules! shipped {
     ($name:literal) => {
@@ -25,23 +25,23 @@ pub(super) const SHIPPED: [(&str, &str); 3] = [
 ];
 
 /// The text of a machine, and what to call it.
-pub(super) struct Source {
+pub(super) struct MachineText {
     text: String,
     file: String,
 }
 
-impl Source {
-    pub(super) fn new(text: &str, file: &str) -> Source {
-        Source {
+impl MachineText {
+    pub(super) fn new(text: &str, file: &str) -> MachineText {
+        MachineText {
             text: text.to_owned(),
             file: file.to_owned(),
         }
     }
 
     /// A shipped machine of this name, else the file at this path.
-    pub(super) fn find(name_or_path: &str) -> Result<Source, MachineError> {
+    pub(super) fn find(name_or_path: &str) -> Result<MachineText, MachineError> {
         if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
-            return Ok(Source::new(text, name));
+            return Ok(MachineText::new(text, name));
         }
         if !Path::new(name_or_path).exists() && !name_or_path.contains('/') {
             return Err(MachineError::NoSuchMachine {
@@ -50,7 +50,7 @@ impl Source {
             });
         }
         match fs::read_to_string(name_or_path) {
-            Ok(text) => Ok(Source::new(&text, name_or_path)),
+            Ok(text) => Ok(MachineText::new(&text, name_or_path)),
             Err(error) => Err(MachineError::Unreadable {
                 file: name_or_path.to_owned(),
                 reason: error.to_string(),
@@ -59,7 +59,7 @@ impl Source {
     }
 
     /// The machine, with `settings` in place of what the text says.
-    pub(super) fn machine(self, settings: &[String]) -> Result<Machine, MachineError> {
+    pub(super) fn machine(self, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
         let mut table = self.table()?;
         for setting in settings {
             set(&mut table, setting)?;
@@ -67,7 +67,7 @@ impl Source {
         let values = Value::Table(table);
         let mut track = serde_path_to_error::Track::new();
         let read = serde_path_to_error::Deserializer::new(values, &mut track);
-        let machine = Machine::deserialize(read).map_err(|error| MachineError::Field {
+        let machine = SimulatedMachine::deserialize(read).map_err(|error| MachineError::Field {
             file: self.file.clone(),
             field: place(&track.path().to_string()),
             reason: one_line(error.message()),

@@ -1,8 +1,8 @@
-use super::{Machine, MachineError};
+use super::{MachineError, SimulatedMachine};
 
-fn set(settings: &[&str]) -> Result<Machine, MachineError> {
+fn set(settings: &[&str]) -> Result<SimulatedMachine, MachineError> {
     let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
-    Machine::with("power5-redstorm", &settings)
+    SimulatedMachine::with("power5-redstorm", &settings)
 }
 
 fn refusal(setting: &str) -> String {
@@ -11,15 +11,15 @@ fn refusal(setting: &str) -> String {
 
 #[test]
 fn reads_all_shipped_machines() {
-    for name in Machine::names() {
-        let machine = Machine::named(name).unwrap_or_else(|e| panic!("{e}"));
+    for name in SimulatedMachine::names() {
+        let machine = SimulatedMachine::named(name).unwrap_or_else(|e| panic!("{e}"));
         assert!(!machine.description.is_empty());
     }
 }
 
 #[test]
 fn power5_is_the_thesis_s() {
-    let machine = Machine::named("power5-redstorm").unwrap();
+    let machine = SimulatedMachine::named("power5-redstorm").unwrap();
     assert_eq!(machine.processor.mhz, 1650.0);
     let clocks = machine.memory.clocks.as_ref().unwrap();
     assert_eq!(clocks.controller.mhz(1650.0), 825.0);
@@ -116,15 +116,17 @@ fn refuses_what_is_no_setting() {
 
 #[test]
 fn refuses_no_machine_no_file_and_no_toml_in_one_line() {
-    let none = Machine::named("power6").unwrap_err().to_string();
+    let none = SimulatedMachine::named("power6").unwrap_err().to_string();
     assert!(none.starts_with("no machine 'power6'"), "{none}");
     assert!(none.contains("power5-redstorm"), "{none}");
-    let absent = Machine::named("/no/such/file.toml").unwrap_err();
+    let absent = SimulatedMachine::named("/no/such/file.toml").unwrap_err();
     assert!(matches!(absent, MachineError::Unreadable { .. }));
     let text = "description = 'x'\n[processor]\nmhz = = 3\n";
-    let broken = Machine::parse(text, "x.toml", &[]).unwrap_err().to_string();
+    let broken = SimulatedMachine::parse(text, "x.toml", &[])
+        .unwrap_err()
+        .to_string();
     assert!(broken.starts_with("x.toml:3: not valid TOML"), "{broken}");
-    let short = Machine::parse("description = 'x'\n", "x.toml", &[]).unwrap_err();
+    let short = SimulatedMachine::parse("description = 'x'\n", "x.toml", &[]).unwrap_err();
     assert!(short.to_string().contains("processor"), "{short}");
     for message in [none, absent.to_string(), broken, short.to_string()] {
         assert!(!message.contains('\n'), "{message}");

@@ -31,7 +31,7 @@ pub(super) const IDENTITY: u64 = !FLAGS | VALID;
 
 /// A place in a cache, until the next change of its set.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct CachePlace {
     set: usize,
     way: usize,
 }
@@ -77,26 +77,26 @@ impl Cache {
     }
 
     /// Where the line is.
-    pub(super) fn find(&self, line: u64) -> Option<Slot> {
+    pub(super) fn find(&self, line: u64) -> Option<CachePlace> {
         let set = self.set_of(line);
         let same = |entry: &u64| entry & IDENTITY == line | VALID;
         let way = self.set(set).iter().position(same)?;
-        Some(Slot { set, way })
+        Some(CachePlace { set, way })
     }
 
     pub(super) fn holds(&self, line: u64) -> bool {
         self.find(line).is_some()
     }
 
-    pub(super) fn entry(&self, slot: Slot) -> u64 {
+    pub(super) fn entry(&self, slot: CachePlace) -> u64 {
         self.set(slot.set)[slot.way]
     }
 
-    pub(super) fn raise(&mut self, slot: Slot, flags: u64) {
+    pub(super) fn raise(&mut self, slot: CachePlace, flags: u64) {
         self.set_mut(slot.set)[slot.way] |= flags;
     }
 
-    pub(super) fn clear(&mut self, slot: Slot, flags: u64) {
+    pub(super) fn clear(&mut self, slot: CachePlace, flags: u64) {
         self.set_mut(slot.set)[slot.way] &= !flags;
     }
 

@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use crate::machine::{AdapterParameters, Machine, MemoryParameters, Processor};
+use crate::machine::{AdapterParameters, MemoryParameters, Processor, SimulatedMachine};
 
 /// Binary places of times here: a line takes less than a cycle on fast memories.
 const FRACTION_BITS: u32 = 12;
@@ -36,7 +36,7 @@ pub struct MemoryTiming {
 
 impl MemoryTiming {
     /// The memory of this machine with its slow-down (leon-2009, Table 5.1).
-    pub fn of(machine: &Machine) -> MemoryTiming {
+    pub fn of(machine: &SimulatedMachine) -> MemoryTiming {
         let MemoryParameters {
             slow_down,
             clocks,
@@ -78,7 +78,7 @@ fn dram_slow_down(slow_down: f64) -> f64 {
 
 /// One of the adapter's two ways to the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Engine {
+pub(super) enum AdapterPath {
     Read,
     Write,
 }
@@ -156,7 +156,7 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    pub(super) fn new(machine: &Machine) -> Controller {
+    pub(super) fn new(machine: &SimulatedMachine) -> Controller {
         let timing = MemoryTiming::of(machine);
         let Processor { mhz, .. } = machine.processor;
         let AdapterParameters { dma_gb_s, .. } = machine.adapter;
@@ -225,15 +225,15 @@ impl Controller {
 
     /// A transfer of the adapter, `in_memory` of whose lines are read or written there. `at` and
     /// the returned end are in cycles.
-    pub(super) fn transfer(&mut self, at: f64, bytes: u64, in_memory: u64, by: Engine) -> f64 {
+    pub(super) fn transfer(&mut self, at: f64, bytes: u64, in_memory: u64, by: AdapterPath) -> f64 {
         let length = fixed(bytes as f64 * self.byte);
         let bytes_in_memory = (in_memory as f64 * self.line_bytes).min(bytes as f64);
         let busy = bytes_in_memory / self.line_bytes * self.line as f64;
         let share = (busy / length.max(1) as f64).min(ENGINE_SHARE);
         let end = self.engines[by as usize].book(fixed(at), length, share);
         let latency = match by {
-            Engine::Read => self.latency,
-            Engine::Write => 0,
+            AdapterPath::Read => self.latency,
+            AdapterPath::Write => 0,
         };
         (end + latency) as f64 / f64::from(1 << FRACTION_BITS)
     }

@@ -110,7 +110,7 @@ pub struct Prefetches {
 
 /// All counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct MemoryCounts {
     /// Loads.
     pub loads: AccessCounts,
     /// Stores.

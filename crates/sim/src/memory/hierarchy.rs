@@ -19,24 +19,24 @@
 
 use super::cache::{Cache, DIRTY, FLAGS, INJECTED, PREFETCHED};
 use super::controller::Controller;
-use super::counts::Counts;
+use super::counts::MemoryCounts;
 use super::l1::L1;
 use super::prefetch::{InFlight, Prefetcher};
-use crate::machine::{CacheParameters, Inclusion, L1Parameters, Machine, WritePolicy};
+use crate::machine::{CacheParameters, Inclusion, L1Parameters, SimulatedMachine, WritePolicy};
 
 /// An L2 or L3.
 #[derive(Debug, Clone)]
-pub(super) struct Level {
+pub(super) struct SharedLevel {
     pub(super) cache: Cache,
     pub(super) latency: u64,
     pub(super) inclusion: Inclusion,
     pub(super) write: WritePolicy,
 }
 
-impl Level {
-    fn new(parameters: &CacheParameters, line: u32) -> Level {
+impl SharedLevel {
+    fn new(parameters: &CacheParameters, line: u32) -> SharedLevel {
         let size = parameters.size_kib * 1024;
-        Level {
+        SharedLevel {
             cache: Cache::new(size, parameters.ways, line, parameters.replacement),
             latency: parameters.latency.into(),
             inclusion: parameters.inclusion,
@@ -75,8 +75,8 @@ pub(super) struct Hierarchy {
     pub(super) l1i: L1,
     pub(super) l1d: L1,
     pub(super) l1d_write: WritePolicy,
-    pub(super) l2: Level,
-    pub(super) l3: Option<Level>,
+    pub(super) l2: SharedLevel,
+    pub(super) l3: Option<SharedLevel>,
     /// L2s of the other cores, in order; those that never had a line do not exist.
     pub(super) others: Vec<Option<Cache>>,
     pub(super) l2_parameters: CacheParameters,
@@ -87,11 +87,11 @@ pub(super) struct Hierarchy {
     pub(super) controller: Controller,
     pub(super) prefetcher: Prefetcher,
     pub(super) in_flight: InFlight,
-    pub(super) counts: Counts,
+    pub(super) counts: MemoryCounts,
 }
 
 impl Hierarchy {
-    pub(super) fn new(machine: &Machine) -> Hierarchy {
+    pub(super) fn new(machine: &SimulatedMachine) -> Hierarchy {
         let caches = &machine.caches;
         let line = caches.line;
         let l1 = |l1: &L1Parameters| L1::new(l1.size_kib * 1024, l1.ways, line, l1.replacement);
@@ -99,8 +99,8 @@ impl Hierarchy {
             l1i: l1(&caches.l1i),
             l1d: l1(&caches.l1d),
             l1d_write: caches.l1d.write,
-            l2: Level::new(&caches.l2, line),
-            l3: caches.l3.as_ref().map(|l3| Level::new(l3, line)),
+            l2: SharedLevel::new(&caches.l2, line),
+            l3: caches.l3.as_ref().map(|l3| SharedLevel::new(l3, line)),
             others: vec![None; machine.processor.cores as usize - 1],
             l2_parameters: caches.l2.clone(),
             line,
@@ -109,7 +109,7 @@ impl Hierarchy {
             controller: Controller::new(machine),
             prefetcher: Prefetcher::new(&machine.prefetch, line),
             in_flight: InFlight::default(),
-            counts: Counts::default(),
+            counts: MemoryCounts::default(),
         }
     }
 
@@ -322,7 +322,7 @@ impl Hierarchy {
             return;
         }
         let line = entry & !FLAGS;
-        let inclusive = |l3: &Level| l3.inclusion == Inclusion::Inclusive;
+        let inclusive = |l3: &SharedLevel| l3.inclusion == Inclusion::Inclusive;
         if self.l3.as_ref().is_some_and(inclusive) {
             entry |= self.take_from_l1s(line);
             entry |= self.l2.cache.remove(line);

@@ -15,7 +15,7 @@
 //! [`AdapterParameters::dma_gb_s`]: crate::machine::AdapterParameters::dma_gb_s
 
 use super::cache::{DIRTY, INJECTED};
-use super::controller::Engine;
+use super::controller::AdapterPath;
 use super::hierarchy::Hierarchy;
 use super::{InjectTarget, MemoryMode, NodeMemory};
 use crate::machine::{WriteMode, WritePolicy};
@@ -46,7 +46,7 @@ impl NodeMemory {
                 in_memory += 1;
             }
         }
-        self.transfer(at, length, in_memory, Engine::Write)
+        self.transfer(at, length, in_memory, AdapterPath::Write)
     }
 
     /// The adapter reads `length` bytes at `address` from `at` on. Returns when the last is there.
@@ -59,7 +59,7 @@ impl NodeMemory {
             }
         }
         self.levels.counts.memory_reads.adapter += in_memory;
-        self.transfer(at, length, in_memory, Engine::Read)
+        self.transfer(at, length, in_memory, AdapterPath::Read)
     }
 
     /// Whether the cache of this target has the line of `address`.
@@ -91,7 +91,7 @@ impl NodeMemory {
         })
     }
 
-    fn transfer(&mut self, at: SimTime, bytes: u64, in_memory: u64, by: Engine) -> SimTime {
+    fn transfer(&mut self, at: SimTime, bytes: u64, in_memory: u64, by: AdapterPath) -> SimTime {
         let start = self.processor.cycles(at);
         let controller = &mut self.levels.controller;
         let end = controller.transfer(start, bytes, in_memory, by);

@@ -33,14 +33,14 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub use controller::MemoryTiming;
-pub use counts::{AccessCounts, Counts, Injections, MemoryReads, MemoryWrites, Prefetches};
+pub use counts::{AccessCounts, Injections, MemoryCounts, MemoryReads, MemoryWrites, Prefetches};
 pub use l1::FetchLine;
 
 use cache::{DIRTY, FLAGS, INJECTED, PREFETCHED, VALID};
 use hierarchy::{Hierarchy, Origin};
 use l1::UseOrder;
 
-use crate::machine::{Machine, Processor, WritePolicy};
+use crate::machine::{Processor, SimulatedMachine, WritePolicy};
 
 /// Where the adapter's write goes (leon-2009 2.1, 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -167,7 +167,7 @@ pub struct NodeMemory {
 
 impl NodeMemory {
     /// Empty caches, in accurate mode, without a device.
-    pub fn new(machine: &Machine) -> NodeMemory {
+    pub fn new(machine: &SimulatedMachine) -> NodeMemory {
         let processor = &machine.processor;
         let cycles = |ns: f64| (ns * processor.mhz / 1e3).round() as u64;
         NodeMemory {
@@ -285,7 +285,7 @@ impl NodeMemory {
     }
 
     /// What was counted so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MemoryCounts {
         let mut counts = self.levels.counts;
         counts.stores.accesses += self.store_hits;
         counts.loads.accesses += self.levels.l1d.hits() - self.store_hits;
@@ -295,7 +295,7 @@ impl NodeMemory {
 
     /// Sets all counts to 0, as at the start of a region of interest.
     pub fn reset_counts(&mut self) {
-        self.levels.counts = Counts::default();
+        self.levels.counts = MemoryCounts::default();
         self.store_hits = 0;
         self.levels.l1d.forget_hits();
         self.levels.l1i.forget_hits();

@@ -20,7 +20,7 @@ const IN_FLIGHT: usize = 128;
 
 /// What to get, now that a stream has moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct StreamStep {
     /// The stream.
     pub(super) stream: usize,
     /// For the L1.
@@ -73,7 +73,7 @@ impl Prefetcher {
     }
 
     /// The program uses a line that missed the L1, or that was prefetched and not used before.
-    pub(super) fn used(&mut self, line: u64) -> Option<Step> {
+    pub(super) fn used(&mut self, line: u64) -> Option<StreamStep> {
         self.moves += 1;
         let expected = self.streams.iter().position(|s| s.next == line);
         let stream = match expected {
@@ -90,7 +90,7 @@ impl Prefetcher {
         }
         let inside = (s.next ^ line) & !page_mask == 0;
         let l1 = inside.then_some(s.next);
-        Some(Step { stream, l1 })
+        Some(StreamStep { stream, l1 })
     }
 
     /// The next line for the L2, at most [`LINES_A_STEP`] times after a step; `taken` of them so

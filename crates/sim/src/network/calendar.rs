@@ -20,7 +20,7 @@ pub(super) struct Calendar {
 
 /// The time that was found for some work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct FreeTime {
     /// The first free moment.
     pub first: SimTime,
     /// When the work is done.
@@ -30,7 +30,7 @@ pub(super) struct Slot {
 impl Calendar {
     /// Takes the first `work` of free time at or after `from`. What is before `floor` is
     /// forgotten.
-    pub fn reserve(&mut self, from: SimTime, work: SimTime, floor: SimTime) -> Slot {
+    pub fn reserve(&mut self, from: SimTime, work: SimTime, floor: SimTime) -> FreeTime {
         while self.busy.front().is_some_and(|(_, end)| *end <= floor) {
             self.busy.pop_front();
         }
@@ -58,7 +58,7 @@ impl Calendar {
         if work > SimTime::default() {
             self.mark(first, done, next);
         }
-        Slot { first, done }
+        FreeTime { first, done }
     }
 
     /// Marks all from `first` to `done` as busy; `next` is the first interval at or after `done`.
@@ -115,7 +115,7 @@ mod tests {
                 let (first, done) = reserve_naively(&mut table, from, work);
                 let at = |t: usize| SimTime(t as u64);
                 let slot = calendar.reserve(at(from), at(work), SimTime::default());
-                let wanted = Slot { first: at(first), done: at(done) };
+                let wanted = FreeTime { first: at(first), done: at(done) };
                 prop_assert_eq!(slot, wanted);
                 let busy: u64 = calendar.busy.iter().map(|(s, e)| e.0 - s.0).sum();
                 prop_assert_eq!(busy as usize, table.iter().filter(|t| **t).count());

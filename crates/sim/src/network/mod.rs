@@ -34,7 +34,7 @@ use calendar::Calendar;
 use timing::Timing;
 use topology::Routes;
 
-use crate::machine::{NetworkParameters, Topology};
+use crate::machine::{NetworkParameters, NetworkTopology};
 use crate::time::SimTime;
 
 /// Why there can be no such network.
@@ -103,7 +103,7 @@ impl Network {
         {
             return Err(NetworkError::TooSmall { room, nodes });
         }
-        if let (Topology::Torus { .. }, Some(room @ MAX_TORUS..)) =
+        if let (NetworkTopology::Torus { .. }, Some(room @ MAX_TORUS..)) =
             (&parameters.topology, parameters.topology.room())
         {
             return Err(NetworkError::TooLarge { room });

@@ -16,14 +16,14 @@ fn crossbar() -> NetworkParameters {
         link_bandwidth_gb_s: 100.0,
         hop_latency_ns: HOP as f64 / 1e3,
         bandwidth_factor: 1.0,
-        topology: Topology::Crossbar,
+        topology: NetworkTopology::Crossbar,
     }
 }
 
 /// With links of this many picoseconds a byte.
 fn torus(dimensions: &[u32], link_byte_gap: f64) -> NetworkParameters {
     NetworkParameters {
-        topology: Topology::Torus {
+        topology: NetworkTopology::Torus {
             dimensions: dimensions.to_vec(),
             rings: Vec::new(),
         },
@@ -35,7 +35,7 @@ fn torus(dimensions: &[u32], link_byte_gap: f64) -> NetworkParameters {
 /// Four nodes at each of four switches below four others.
 fn tree(link_byte_gap: f64) -> NetworkParameters {
     NetworkParameters {
-        topology: Topology::FatTree {
+        topology: NetworkTopology::FatTree {
             arity: 4,
             levels: 2,
         },

@@ -1,6 +1,6 @@
 //! What the machine says of its network, in picoseconds.
 
-use crate::machine::{NetworkParameters, Topology};
+use crate::machine::{NetworkParameters, NetworkTopology};
 use crate::time::SimTime;
 
 /// Times of the network. `o`, the processor's overhead, is spent by the node and not here.
@@ -34,9 +34,9 @@ impl Timing {
             link_byte: bytes_time(1, link_byte_gap),
             link_byte_gap,
             min_hops: match network.topology {
-                Topology::Crossbar => 0,
-                Topology::Torus { .. } => 1,
-                Topology::FatTree { .. } => 2,
+                NetworkTopology::Crossbar => 0,
+                NetworkTopology::Torus { .. } => 1,
+                NetworkTopology::FatTree { .. } => 2,
             },
         }
     }

@@ -12,14 +12,14 @@
 //! (`s`, `u`) and its `c`-th parent are numbered by (`l`, `s`, `u`, `c`), upwards even, downwards
 //! odd, after the nodes' own.
 
-use crate::machine::Topology;
+use crate::machine::NetworkTopology;
 
 /// Finds routes.
 #[derive(Debug, Clone)]
 pub(super) enum Routes {
     Crossbar,
     Torus(Vec<Dimension>),
-    FatTree(Tree),
+    FatTree(FatTree),
 }
 
 /// A dimension of a torus.
@@ -33,7 +33,7 @@ pub(super) struct Dimension {
 
 /// A fat tree's numbers.
 #[derive(Debug, Clone)]
-pub(super) struct Tree {
+pub(super) struct FatTree {
     arity: u32,
     levels: Vec<TreeLevel>,
     links: u32,
@@ -51,10 +51,10 @@ struct TreeLevel {
 
 impl Routes {
     /// For a topology with room for `nodes` nodes.
-    pub fn new(topology: &Topology, nodes: u32) -> Routes {
+    pub fn new(topology: &NetworkTopology, nodes: u32) -> Routes {
         match topology {
-            Topology::Crossbar => Routes::Crossbar,
-            Topology::Torus { dimensions, rings } => {
+            NetworkTopology::Crossbar => Routes::Crossbar,
+            NetworkTopology::Torus { dimensions, rings } => {
                 let sizes = dimensions.iter().enumerate();
                 let dimensions = sizes.map(|(d, size)| Dimension {
                     size: *size,
@@ -63,8 +63,8 @@ impl Routes {
                 });
                 Routes::Torus(dimensions.collect())
             }
-            Topology::FatTree { arity, levels } => {
-                Routes::FatTree(Tree::new(*arity, *levels, nodes))
+            NetworkTopology::FatTree { arity, levels } => {
+                Routes::FatTree(FatTree::new(*arity, *levels, nodes))
             }
         }
     }
@@ -113,8 +113,8 @@ fn torus_route(dimensions: &[Dimension], from: u32, to: u32, route: &mut Vec<u32
     }
 }
 
-impl Tree {
-    fn new(arity: u32, levels: u32, nodes: u32) -> Tree {
+impl FatTree {
+    fn new(arity: u32, levels: u32, nodes: u32) -> FatTree {
         let (mut below, mut width, mut first_link) = (1_u64, 1_u32, 2 * nodes);
         let mut tree_levels = Vec::new();
         // Levels above a switch that has all nodes below it are never used.
@@ -131,7 +131,7 @@ impl Tree {
                 first_link += 2 * subtrees * width;
             }
         }
-        Tree {
+        FatTree {
             arity,
             levels: tree_levels,
             links: first_link,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn torus(dimensions: &[u32], rings: &[bool]) -> Routes {
-        let topology = Topology::Torus {
+        let topology = NetworkTopology::Torus {
             dimensions: dimensions.to_vec(),
             rings: rings.to_vec(),
         };
@@ -192,7 +192,10 @@ mod tests {
     }
 
     fn tree(arity: u32, levels: u32) -> Routes {
-        Routes::new(&Topology::FatTree { arity, levels }, arity.pow(levels))
+        Routes::new(
+            &NetworkTopology::FatTree { arity, levels },
+            arity.pow(levels),
+        )
     }
 
     /// Coordinates of a node; the last varies fastest.
@@ -295,7 +298,7 @@ mod tests {
     #[test]
     fn a_tree_that_is_larger_than_its_nodes_has_links_for_these_alone() {
         let large = Routes::new(
-            &Topology::FatTree {
+            &NetworkTopology::FatTree {
                 arity: 4,
                 levels: 8,
             },

@@ -25,7 +25,7 @@ pub struct Plan {
 
 /// What a rank does in a round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Round {
+pub struct RankRound {
     /// Peers and bytes, in order.
     pub sends: Vec<(u32, u64)>,
     /// Peers.
@@ -80,7 +80,7 @@ impl Plan {
     }
 
     /// Writes what rank `me` does in `round` to `out`.
-    pub fn round(&self, me: u32, round: u32, out: &mut Round) {
+    pub fn round(&self, me: u32, round: u32, out: &mut RankRound) {
         out.sends.clear();
         out.receives.clear();
         out.combine = 0;
@@ -138,7 +138,7 @@ impl Plan {
 
     /// Down the binomial tree: round 0 receives from the parent, round 1 sends to the children, the
     /// largest subtree first. `size` of the number of ranks of a subtree.
-    fn spread(&self, me: u32, round: u32, out: &mut Round, size: impl Fn(u32) -> u64) {
+    fn spread(&self, me: u32, round: u32, out: &mut RankRound, size: impl Fn(u32) -> u64) {
         let (n, root) = (self.ranks, self.root);
         let v = (me + n - root) % n;
         let reach = reach(v, n);
@@ -159,7 +159,7 @@ impl Plan {
     }
 
     /// Up the binomial tree: one child a round, the smallest subtree first; then to the parent.
-    fn collect(&self, me: u32, round: u32, out: &mut Round) {
+    fn collect(&self, me: u32, round: u32, out: &mut RankRound) {
         let (n, root) = (self.ranks, self.root);
         let v = (me + n - root) % n;
         let reach = reach(v, n);
@@ -179,7 +179,7 @@ impl Plan {
         }
     }
 
-    fn linear(&self, me: u32, out: &mut Round) {
+    fn linear(&self, me: u32, out: &mut RankRound) {
         let others = (0..self.ranks).filter(|rank| *rank != self.root);
         match (self.collective == Collective::Gather, me == self.root) {
             (true, true) => out.receives.extend(others),
@@ -189,7 +189,7 @@ impl Plan {
         }
     }
 
-    fn scan(&self, me: u32, round: u32, out: &mut Round) {
+    fn scan(&self, me: u32, round: u32, out: &mut RankRound) {
         let distance = 1 << round;
         if me + distance < self.ranks {
             out.sends.push((me + distance, self.bytes));
@@ -203,7 +203,7 @@ impl Plan {
     /// Recursive doubling and halving among a power of two of ranks. Of each pair of the first
     /// ranks, as many as there are too many, the even one gives its operand to the odd one before,
     /// and gets the result after.
-    fn folded(&self, me: u32, round: u32, out: &mut Round) {
+    fn folded(&self, me: u32, round: u32, out: &mut RankRound) {
         let active = 1u32 << self.ranks.ilog2();
         let surplus = self.ranks - active;
         let whole = match self.collective {
@@ -252,7 +252,7 @@ impl Plan {
     }
 
     /// Step `step` of the active ranks, by their numbers among these.
-    fn among(&self, me: u32, root: u32, step: u32, out: &mut Round) {
+    fn among(&self, me: u32, root: u32, step: u32, out: &mut RankRound) {
         let steps = self.ranks.ilog2();
         let whole = match self.collective {
             Collective::ReduceScatter => self.bytes * u64::from(self.ranks),
@@ -287,7 +287,7 @@ impl Plan {
 /// Peers that a rank exchanges with at the same time in an all-to-all.
 const WINDOW: u32 = MessageThresholds::NETWORK.alltoall_window as u32;
 
-impl Round {
+impl RankRound {
     fn exchange(&mut self, to: u32, from: u32, bytes: u64) {
         self.sends.push((to, bytes));
         self.receives.push(from);
@@ -340,7 +340,7 @@ mod tests {
     /// What is sent in a round of this plan, and what is received.
     fn messages(plan: &Plan, round: u32) -> (Pairs, Pairs) {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
-        let mut out = Round::default();
+        let mut out = RankRound::default();
         for me in 0..plan.ranks {
             plan.round(me, round, &mut out);
             sent.extend(out.sends.iter().map(|send| (me, send.0)));
@@ -375,7 +375,7 @@ mod tests {
         let n = plan.ranks as usize;
         let mut known: Vec<Vec<bool>> =
             (0..n).map(|me| (0..n).map(|r| r == me).collect()).collect();
-        let mut out = Round::default();
+        let mut out = RankRound::default();
         let mut at = vec![0; n];
         let mut mail: BTreeMap<(u32, u32), Vec<Vec<bool>>> = BTreeMap::new();
         let mut sent = vec![false; n];
@@ -450,7 +450,7 @@ mod tests {
                 root: 0,
                 bytes,
             };
-            let mut out = Round::default();
+            let mut out = RankRound::default();
             let mut sum = 0;
             for me in 0..ranks {
                 for round in 0..plan.rounds() {

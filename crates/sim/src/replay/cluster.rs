@@ -1,11 +1,11 @@
 //! The parameters of a replay: LogGP within a node and between nodes, and distances.
 
 use crate::loggp::Parameters;
-use crate::machine::{Machine, NetworkParameters, Topology};
+use crate::machine::{NetworkParameters, NetworkTopology, SimulatedMachine};
 
 /// The cluster that a replay runs on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cluster {
+pub struct ReplayCluster {
     /// Between ranks of different nodes.
     pub network: Parameters,
     /// Between ranks of one node.
@@ -24,13 +24,13 @@ pub struct HopLatency {
     /// Nanoseconds of a link.
     pub link_ns: f64,
     /// How nodes are linked.
-    pub topology: Topology,
+    pub topology: NetworkTopology,
 }
 
-impl Cluster {
+impl ReplayCluster {
     /// One rank on each node of a network with these parameters.
-    pub fn of(network: Parameters) -> Cluster {
-        Cluster {
+    pub fn of(network: Parameters) -> ReplayCluster {
+        ReplayCluster {
             network,
             node: network,
             ranks_per_node: 1,
@@ -43,11 +43,11 @@ impl Cluster {
     /// of `L`, and the slower of network and adapter counts for `G`. To the machine's `overhead_ns`
     /// the overheads of `library` are added: what the library's instructions take, which a
     /// machine's file does not say.
-    pub fn of_machine(machine: &Machine, library: &Parameters) -> Cluster {
+    pub fn of_machine(machine: &SimulatedMachine, library: &Parameters) -> ReplayCluster {
         let (network, adapter) = (&machine.network, &machine.adapter);
         let adapters = adapter.command_ns + adapter.arrival_ns + adapter.event_ns;
         let per_byte = network.gap_per_byte_ns / network.bandwidth_factor;
-        let mut cluster = Cluster::of(Parameters {
+        let mut cluster = ReplayCluster::of(Parameters {
             latency: network.latency_ns + adapters,
             send_overhead: network.overhead_ns + library.send_overhead,
             receive_overhead: network.overhead_ns + library.receive_overhead,
@@ -77,9 +77,11 @@ impl HopLatency {
     /// file describes a smaller machine.
     pub fn links(&self, from: u32, to: u32) -> u32 {
         match &self.topology {
-            Topology::Crossbar => 0,
-            Topology::Torus { dimensions, rings } => torus_links(dimensions, rings, from, to),
-            Topology::FatTree { arity, levels } => {
+            NetworkTopology::Crossbar => 0,
+            NetworkTopology::Torus { dimensions, rings } => {
+                torus_links(dimensions, rings, from, to)
+            }
+            NetworkTopology::FatTree { arity, levels } => {
                 let (mut from, mut to, mut up) = (from, to, 0);
                 while from != to && up < *levels {
                     (from, to) = (from / arity.max(&2), to / arity.max(&2));
@@ -119,32 +121,33 @@ mod tests {
             link_ns: 50.0,
             topology,
         };
-        let torus = hops(Topology::Torus {
+        let torus = hops(NetworkTopology::Torus {
             dimensions: vec![4, 6],
             rings: vec![false, true],
         });
         assert_eq!(torus.links(0, 5), 1, "around the ring");
         assert_eq!(torus.links(0, 18), 3, "no ring in the first dimension");
         assert_eq!(torus.links(7, 7), 0);
-        let tree = hops(Topology::FatTree {
+        let tree = hops(NetworkTopology::FatTree {
             arity: 4,
             levels: 3,
         });
         assert_eq!(tree.links(0, 3), 0, "one switch");
         assert_eq!(tree.links(0, 4), 2);
         assert_eq!(tree.links(0, 63), 4);
-        assert_eq!(hops(Topology::Crossbar).links(0, 9), 0);
+        assert_eq!(hops(NetworkTopology::Crossbar).links(0, 9), 0);
     }
 
     #[test]
     fn takes_a_machine_with_its_throttled_bandwidth() {
-        let machine = Machine::with("power5-redstorm", &["network.bandwidth_factor=0.5".into()]);
+        let machine =
+            SimulatedMachine::with("power5-redstorm", &["network.bandwidth_factor=0.5".into()]);
         let machine = machine.unwrap();
         let library = Parameters {
             send_overhead: 100.0,
             ..Parameters::default()
         };
-        let cluster = Cluster::of_machine(&machine, &library);
+        let cluster = ReplayCluster::of_machine(&machine, &library);
         let whole = machine.network.gap_per_byte_ns;
         assert_eq!(cluster.network.gap_per_byte, 2.0 * whole);
         assert_eq!(

@@ -21,8 +21,8 @@ use std::collections::{HashMap, VecDeque};
 
 use mica_policy::collective::Collective;
 
-use super::algorithm::{Plan, Round};
-use super::cluster::Cluster;
+use super::algorithm::{Plan, RankRound};
+use super::cluster::ReplayCluster;
 use crate::loggp::Parameters;
 use crate::time::SimTime;
 
@@ -31,7 +31,7 @@ pub const EXPANDED_MAX: u32 = 64;
 
 /// What a rank does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum ReplayOperation {
     /// It computes.
     Compute(SimTime),
     /// It starts a message.
@@ -49,12 +49,12 @@ pub enum Operation {
     /// It waits for all receives that it has posted.
     Wait,
     /// It takes part in a collective.
-    Collective(CollectiveOperation),
+    Collective(GroupCollective),
 }
 
 /// A collective and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CollectiveOperation {
+pub struct GroupCollective {
     /// The operation.
     pub collective: Collective,
     /// Root, by its number in the group.
@@ -62,12 +62,12 @@ pub struct CollectiveOperation {
     /// Bytes, as [`Plan::bytes`].
     pub bytes: u64,
     /// The ranks.
-    pub group: Group,
+    pub group: RankGroup,
 }
 
 /// Ranks of a communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Group {
+pub enum RankGroup {
     /// `first`, `first + stride` and so on.
     Strided {
         /// The first.
@@ -88,8 +88,8 @@ pub trait Workload {
     /// Number of steps of each rank.
     fn steps(&self) -> u32;
     /// Appends what `rank` does in `step`.
-    fn operations(&self, rank: u32, step: u32, out: &mut Vec<Operation>);
-    /// The ranks of a [`Group::Listed`].
+    fn operations(&self, rank: u32, step: u32, out: &mut Vec<ReplayOperation>);
+    /// The ranks of a [`RankGroup::Listed`].
     fn listed(&self, group: u32) -> &[u32] {
         let _ = group;
         &[]
@@ -164,10 +164,10 @@ pub enum ReplayError {
 /// If ranks wait for what never happens.
 pub fn replay(
     workload: &dyn Workload,
-    cluster: &Cluster,
+    cluster: &ReplayCluster,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Prediction, ReplayError> {
-    let mut engine = Engine::new(workload, cluster);
+    let mut engine = ReplayEngine::new(workload, cluster);
     engine.run(progress)?;
     Ok(engine.prediction())
 }
@@ -217,7 +217,7 @@ impl LevelTimes {
 }
 
 #[derive(Default)]
-struct Rank {
+struct ReplayRank {
     clock: u64,
     sending_free: u64,
     receiving_free: u64,
@@ -230,7 +230,7 @@ struct Rank {
     is_sent: bool,
     is_blocked: bool,
     has_ended: bool,
-    operations: Vec<Operation>,
+    operations: Vec<ReplayOperation>,
     posted: Vec<u32>,
     /// What a blocked rank waits for.
     expected: Vec<(u32, Context)>,
@@ -239,7 +239,7 @@ struct Rank {
 }
 
 /// Whether a rank can go on.
-enum Outcome {
+enum OperationOutcome {
     GoesOn,
     Blocks,
 }
@@ -251,18 +251,18 @@ struct Entered {
     latest: u64,
 }
 
-struct Engine<'a> {
+struct ReplayEngine<'a> {
     workload: &'a dyn Workload,
-    cluster: &'a Cluster,
+    cluster: &'a ReplayCluster,
     node: LevelTimes,
     network: LevelTimes,
     combine_byte: f64,
-    ranks: Vec<Rank>,
+    ranks: Vec<ReplayRank>,
     ready: VecDeque<u32>,
-    entered: HashMap<Group, Entered>,
+    entered: HashMap<RankGroup, Entered>,
     /// Time of one rank's rounds, of plans that were carried out as a whole.
     durations: HashMap<Plan, u64>,
-    round: Round,
+    round: RankRound,
     prediction: Prediction,
     begun: u64,
 }
@@ -270,20 +270,20 @@ struct Engine<'a> {
 /// Steps between two calls of `progress`.
 const REPORT_EVERY: u64 = 1 << 16;
 
-impl<'a> Engine<'a> {
-    fn new(workload: &'a dyn Workload, cluster: &'a Cluster) -> Engine<'a> {
+impl<'a> ReplayEngine<'a> {
+    fn new(workload: &'a dyn Workload, cluster: &'a ReplayCluster) -> ReplayEngine<'a> {
         let ranks = workload.ranks();
-        Engine {
+        ReplayEngine {
             workload,
             cluster,
             node: LevelTimes::new(&cluster.node),
             network: LevelTimes::new(&cluster.network),
             combine_byte: cluster.combine_byte_ns * 1e3,
-            ranks: (0..ranks).map(|_| Rank::default()).collect(),
+            ranks: (0..ranks).map(|_| ReplayRank::default()).collect(),
             ready: (0..ranks).collect(),
             entered: HashMap::new(),
             durations: HashMap::new(),
-            round: Round::default(),
+            round: RankRound::default(),
             prediction: Prediction {
                 ranks,
                 ..Prediction::default()
@@ -320,7 +320,8 @@ impl<'a> Engine<'a> {
             .operations
             .iter()
             .filter_map(|operation| match operation {
-                Operation::Send { to: peer, .. } | Operation::Receive { from: peer } => Some(*peer),
+                ReplayOperation::Send { to: peer, .. }
+                | ReplayOperation::Receive { from: peer } => Some(*peer),
                 _ => None,
             });
         match peers.into_iter().find(|peer| *peer >= ranks) {
@@ -348,30 +349,30 @@ impl<'a> Engine<'a> {
                 continue;
             };
             let outcome = match operation {
-                Operation::Compute(time) => {
+                ReplayOperation::Compute(time) => {
                     state.clock += time.0;
                     state.computing += time.0;
-                    Outcome::GoesOn
+                    OperationOutcome::GoesOn
                 }
-                Operation::Send { to, bytes } => {
+                ReplayOperation::Send { to, bytes } => {
                     self.send(rank, to, bytes, Context::PointToPoint);
-                    Outcome::GoesOn
+                    OperationOutcome::GoesOn
                 }
-                Operation::Receive { from } => {
+                ReplayOperation::Receive { from } => {
                     state.posted.push(from);
-                    Outcome::GoesOn
+                    OperationOutcome::GoesOn
                 }
-                Operation::Wait => {
+                ReplayOperation::Wait => {
                     let posted = state.posted.drain(..);
                     let posted = posted.map(|from| (from, Context::PointToPoint));
                     state.expected.extend(posted);
                     self.wait(rank)
                 }
-                Operation::Collective(call) => self.collective(rank, &call),
+                ReplayOperation::Collective(call) => self.collective(rank, &call),
             };
             match outcome {
-                Outcome::GoesOn => self.ranks[rank as usize].at += 1,
-                Outcome::Blocks => return Ok(()),
+                OperationOutcome::GoesOn => self.ranks[rank as usize].at += 1,
+                OperationOutcome::Blocks => return Ok(()),
             }
         }
     }
@@ -430,9 +431,9 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes what is expected from the mailbox; blocks if something is missing, else receives it.
-    fn wait(&mut self, rank: u32) -> Outcome {
+    fn wait(&mut self, rank: u32) -> OperationOutcome {
         let state = &mut self.ranks[rank as usize];
-        let Rank {
+        let ReplayRank {
             mailbox,
             arrived,
             expected,
@@ -453,7 +454,7 @@ impl<'a> Engine<'a> {
         });
         if !expected.is_empty() {
             state.is_blocked = true;
-            return Outcome::Blocks;
+            return OperationOutcome::Blocks;
         }
         let mut arrived = std::mem::take(&mut state.arrived);
         arrived.sort_unstable_by_key(|mail| (mail.head, mail.from));
@@ -461,7 +462,7 @@ impl<'a> Engine<'a> {
             self.receive(rank, &mail);
         }
         self.ranks[rank as usize].arrived = arrived;
-        Outcome::GoesOn
+        OperationOutcome::GoesOn
     }
 
     fn receive(&mut self, rank: u32, mail: &Mail) {
@@ -473,14 +474,14 @@ impl<'a> Engine<'a> {
     }
 
     /// Ranks of a group, and the number of one among them.
-    fn place(&self, group: Group, rank: u32) -> (u32, u32) {
+    fn place(&self, group: RankGroup, rank: u32) -> (u32, u32) {
         match group {
-            Group::Strided {
+            RankGroup::Strided {
                 first,
                 stride,
                 count,
             } => (count, (rank - first) / stride.max(1)),
-            Group::Listed(list) => {
+            RankGroup::Listed(list) => {
                 let ranks = self.workload.listed(list);
                 let place = ranks.iter().position(|member| *member == rank);
                 (ranks.len() as u32, place.unwrap_or(0) as u32)
@@ -488,22 +489,22 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn member(&self, group: Group, number: u32) -> u32 {
+    fn member(&self, group: RankGroup, number: u32) -> u32 {
         match group {
-            Group::Strided { first, stride, .. } => first + number * stride,
-            Group::Listed(list) => self.workload.listed(list)[number as usize],
+            RankGroup::Strided { first, stride, .. } => first + number * stride,
+            RankGroup::Listed(list) => self.workload.listed(list)[number as usize],
         }
     }
 
     /// Goes on with a collective.
-    fn collective(&mut self, rank: u32, call: &CollectiveOperation) -> Outcome {
+    fn collective(&mut self, rank: u32, call: &GroupCollective) -> OperationOutcome {
         let (count, me) = self.place(call.group, rank);
         let plan = Plan::new(call.collective, count, call.root, call.bytes);
         if count > EXPANDED_MAX && plan.is_symmetric_and_long() && plan.rounds() > 0 {
             return self.as_a_whole(rank, call.group, &plan);
         }
         let mut round = std::mem::take(&mut self.round);
-        let mut outcome = Outcome::GoesOn;
+        let mut outcome = OperationOutcome::GoesOn;
         while self.ranks[rank as usize].round < plan.rounds() {
             let number = self.ranks[rank as usize].round;
             plan.round(me, number, &mut round);
@@ -519,8 +520,8 @@ impl<'a> Engine<'a> {
                 }
                 self.ranks[rank as usize].is_sent = true;
             }
-            if let Outcome::Blocks = self.wait(rank) {
-                outcome = Outcome::Blocks;
+            if let OperationOutcome::Blocks = self.wait(rank) {
+                outcome = OperationOutcome::Blocks;
                 break;
             }
             let state = &mut self.ranks[rank as usize];
@@ -528,20 +529,20 @@ impl<'a> Engine<'a> {
             (state.round, state.is_sent) = (number + 1, false);
         }
         self.round = round;
-        if let Outcome::GoesOn = outcome {
+        if let OperationOutcome::GoesOn = outcome {
             self.ranks[rank as usize].round = 0;
         }
         outcome
     }
 
     /// The last rank to enter releases all.
-    fn as_a_whole(&mut self, rank: u32, group: Group, plan: &Plan) -> Outcome {
+    fn as_a_whole(&mut self, rank: u32, group: RankGroup, plan: &Plan) -> OperationOutcome {
         let clock = self.ranks[rank as usize].clock;
         let entered = self.entered.entry(group).or_default();
         entered.ranks.push(rank);
         entered.latest = entered.latest.max(clock);
         if entered.ranks.len() < plan.ranks as usize {
-            return Outcome::Blocks;
+            return OperationOutcome::Blocks;
         }
         let Entered { ranks, latest } = self.entered.remove(&group).expect("just entered");
         let known = self.durations.get(plan).copied();
@@ -558,15 +559,15 @@ impl<'a> Engine<'a> {
                 self.ready.push_back(member);
             }
         }
-        Outcome::GoesOn
+        OperationOutcome::GoesOn
     }
 
     /// The time of the rounds of one rank, whose messages arrive as its own do at others. The part
     /// of a broadcast that is a tree is the longest path down.
-    fn symmetric_duration(&self, group: Group, plan: &Plan) -> u64 {
+    fn symmetric_duration(&self, group: RankGroup, plan: &Plan) -> u64 {
         let (level, links) = self.mean_level(group, plan.ranks);
         let (mut clock, mut sending, mut receiving) = (0u64, 0u64, 0u64);
-        let mut round = Round::default();
+        let mut round = RankRound::default();
         let mut heads = Vec::new();
         for number in 0..plan.rounds() {
             // The last rank of a group has no children in a tree.
@@ -604,7 +605,7 @@ impl<'a> Engine<'a> {
 
     /// The level that most pairs of a group are at, and the mean of what links add from its first
     /// rank.
-    fn mean_level(&self, group: Group, count: u32) -> (LevelTimes, u64) {
+    fn mean_level(&self, group: RankGroup, count: u32) -> (LevelTimes, u64) {
         let first = self.member(group, 0);
         let others = (1..count).map(|number| self.between(first, self.member(group, number)));
         let links: u64 = others.map(|(_, links)| links).sum();

@@ -14,9 +14,9 @@
 
 use mica_policy::collective::Collective;
 
-use super::engine::{CollectiveOperation, Group, Operation, Workload};
+use super::engine::{GroupCollective, RankGroup, ReplayOperation, Workload};
 use super::grid::Grid;
-use super::pattern::{DirectionMessages, ExchangeOrder, Pattern, Step, StepKind};
+use super::pattern::{DirectionMessages, ExchangeOrder, ExchangePattern, PatternStep, StepKind};
 use super::recorded::{CallKind, Recorded};
 use crate::time::SimTime;
 
@@ -54,7 +54,7 @@ pub enum ExtrapolateError {
 /// A pattern on a grid.
 #[derive(Debug)]
 pub struct Extrapolated<'a> {
-    pattern: &'a Pattern,
+    pattern: &'a ExchangePattern,
     grid: Grid,
     scaling: Scaling,
     /// Recorded ranks over ranks, in each dimension.
@@ -69,7 +69,7 @@ impl<'a> Extrapolated<'a> {
     /// # Errors
     /// If the recorded run does not say what ranks of this grid do.
     pub fn new(
-        pattern: &'a Pattern,
+        pattern: &'a ExchangePattern,
         grid: Grid,
         scaling: Scaling,
     ) -> Result<Extrapolated<'a>, ExtrapolateError> {
@@ -80,7 +80,7 @@ impl<'a> Extrapolated<'a> {
                 new: grid.dimensions.len(),
             });
         }
-        let exchanges = |step: &Step| matches!(step.kind, StepKind::Exchange { .. });
+        let exchanges = |step: &PatternStep| matches!(step.kind, StepKind::Exchange { .. });
         if pattern.steps.iter().any(exchanges) {
             let unknown = recorded
                 .iter()
@@ -136,14 +136,14 @@ impl<'a> Extrapolated<'a> {
         self.pattern.grid.rank(&places) as usize
     }
 
-    fn compute(&self, ns: f64, out: &mut Vec<Operation>) {
+    fn compute(&self, ns: f64, out: &mut Vec<ReplayOperation>) {
         let factor = match self.scaling {
             Scaling::Weak => 1.0,
             Scaling::Strong => self.ratio,
         };
         let time = SimTime::from_ns(ns * factor * self.compute_factor);
         if time.0 > 0 {
-            out.push(Operation::Compute(time));
+            out.push(ReplayOperation::Compute(time));
         }
     }
 
@@ -182,17 +182,17 @@ impl<'a> Extrapolated<'a> {
         messages: &[DirectionMessages],
         order: ExchangeOrder,
         inside_ns: f64,
-        out: &mut Vec<Operation>,
+        out: &mut Vec<ReplayOperation>,
     ) {
         let opposite = |direction: &[i8]| direction.iter().map(|step| -step).collect::<Vec<i8>>();
-        let post = |of: &DirectionMessages, out: &mut Vec<Operation>| {
+        let post = |of: &DirectionMessages, out: &mut Vec<ReplayOperation>| {
             if let Some(from) = self.grid.neighbour(rank, &opposite(&of.direction)) {
-                out.extend(of.bytes.iter().map(|_| Operation::Receive { from }));
+                out.extend(of.bytes.iter().map(|_| ReplayOperation::Receive { from }));
             }
         };
-        let send = |of: &DirectionMessages, out: &mut Vec<Operation>| {
+        let send = |of: &DirectionMessages, out: &mut Vec<ReplayOperation>| {
             if let Some(to) = self.grid.neighbour(rank, &of.direction) {
-                out.extend(of.bytes.iter().map(|bytes| Operation::Send {
+                out.extend(of.bytes.iter().map(|bytes| ReplayOperation::Send {
                     to,
                     bytes: self.face(*bytes, &of.direction),
                 }));
@@ -203,13 +203,13 @@ impl<'a> Extrapolated<'a> {
                 messages.iter().for_each(|of| post(of, out));
                 messages.iter().for_each(|of| send(of, out));
                 self.compute(inside_ns, out);
-                out.push(Operation::Wait);
+                out.push(ReplayOperation::Wait);
             }
             ExchangeOrder::OneByOne => {
                 for of in messages {
                     post(of, out);
                     send(of, out);
-                    out.push(Operation::Wait);
+                    out.push(ReplayOperation::Wait);
                 }
                 self.compute(inside_ns, out);
             }
@@ -234,7 +234,7 @@ impl Workload for Extrapolated<'_> {
         self.pattern.steps.len() as u32 + 1
     }
 
-    fn operations(&self, rank: u32, step: u32, out: &mut Vec<Operation>) {
+    fn operations(&self, rank: u32, step: u32, out: &mut Vec<ReplayOperation>) {
         let model = self.model_of(rank);
         let Some(step) = self.pattern.steps.get(step as usize) else {
             return self.compute(self.pattern.rest_ns[model], out);
@@ -250,11 +250,11 @@ impl Workload for Extrapolated<'_> {
                 bytes,
             } => {
                 let count = self.ranks();
-                out.push(Operation::Collective(CollectiveOperation {
+                out.push(ReplayOperation::Collective(GroupCollective {
                     collective: *collective,
                     root: if *root < count { *root } else { 0 },
                     bytes: self.block(*collective, *bytes),
-                    group: Group::Strided {
+                    group: RankGroup::Strided {
                         first: 0,
                         stride: 1,
                         count,
@@ -279,24 +279,24 @@ impl Workload for AsRecorded<'_> {
         1
     }
 
-    fn operations(&self, rank: u32, _step: u32, out: &mut Vec<Operation>) {
+    fn operations(&self, rank: u32, _step: u32, out: &mut Vec<ReplayOperation>) {
         let recorded = &self.0.ranks[rank as usize];
         for call in &recorded.calls {
-            out.push(Operation::Compute(SimTime::from_ns(call.before_ns)));
+            out.push(ReplayOperation::Compute(SimTime::from_ns(call.before_ns)));
             out.push(match call.kind {
-                CallKind::Send { to, bytes } => Operation::Send { to, bytes },
-                CallKind::Receive { from } => Operation::Receive { from },
-                CallKind::Wait => Operation::Wait,
+                CallKind::Send { to, bytes } => ReplayOperation::Send { to, bytes },
+                CallKind::Receive { from } => ReplayOperation::Receive { from },
+                CallKind::Wait => ReplayOperation::Wait,
                 CallKind::Collective {
                     collective,
                     root,
                     bytes,
                     ..
-                } => Operation::Collective(CollectiveOperation {
+                } => ReplayOperation::Collective(GroupCollective {
                     collective,
                     root,
                     bytes,
-                    group: Group::Strided {
+                    group: RankGroup::Strided {
                         first: 0,
                         stride: 1,
                         count: self.ranks(),
@@ -304,7 +304,7 @@ impl Workload for AsRecorded<'_> {
                 }),
             });
         }
-        out.push(Operation::Wait);
-        out.push(Operation::Compute(SimTime::from_ns(recorded.rest_ns)));
+        out.push(ReplayOperation::Wait);
+        out.push(ReplayOperation::Compute(SimTime::from_ns(recorded.rest_ns)));
     }
 }

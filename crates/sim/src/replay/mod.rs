@@ -18,11 +18,11 @@ pub mod recorded;
 #[cfg(test)]
 mod tests;
 
-pub use cluster::{Cluster, HopLatency};
+pub use cluster::{HopLatency, ReplayCluster};
 pub use engine::{
-    CollectiveOperation, Group, Operation, Prediction, ReplayError, Workload, replay,
+    GroupCollective, Prediction, RankGroup, ReplayError, ReplayOperation, Workload, replay,
 };
 pub use extrapolate::{AsRecorded, ExtrapolateError, Extrapolated, Scaling};
 pub use grid::{Grid, balanced};
-pub use pattern::{Pattern, PatternError, pattern};
+pub use pattern::{ExchangePattern, PatternError, pattern};
 pub use recorded::{Recorded, RecordedError};

@@ -19,11 +19,11 @@ use super::recorded::{CallKind, Recorded, RecordedRank};
 
 /// What all ranks do.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pattern {
+pub struct ExchangePattern {
     /// The grid of the recorded run.
     pub grid: Grid,
     /// In order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PatternStep>,
     /// Nanoseconds that each recorded rank computes after the last step.
     pub rest_ns: Vec<f64>,
     /// What the reader should know.
@@ -32,7 +32,7 @@ pub struct Pattern {
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct PatternStep {
     /// Nanoseconds that each recorded rank computes before it.
     pub before_ns: Vec<f64>,
     /// Nanoseconds that each recorded rank computes between start and completion of its messages.
@@ -129,7 +129,7 @@ pub enum PatternError {
 ///
 /// # Errors
 /// If ranks do not do the same.
-pub fn pattern(recorded: &Recorded, given: Option<&Grid>) -> Result<Pattern, PatternError> {
+pub fn pattern(recorded: &Recorded, given: Option<&Grid>) -> Result<ExchangePattern, PatternError> {
     let ranks = recorded.ranks.len() as u32;
     if ranks < 2 {
         return Err(PatternError::OneRank);
@@ -147,7 +147,7 @@ pub fn pattern(recorded: &Recorded, given: Option<&Grid>) -> Result<Pattern, Pat
     let mut notes = Vec::new();
     let grid = find_grid(&steps, ranks, given, &mut notes)?;
     let count = steps[0].len();
-    Ok(Pattern {
+    Ok(ExchangePattern {
         steps: (0..count).map(|at| joined(&steps, at, &grid)).collect(),
         rest_ns: recorded.ranks.iter().map(|rank| rank.rest_ns).collect(),
         grid,
@@ -439,7 +439,7 @@ fn is_complete(grid: &Grid, used: &BTreeSet<Direction>, pairs: &BTreeSet<(u32, u
 }
 
 /// The steps of all ranks at one place as one.
-fn joined(steps: &[Vec<RankStep>], at: usize, grid: &Grid) -> Step {
+fn joined(steps: &[Vec<RankStep>], at: usize, grid: &Grid) -> PatternStep {
     let own: Vec<&RankStep> = steps.iter().map(|steps| &steps[at]).collect();
     let kind = match &own[0].kind {
         RankStepKind::Collective {
@@ -459,7 +459,7 @@ fn joined(steps: &[Vec<RankStep>], at: usize, grid: &Grid) -> Step {
         }
         RankStepKind::Exchange { .. } => exchange(&own, grid),
     };
-    Step {
+    PatternStep {
         before_ns: own.iter().map(|step| step.before_ns).collect(),
         inside_ns: own.iter().map(|step| step.inside_ns).collect(),
         kind,

@@ -3,7 +3,7 @@
 use mica_policy::collective::Collective;
 use mica_profile::{CallRecord, Profile, RankProfile, TimelineInterval};
 
-use super::engine::{Operation, Workload};
+use super::engine::{ReplayOperation, Workload};
 use super::grid::Grid;
 use super::pattern::{ExchangeOrder, PatternError, StepKind};
 use super::*;
@@ -107,11 +107,11 @@ fn faces(grid: &Grid, rank: u32) -> Vec<(Option<u32>, u64)> {
     faces
 }
 
-fn found(profile: &Profile) -> Pattern {
+fn found(profile: &Profile) -> ExchangePattern {
     pattern(&Recorded::of(profile).unwrap(), None).unwrap()
 }
 
-fn operations(workload: &dyn Workload, rank: u32, step: u32) -> Vec<Operation> {
+fn operations(workload: &dyn Workload, rank: u32, step: u32) -> Vec<ReplayOperation> {
     let mut out = Vec::new();
     workload.operations(rank, step, &mut out);
     out
@@ -120,7 +120,7 @@ fn operations(workload: &dyn Workload, rank: u32, step: u32) -> Vec<Operation> {
 fn sends(workload: &dyn Workload, rank: u32) -> Vec<(u32, u64)> {
     let operations = operations(workload, rank, 0).into_iter();
     let sends = operations.filter_map(|operation| match operation {
-        Operation::Send { to, bytes } => Some((to, bytes)),
+        ReplayOperation::Send { to, bytes } => Some((to, bytes)),
         _ => None,
     });
     let mut sends: Vec<(u32, u64)> = sends.collect();
@@ -183,7 +183,7 @@ fn strong_scaling_divides_work_and_faces() {
     let large = Extrapolated::new(&pattern, Grid::open(&[4, 8]), Scaling::Strong).unwrap();
     // Across the first dimension (100 bytes) the face lies along the second: 2 / 8 of it.
     assert_eq!(sends(&large, 0), [(1, 100), (8, 25)]);
-    let Operation::Compute(time) = operations(&large, 0, 0)[0] else {
+    let ReplayOperation::Compute(time) = operations(&large, 0, 0)[0] else {
         panic!("computes first");
     };
     assert_eq!(time.ns(), WORK as f64 * 4.0 / 32.0);
@@ -230,7 +230,7 @@ fn transform(ranks: u32, block: u64) -> Profile {
 fn alltoall_bytes(workload: &dyn Workload) -> u64 {
     let operations = operations(workload, 0, 0);
     let collective = operations.iter().find_map(|operation| match operation {
-        Operation::Collective(call) => Some((call.collective, call.bytes)),
+        ReplayOperation::Collective(call) => Some((call.collective, call.bytes)),
         _ => None,
     });
     assert_eq!(collective.unwrap().0, Collective::Alltoall);
@@ -255,7 +255,7 @@ fn a_hundred_thousand_ranks_are_replayed() {
         gap: 200.0,
         gap_per_byte: 0.1,
     };
-    let cluster = Cluster::of(parameters);
+    let cluster = ReplayCluster::of(parameters);
     let pattern = found(&halo(&Grid::open(&[2, 2]), 2));
     let grid = Grid::open(&balanced(100_000, 2));
     let workload = Extrapolated::new(&pattern, grid, Scaling::Weak).unwrap();
@@ -279,11 +279,11 @@ fn a_hundred_thousand_ranks_are_replayed() {
 #[test]
 fn replays_a_run_as_it_was_recorded() {
     let recorded = Recorded::of(&halo(&Grid::open(&[2]), 3)).unwrap();
-    let mut free = Cluster::of(Parameters::default());
+    let mut free = ReplayCluster::of(Parameters::default());
     free.combine_byte_ns = 0.0;
     let prediction = replay(&AsRecorded(&recorded), &free, &mut |_| {}).unwrap();
     assert_eq!(prediction.time.ns(), 3.0 * WORK as f64);
-    let slow = Cluster {
+    let slow = ReplayCluster {
         network: Parameters {
             latency: 1000.0,
             ..Parameters::default()
@@ -313,7 +313,7 @@ fn receives_of_any_source_take_what_named_ones_leave() {
     let recorded = Recorded::of(&profile).unwrap();
     let prediction = replay(
         &AsRecorded(&recorded),
-        &Cluster::of(Parameters::default()),
+        &ReplayCluster::of(Parameters::default()),
         &mut |_| {},
     );
     assert_eq!(prediction.unwrap().messages, 3);

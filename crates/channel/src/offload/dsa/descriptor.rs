@@ -32,7 +32,7 @@ pub(in crate::offload) struct Descriptor {
     _reserved: [u8; 26],
 }
 
-const _: () = assert!(size_of::<Descriptor>() == 64 && size_of::<Record>() == 32);
+const _: () = assert!(size_of::<Descriptor>() == 64 && size_of::<CompletionRecord>() == 32);
 
 impl Descriptor {
     /// A copy that writes its completion record at address `completion`.
@@ -60,7 +60,7 @@ impl Descriptor {
 /// the data are visible.
 #[derive(Debug, Default)]
 #[repr(C, align(32))]
-pub(super) struct Record {
+pub(super) struct CompletionRecord {
     status: AtomicU8,
     /// For a move: 1 if it went backwards, which is allowed for buffers that overlap.
     result: AtomicU8,
@@ -86,7 +86,7 @@ pub(super) const PAGE_FAULT: u8 = 0x03;
 /// Bit 7 of a fault's status says that the faulting access was a write.
 pub(super) const STATUS_MASK: u8 = 0x7f;
 
-impl Record {
+impl CompletionRecord {
     /// Clears the record for the next operation, before that is submitted.
     pub(super) fn clear(&self) {
         self.status.store(0, Ordering::Relaxed);
@@ -135,14 +135,14 @@ mod tests {
         assert_eq!((word(8), word(16), word(24)), (0x4440, 0x1111, 0x2222));
         assert_eq!(word(32), 4096);
         assert!(bytes[40..].iter().all(|&b| b == 0), "reserved");
-        assert_eq!(std::mem::offset_of!(Record, bytes_completed), 4);
-        assert_eq!(std::mem::offset_of!(Record, fault_address), 8);
-        assert_eq!(align_of::<Record>(), 32, "the device checks it");
+        assert_eq!(std::mem::offset_of!(CompletionRecord, bytes_completed), 4);
+        assert_eq!(std::mem::offset_of!(CompletionRecord, fault_address), 8);
+        assert_eq!(align_of::<CompletionRecord>(), 32, "the device checks it");
     }
 
     #[test]
     fn records_are_read_as_the_specification_says() {
-        let record = Record::default();
+        let record = CompletionRecord::default();
         assert_eq!(record.completion(100), None);
         record.write(SUCCESS, 0, 0, 0);
         assert_eq!(record.completion(100), Some(DsaCompletion::Done));

@@ -18,7 +18,7 @@
 //! source and destination do not overlap and the source does not change meanwhile. A disabled
 //! device gets no more descriptors.
 
-use super::descriptor::{Descriptor, DsaCompletion, Record};
+use super::descriptor::{CompletionRecord, Descriptor, DsaCompletion};
 use super::portal::{Portal, Submission};
 use super::presence::{PageAccess, Presence};
 use crate::offload::job::{CHUNK, Chunk, OffloadJob};
@@ -71,7 +71,7 @@ pub struct DsaReport {
 pub(super) struct Feeder {
     portal: Box<dyn Portal>,
     /// One per slot, at a fixed address for the device.
-    records: Box<[Record]>,
+    records: Box<[CompletionRecord]>,
     slots: Vec<FeederSlot>,
     presence: Presence,
     shortest: usize,
@@ -103,7 +103,7 @@ impl Feeder {
         let slots = portal.entries().clamp(1, SLOTS);
         Feeder {
             portal,
-            records: (0..slots).map(|_| Record::default()).collect(),
+            records: (0..slots).map(|_| CompletionRecord::default()).collect(),
             slots: (0..slots).map(|_| FeederSlot::Free).collect(),
             presence: Presence::default(),
             shortest: SHORTEST,

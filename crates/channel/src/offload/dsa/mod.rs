@@ -29,7 +29,7 @@ pub use queues::{QueueInfo, QueueMode, find_queues};
 use super::helper::{Helper, Worker};
 use super::inline::{ByCaller, start_inline};
 use super::job::OffloadJob;
-use super::setup::Setup;
+use super::setup::OffloadSetup;
 use super::thread::ByHelper;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, fork};
 use crate::EngineCost;
@@ -77,14 +77,14 @@ pub(super) fn open_device() -> Result<Device, NoDevice> {
 
 /// A device, and the fork generation of the process that opened it.
 #[derive(Debug)]
-struct Holder {
+struct DeviceHolder {
     device: Option<Arc<Device>>,
     generation: u32,
 }
 
-impl Holder {
-    fn new(device: Device) -> Holder {
-        Holder {
+impl DeviceHolder {
+    fn new(device: Device) -> DeviceHolder {
+        DeviceHolder {
             device: Some(Arc::new(device)),
             generation: fork::generation(),
         }
@@ -110,7 +110,7 @@ impl Holder {
     }
 }
 
-impl Drop for Holder {
+impl Drop for DeviceHolder {
     fn drop(&mut self) {
         if self.generation != fork::generation() {
             std::mem::forget(self.device.take());
@@ -121,7 +121,7 @@ impl Drop for Holder {
 /// SCI: the device copies, and the rank feeds it.
 #[derive(Debug)]
 pub struct DsaEngine {
-    holder: Holder,
+    holder: DeviceHolder,
     break_even: Option<usize>,
 }
 
@@ -136,7 +136,7 @@ impl DsaEngine {
 
     pub(super) fn with_device(device: Device) -> DsaEngine {
         DsaEngine {
-            holder: Holder::new(device),
+            holder: DeviceHolder::new(device),
             break_even: None,
         }
     }
@@ -255,8 +255,8 @@ impl Driver for Device {
 /// MCI: the device copies, and the helper thread feeds it.
 #[derive(Debug)]
 pub struct DsaThreadEngine {
-    setup: Setup,
-    holder: Holder,
+    setup: OffloadSetup,
+    holder: DeviceHolder,
     helper: Helper,
 }
 
@@ -265,13 +265,13 @@ impl DsaThreadEngine {
     ///
     /// # Errors
     /// If there is no usable queue.
-    pub fn open(setup: Setup) -> Result<DsaThreadEngine, NoDevice> {
+    pub fn open(setup: OffloadSetup) -> Result<DsaThreadEngine, NoDevice> {
         Ok(DsaThreadEngine::with_device(open_device()?, setup))
     }
 
-    pub(super) fn with_device(device: Device, setup: Setup) -> DsaThreadEngine {
+    pub(super) fn with_device(device: Device, setup: OffloadSetup) -> DsaThreadEngine {
         DsaThreadEngine {
-            holder: Holder::new(device),
+            holder: DeviceHolder::new(device),
             helper: Helper::new(&setup.segment, setup.helpers),
             setup,
         }

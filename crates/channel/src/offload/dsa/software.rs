@@ -1,6 +1,6 @@
 //! A software device for tests: a thread that executes descriptors and injects configured faults.
 
-use super::descriptor::{Descriptor, PAGE_FAULT, Record, SUCCESS};
+use super::descriptor::{CompletionRecord, Descriptor, PAGE_FAULT, SUCCESS};
 use super::portal::{Portal, Submission};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -197,7 +197,8 @@ fn execute(descriptor: &Descriptor, behaviour: &Behaviour, count: usize) {
         }
     };
     // SAFETY: the feeder's contract: the record lives until it is written.
-    let record = unsafe { &*std::ptr::with_exposed_provenance::<Record>(completion as usize) };
+    let record =
+        unsafe { &*std::ptr::with_exposed_provenance::<CompletionRecord>(completion as usize) };
     if due(behaviour.error_every.map(|(n, _)| n)) {
         if behaviour.garble {
             // SAFETY: as in `copy`.

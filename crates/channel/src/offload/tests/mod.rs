@@ -17,8 +17,8 @@ fn segment() -> Arc<JobSegment> {
     Arc::new(JobSegment::create(&spec).expect("segment"))
 }
 
-fn setup(helpers: u32) -> Setup {
-    Setup {
+fn setup(helpers: u32) -> OffloadSetup {
+    OffloadSetup {
         segment: segment(),
         helpers,
         notify: None,

@@ -25,7 +25,7 @@ fn helper_finishes_alone_and_notifies() {
     for with_device in [false, true] {
         let jobs = Arc::new(JobCounter::default());
         let theirs = Arc::clone(&jobs);
-        let setup = Setup {
+        let setup = OffloadSetup {
             notify: Some(Arc::new(move || theirs.ring())),
             ..setup(1)
         };
@@ -55,7 +55,7 @@ fn helper_finishes_alone_and_notifies() {
 
 #[test]
 fn helpers_of_a_node_share_its_tokens() {
-    let shared = Setup {
+    let shared = OffloadSetup {
         segment: segment(),
         helpers: 1,
         notify: None,
@@ -217,7 +217,7 @@ fn notifying_may_wake_a_parked_rank() {
         counted.fetch_add(1, Ordering::SeqCst);
         shared.block(0).parking.0.wake(shared.fencing());
     });
-    let mut engine = ThreadEngine::new(Setup {
+    let mut engine = ThreadEngine::new(OffloadSetup {
         segment: Arc::clone(&segment),
         helpers: 1,
         notify: Some(notify),

@@ -17,10 +17,10 @@ fn healthy() -> DoctorFacts {
     }
 }
 
-fn worst(facts: &DoctorFacts, check: &str) -> Finding {
+fn worst(facts: &DoctorFacts, check: &str) -> CheckFinding {
     let mut findings = all(facts);
     findings.retain(|finding| finding.check == check);
-    let order = |finding: &Finding| match finding.weight {
+    let order = |finding: &CheckFinding| match finding.weight {
         Weight::Fine => 0,
         Weight::Note => 1,
         Weight::Hinders => 2,

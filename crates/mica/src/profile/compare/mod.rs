@@ -27,10 +27,10 @@ use super::text::place;
 
 /// Settings as the command line gives them: `A=1,B=2`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings(Vec<(String, String)>);
+pub struct SettingsArgument(Vec<(String, String)>);
 
 /// Reads `NAME=VALUE[,NAME=VALUE...]`.
-pub fn parse_settings(text: &str) -> Result<Settings, String> {
+pub fn parse_settings(text: &str) -> Result<SettingsArgument, String> {
     let pair = |word: &str| match word.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(format!("'{word}' is not NAME=VALUE")),
@@ -38,10 +38,10 @@ pub fn parse_settings(text: &str) -> Result<Settings, String> {
     text.split(',')
         .map(pair)
         .collect::<Result<_, _>>()
-        .map(Settings)
+        .map(SettingsArgument)
 }
 
-impl Settings {
+impl SettingsArgument {
     fn name(&self) -> String {
         let words: Vec<String> = self
             .0
@@ -105,12 +105,12 @@ pub struct Comparison {
 /// If a run fails or leaves no profile.
 pub fn compare(
     command: &[String],
-    settings: &[Settings],
+    settings: &[SettingsArgument],
     rounds: usize,
 ) -> Result<Comparison, Box<dyn Error>> {
     let mut sides = settings.to_vec();
     if sides.len() == 1 {
-        sides.insert(0, Settings(Vec::new()));
+        sides.insert(0, SettingsArgument(Vec::new()));
     }
     let folder = std::env::temp_dir().join(format!("mica-compare-{}", std::process::id()));
     let mut profiles: Vec<Vec<Profile>> = sides.iter().map(|_| Vec::new()).collect();
@@ -145,7 +145,11 @@ pub fn turns(rounds: usize, sides: usize) -> impl Iterator<Item = (usize, usize)
     })
 }
 
-fn run(command: &[String], settings: &Settings, folder: &Path) -> Result<Profile, Box<dyn Error>> {
+fn run(
+    command: &[String],
+    settings: &SettingsArgument,
+    folder: &Path,
+) -> Result<Profile, Box<dyn Error>> {
     let mut profiler = Command::new(std::env::current_exe()?);
     profiler
         .args(["profile", "--no-timeline", "-o"])

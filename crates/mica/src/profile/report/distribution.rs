@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use mica_profile::Level;
+use mica_profile::PairLevel;
 use mica_profile::summary::{Amount, distribution, even_distribution};
 
 use super::section::{Section, column, figure, pair};
-use super::view::{View, class_label, class_range, level_colour};
-use crate::draw::bars::{Bar, GroupedBars, Series, StackedBars, legend};
+use super::view::{ProfileView, class_label, class_range, level_colour};
+use crate::draw::bars::{ChartBar, GroupedBars, Series, StackedBars, legend};
 use crate::draw::colour;
 use crate::draw::page::{Cell, DataTable};
 use crate::draw::text::{count, percent, short, volume};
@@ -55,7 +55,7 @@ impl Quantity {
 }
 
 /// Point-to-point messages and collective calls by size class.
-pub fn by_size(view: &View) -> Section {
+pub fn by_size(view: &ProfileView) -> Section {
     let mut classes: BTreeMap<u8, [Amount; 2]> = BTreeMap::new();
     for size in &view.profile.sizes {
         let amount = &mut classes.entry(size.class).or_default()[usize::from(size.level.is_none())];
@@ -68,7 +68,7 @@ pub fn by_size(view: &View) -> Section {
         colour: colour::hue(hue),
     });
     let chart = |quantity: Quantity| {
-        let bar = |(class, amounts): (&u8, &[Amount; 2])| Bar {
+        let bar = |(class, amounts): (&u8, &[Amount; 2])| ChartBar {
             label: class_label(*class),
             values: amounts
                 .iter()
@@ -81,7 +81,7 @@ pub fn by_size(view: &View) -> Section {
                 quantity.text(quantity.of(&amounts[1]))
             ),
         };
-        let bars: Vec<Bar> = classes.iter().map(bar).collect();
+        let bars: Vec<ChartBar> = classes.iter().map(bar).collect();
         size_chart(quantity, &series, &bars)
     };
     let charts = pair(
@@ -100,19 +100,19 @@ pub fn by_size(view: &View) -> Section {
     }
 }
 
-fn size_chart(quantity: Quantity, series: &[Series], bars: &[Bar]) -> String {
+fn size_chart(quantity: Quantity, series: &[Series], bars: &[ChartBar]) -> String {
     let sums = bars.iter().map(|bar| bar.values.iter().sum::<f64>());
     let unit = match (quantity, sums.fold(0.0, f64::max)) {
         (Quantity::Messages, _) => 1.0,
         // Ticks are round in the unit that they are written in.
         (_, high) => 1024f64.powi((high.max(1.0).log2() / 10.0).floor() as i32),
     };
-    let scaled = |bar: &Bar| Bar {
+    let scaled = |bar: &ChartBar| ChartBar {
         label: bar.label.clone(),
         values: bar.values.iter().map(|value| value / unit).collect(),
         tip: bar.tip.clone(),
     };
-    let bars: Vec<Bar> = bars.iter().map(scaled).collect();
+    let bars: Vec<ChartBar> = bars.iter().map(scaled).collect();
     let chart = StackedBars {
         name: quantity.title(),
         series,
@@ -170,18 +170,19 @@ fn size_table(classes: &BTreeMap<u8, [Amount; 2]>) -> String {
 }
 
 /// The message distribution in two dimensions.
-pub fn two_dimensional(view: &View) -> Section {
+pub fn two_dimensional(view: &ProfileView) -> Section {
     let amounts = distribution(view.profile);
     let even = even_distribution(&view.profile.ranks);
-    let occurs =
-        |level: &Level| even.contains_key(level) || amounts.keys().any(|(_, other)| other == level);
-    let levels: Vec<Level> = Level::ALL.into_iter().filter(occurs).collect();
+    let occurs = |level: &PairLevel| {
+        even.contains_key(level) || amounts.keys().any(|(_, other)| other == level)
+    };
+    let levels: Vec<PairLevel> = PairLevel::ALL.into_iter().filter(occurs).collect();
     let mut classes: BTreeMap<u8, Vec<Amount>> = BTreeMap::new();
     for (class, _) in amounts.keys() {
-        let of = |level: &Level| amounts.get(&(*class, *level)).copied().unwrap_or_default();
+        let of = |level: &PairLevel| amounts.get(&(*class, *level)).copied().unwrap_or_default();
         classes.insert(*class, levels.iter().map(of).collect());
     }
-    let table = Distribution {
+    let table = RankDistribution {
         levels,
         classes,
         even,
@@ -197,14 +198,14 @@ pub fn two_dimensional(view: &View) -> Section {
     }
 }
 
-struct Distribution {
-    levels: Vec<Level>,
+struct RankDistribution {
+    levels: Vec<PairLevel>,
     /// An amount for each level.
     classes: BTreeMap<u8, Vec<Amount>>,
-    even: BTreeMap<Level, f64>,
+    even: BTreeMap<PairLevel, f64>,
 }
 
-impl Distribution {
+impl RankDistribution {
     fn html(&self) -> String {
         if self.classes.is_empty() {
             return "<p class=\"none\">No rank sent a message to another.</p>".into();
@@ -247,7 +248,7 @@ impl Distribution {
                 let (value, share) = (quantity.text(*value), percent(*share));
                 tip += &format!("\n{}: {share} ({value})", level.name());
             }
-            Bar {
+            ChartBar {
                 label,
                 values: shares,
                 tip,
@@ -275,7 +276,7 @@ impl Distribution {
         }
         let aside = [
             group("all".into(), "All sizes", &total),
-            Bar {
+            ChartBar {
                 label: "even".into(),
                 values: even,
                 tip,
@@ -293,7 +294,7 @@ impl Distribution {
         chart.svg()
     }
 
-    fn even_share(&self, level: Level) -> f64 {
+    fn even_share(&self, level: PairLevel) -> f64 {
         self.even.get(&level).copied().unwrap_or(0.0)
     }
 
@@ -344,7 +345,7 @@ mod tests {
     #[test]
     fn bars_are_shares_within_a_class() {
         let profile = Profile::example();
-        let html = two_dimensional(&View::new(&profile)).body;
+        let html = two_dimensional(&ProfileView::new(&profile)).body;
         for part in [
             "16 KiB to below 32 KiB&#10;shared cache: 25.0 % (100)&#10;node: 25.0 % (100)",
             "network: 50.0 % (200)&#10;class in all: 100.0 %",

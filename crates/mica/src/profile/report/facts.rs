@@ -1,16 +1,16 @@
 //! The head of the page: what ran, the main figures, and what stands out in them.
 
-use mica_profile::Level;
+use mica_profile::PairLevel;
 use mica_profile::summary::{by_call_and_site, distribution, even_distribution};
 
-use super::view::View;
+use super::view::ProfileView;
 use crate::draw::page;
 use crate::draw::text::{count, escape, percent, time, volume};
 
 const NS: f64 = 1e-9;
 
 /// Command, figures, findings and notes.
-pub fn html(view: &View) -> String {
+pub fn html(view: &ProfileView) -> String {
     let job = &view.profile.job;
     let mut html = format!(
         "<header>\n<p class=\"kicker\">MPI profile</p>\n<h1><code>{}</code></h1>\n\
@@ -24,7 +24,7 @@ pub fn html(view: &View) -> String {
     html + "</header>\n"
 }
 
-fn origin(view: &View) -> String {
+fn origin(view: &ProfileView) -> String {
     let job = &view.profile.job;
     let mut parts = vec![job.library.clone(), format!("on {}", job.host)];
     parts.push(date(job.started_unix_s));
@@ -63,14 +63,15 @@ fn date(seconds: u64) -> String {
 }
 
 /// Name, value, and what belongs to it.
-fn figures(view: &View) -> Vec<(&'static str, String, String)> {
+fn figures(view: &ProfileView) -> Vec<(&'static str, String, String)> {
     let profile = view.profile;
     let ranks = profile.ranks.len();
     let nodes = match view.nodes() {
         1 => "on 1 node".to_owned(),
         nodes => format!("on {nodes} nodes"),
     };
-    let sum = |value: fn(&mica_profile::Pair) -> u64| profile.matrix.iter().map(value).sum::<u64>();
+    let sum =
+        |value: fn(&mica_profile::RankPair) -> u64| profile.matrix.iter().map(value).sum::<u64>();
     let calls: u64 = view.calls.iter().map(|sum| sum.count).sum();
     let mean = match ranks {
         0 => 0.0,
@@ -114,7 +115,7 @@ pub fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// Sentences on what is large.
-fn findings(view: &View) -> Vec<String> {
+fn findings(view: &ProfileView) -> Vec<String> {
     let all = [
         balance(view),
         largest_call(view),
@@ -124,7 +125,7 @@ fn findings(view: &View) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-fn balance(view: &View) -> Option<String> {
+fn balance(view: &ProfileView) -> Option<String> {
     if view.mpi_ns == 0 {
         return None;
     }
@@ -147,7 +148,7 @@ fn balance(view: &View) -> Option<String> {
     })
 }
 
-fn largest_call(view: &View) -> Option<String> {
+fn largest_call(view: &ProfileView) -> Option<String> {
     let largest = view.calls.first().filter(|sum| sum.time_ns > 0)?;
     let sites = by_call_and_site(view.profile);
     let site = sites.iter().find(|sum| sum.call == largest.call)?;
@@ -164,7 +165,7 @@ fn largest_call(view: &View) -> Option<String> {
     ))
 }
 
-fn blame(view: &View) -> Option<String> {
+fn blame(view: &ProfileView) -> Option<String> {
     let mut waits = vec![(0u64, 0u64); view.profile.ranks.len()];
     for late in &view.profile.late {
         let wait = waits.get_mut(late.rank as usize)?;
@@ -180,16 +181,16 @@ fn blame(view: &View) -> Option<String> {
     })
 }
 
-fn nearness(view: &View) -> Option<String> {
+fn nearness(view: &ProfileView) -> Option<String> {
     let even = even_distribution(&view.profile.ranks);
     let even = even
-        .get(&Level::Network)
+        .get(&PairLevel::Network)
         .copied()
         .filter(|share| *share > 0.0)?;
     let (mut near, mut all) = (0, 0);
     for ((_, level), amount) in distribution(view.profile) {
         all += amount.bytes;
-        near += if level == Level::Network {
+        near += if level == PairLevel::Network {
             0
         } else {
             amount.bytes
@@ -205,7 +206,7 @@ fn nearness(view: &View) -> Option<String> {
     })
 }
 
-fn notes(view: &View) -> Vec<String> {
+fn notes(view: &ProfileView) -> Vec<String> {
     let job = &view.profile.job;
     let mut notes = Vec::new();
     let full = job.command.join(" ");
@@ -279,15 +280,15 @@ mod tests {
     #[test]
     fn time_of_several_threads_is_explained() {
         let mut profile = Profile::example();
-        assert_eq!(notes(&View::new(&profile)), ["made by hand"]);
+        assert_eq!(notes(&ProfileView::new(&profile)), ["made by hand"]);
         profile.ranks[1].mpi_ns = profile.ranks[1].app_ns * 2;
-        assert!(notes(&View::new(&profile))[0].starts_with("Several threads"));
+        assert!(notes(&ProfileView::new(&profile))[0].starts_with("Several threads"));
     }
 
     #[test]
     fn example_is_described() {
         let profile = Profile::example();
-        let found = findings(&View::new(&profile));
+        let found = findings(&ProfileView::new(&profile));
         assert_eq!(
             found,
             [

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use mica_profile::Pair;
+use mica_profile::RankPair;
 use serde_json::{Value, json};
 
 use super::groups::Groups;
 use super::section::{Section, figure, pair};
-use super::view::View;
+use super::view::ProfileView;
 use crate::draw::heat::HeatMap;
 use crate::draw::page::{Cell, DataTable};
 use crate::draw::text::{count, volume};
@@ -25,18 +25,18 @@ const KINDS: [(&str, &str); 2] = [
     ("collectives", "Data of collectives"),
 ];
 
-fn amount(pair: &Pair, kind: usize) -> (u64, u64) {
+fn amount(pair: &RankPair, kind: usize) -> (u64, u64) {
     match kind {
         0 => (pair.messages, pair.bytes),
         _ => (pair.collective_messages, pair.collective_bytes),
     }
 }
 
-fn groups(view: &View) -> Groups {
+fn groups(view: &ProfileView) -> Groups {
     Groups::new(view.profile.ranks.len(), SIDE)
 }
 
-fn cells(view: &View, kind: usize) -> Cells {
+fn cells(view: &ProfileView, kind: usize) -> Cells {
     let groups = groups(view);
     let mut cells = Cells::new();
     for pair in &view.profile.matrix {
@@ -52,7 +52,7 @@ fn cells(view: &View, kind: usize) -> Cells {
 }
 
 /// The maps and the largest pairs.
-pub fn section(view: &View) -> Section {
+pub fn section(view: &ProfileView) -> Section {
     let maps: Vec<(&str, String)> = (0..KINDS.len())
         .filter_map(|kind| {
             let cells = cells(view, kind);
@@ -81,7 +81,7 @@ pub fn section(view: &View) -> Section {
     }
 }
 
-fn map(view: &View, kind: usize, cells: &Cells) -> String {
+fn map(view: &ProfileView, kind: usize, cells: &Cells) -> String {
     let groups = groups(view);
     let values: Vec<(usize, usize, f64)> = cells
         .iter()
@@ -106,7 +106,7 @@ fn map(view: &View, kind: usize, cells: &Cells) -> String {
 }
 
 /// Where nodes begin, unless there are too many to see.
-fn borders(view: &View, groups: Groups) -> Vec<usize> {
+fn borders(view: &ProfileView, groups: Groups) -> Vec<usize> {
     let ranks = &view.profile.ranks;
     let changes = ranks.windows(2).filter(|two| two[0].node != two[1].node);
     let mut borders: Vec<usize> = changes.map(|two| groups.of(two[1].rank)).collect();
@@ -117,10 +117,10 @@ fn borders(view: &View, groups: Groups) -> Vec<usize> {
     }
 }
 
-fn table(view: &View) -> String {
-    let mut pairs: Vec<&Pair> = view.profile.matrix.iter().collect();
+fn table(view: &ProfileView) -> String {
+    let mut pairs: Vec<&RankPair> = view.profile.matrix.iter().collect();
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.bytes + pair.collective_bytes));
-    let row = |pair: &&Pair| {
+    let row = |pair: &&RankPair| {
         let mut cells = [pair.from, pair.to]
             .map(|rank| Cell::number(f64::from(rank), rank.to_string()))
             .to_vec();
@@ -151,7 +151,7 @@ fn table(view: &View) -> String {
 }
 
 /// What the page's script shows of a cell: labels, and column, row, messages, bytes of each cell.
-pub fn data(view: &View) -> Value {
+pub fn data(view: &ProfileView) -> Value {
     let groups = groups(view);
     let labels: Vec<String> = (0..groups.count())
         .map(|group| groups.label(group))

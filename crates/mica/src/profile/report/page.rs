@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use mica_profile::Profile;
 use serde_json::json;
 
-use super::view::View;
+use super::view::ProfileView;
 use super::{distribution, facts, matrix, sites, time, timeline, waiting};
 use crate::draw::colour::THEME;
 use crate::draw::page;
@@ -15,7 +15,7 @@ const SCRIPT: &str = include_str!("script.js");
 
 /// The whole page.
 pub fn page(profile: &Profile) -> String {
-    let view = View::new(profile);
+    let view = ProfileView::new(profile);
     let (timeline, bars) = timeline::section(&view);
     let sections = [
         time::by_rank(&view),

@@ -5,7 +5,7 @@ use mica_profile::summary::{CallSum, by_call_and_site};
 use super::facts::share;
 use super::section::Section;
 use super::time::{NO_CALLS, duration, mean_size};
-use super::view::View;
+use super::view::ProfileView;
 use crate::draw::page::{Cell, DataTable};
 use crate::draw::text::{count, percent, time, volume};
 
@@ -13,7 +13,7 @@ use crate::draw::text::{count, percent, time, volume};
 const ROWS: usize = 1000;
 
 /// Each call at each place, those that took longest first.
-pub fn section(view: &View) -> Section {
+pub fn section(view: &ProfileView) -> Section {
     let sums = by_call_and_site(view.profile);
     let longest = sums.first().map_or(0, |sum| sum.time_ns);
     let row = |sum: &CallSum| {

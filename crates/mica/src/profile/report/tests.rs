@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use mica_profile::model::size_class;
 use mica_profile::summary::level;
 use mica_profile::{
-    CallRecord, LateArrival, Pair, Place, Profile, Site, SizeCount, Timeline, TimelineInterval,
-    Wait,
+    CallRecord, LateArrival, Profile, ProfiledPlace, ProgramSite, RankPair, SizeCount, Timeline,
+    TimelineInterval, Wait,
 };
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn generated(ranks: u32, steps: u32) -> Profile {
     profile.job.notes.clear();
     profile.sites = SITES
         .iter()
-        .map(|(_, function, line)| Site {
+        .map(|(_, function, line)| ProgramSite {
             function: Some((*function).into()),
             file: Some("/home/user/heat/src/solver.cpp".into()),
             line: Some(*line),
@@ -93,7 +93,7 @@ fn generated(ranks: u32, steps: u32) -> Profile {
             rank,
             node,
             host: format!("node{node:02}"),
-            place: Some(Place {
+            place: Some(ProfiledPlace {
                 cpu: local,
                 core: local,
                 cache: local / 4,
@@ -221,7 +221,7 @@ fn records(intervals: &[TimelineInterval]) -> Vec<CallRecord> {
 fn traffic(profile: &mut Profile, numbers: &mut Numbers) {
     let count = profile.ranks.len() as u32;
     let mut sizes: BTreeMap<_, SizeCount> = BTreeMap::new();
-    let mut pairs: BTreeMap<(u32, u32), Pair> = BTreeMap::new();
+    let mut pairs: BTreeMap<(u32, u32), RankPair> = BTreeMap::new();
     let mut sent = Vec::new();
     for interval in profile
         .timeline
@@ -253,7 +253,7 @@ fn traffic(profile: &mut Profile, numbers: &mut Numbers) {
             });
         size.messages += 1;
         size.bytes += bytes;
-        let empty = |to| Pair {
+        let empty = |to| RankPair {
             from,
             to,
             messages: 0,

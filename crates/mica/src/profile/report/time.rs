@@ -3,8 +3,8 @@
 use super::facts::share;
 use super::groups::Groups;
 use super::section::{Section, figure};
-use super::view::View;
-use crate::draw::bars::{Bar, Series, StackedBars, legend};
+use super::view::ProfileView;
+use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
 use crate::draw::page::{Cell, DataTable};
 use crate::draw::text::{count, percent, time, volume};
 
@@ -28,7 +28,7 @@ impl ByRank<'_> {
     /// The chart with its legend, its note and its table.
     pub fn html(&self) -> String {
         let groups = Groups::new(self.values.len(), COLUMNS);
-        let bars: Vec<Bar> = (0..groups.count())
+        let bars: Vec<ChartBar> = (0..groups.count())
             .map(|group| self.bar(groups, group))
             .collect();
         let chart = StackedBars {
@@ -69,7 +69,7 @@ impl ByRank<'_> {
         (0..self.series.len()).map(sum).collect()
     }
 
-    fn bar(&self, groups: Groups, group: usize) -> Bar {
+    fn bar(&self, groups: Groups, group: usize) -> ChartBar {
         let values = self.mean(groups, group);
         let sum: f64 = values.iter().sum();
         let word = if groups.members(group) > 1 {
@@ -91,7 +91,7 @@ impl ByRank<'_> {
             true => format!("rank {group}"),
             false => groups.short_label(group),
         };
-        Bar { label, values, tip }
+        ChartBar { label, values, tip }
     }
 
     fn table(&self, groups: Groups) -> String {
@@ -117,7 +117,7 @@ impl ByRank<'_> {
 }
 
 /// Application and the largest calls, for each rank.
-pub fn by_rank(view: &View) -> Section {
+pub fn by_rank(view: &ProfileView) -> Section {
     let mut series = vec![Series {
         name: "application".into(),
         colour: "var(--work)".into(),
@@ -149,7 +149,7 @@ pub fn by_rank(view: &View) -> Section {
 }
 
 /// The calls, those that take longest first.
-pub fn by_call(view: &View) -> Section {
+pub fn by_call(view: &ProfileView) -> Section {
     let longest = view.calls.first().map_or(0, |sum| sum.time_ns);
     let row = |sum: &mica_profile::summary::CallSum| {
         let part = share(sum.time_ns, longest);

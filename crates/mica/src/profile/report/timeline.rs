@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::section::{Section, figure};
 use super::time::duration;
-use super::view::View;
+use super::view::ProfileView;
 use crate::draw::page::{Cell, DataTable};
 use crate::draw::text::{count, time, volume};
 
@@ -78,7 +78,7 @@ pub struct Drawn<'a> {
 }
 
 impl<'a> Drawn<'a> {
-    pub fn new(view: &View<'a>, budget: usize) -> Drawn<'a> {
+    pub fn new(view: &ProfileView<'a>, budget: usize) -> Drawn<'a> {
         let intervals = &view.profile.timeline.intervals;
         let mut lanes = Lanes::new();
         for rank in &view.profile.ranks {
@@ -111,7 +111,7 @@ impl<'a> Drawn<'a> {
         }
     }
 
-    fn data(&self, view: &View) -> Value {
+    fn data(&self, view: &ProfileView) -> Value {
         let mut calls: Vec<&str> = Vec::new();
         let lanes: Vec<Value> = self
             .lanes
@@ -169,7 +169,7 @@ impl<'a> Drawn<'a> {
         })
     }
 
-    fn notes(&self, view: &View) -> Option<String> {
+    fn notes(&self, view: &ProfileView) -> Option<String> {
         let timeline = &view.profile.timeline;
         let mut notes = Vec::new();
         if self.limit > 0 {
@@ -222,7 +222,7 @@ fn merged<'a>(lanes: &Lanes<'a>, limit: u64) -> BTreeMap<(u32, u32), Vec<Timelin
 }
 
 /// The section, and the data for the script.
-pub fn section(view: &View) -> (Section, Value) {
+pub fn section(view: &ProfileView) -> (Section, Value) {
     let drawn = Drawn::new(view, BUDGET);
     let section = Section {
         id: "timeline",
@@ -237,7 +237,7 @@ pub fn section(view: &View) -> (Section, Value) {
     (section, drawn.data(view))
 }
 
-fn body(view: &View, drawn: &Drawn) -> String {
+fn body(view: &ProfileView, drawn: &Drawn) -> String {
     let buttons = [
         ("zoom-in", "+", "Zoom in"),
         ("zoom-out", "\u{2212}", "Zoom out"),
@@ -269,7 +269,7 @@ fn body(view: &View, drawn: &Drawn) -> String {
     figure(&chart, drawn.notes(view).as_deref(), &longest(view))
 }
 
-fn longest(view: &View) -> String {
+fn longest(view: &ProfileView) -> String {
     let mut intervals: Vec<&TimelineInterval> = view.profile.timeline.intervals.iter().collect();
     intervals.sort_by_key(|interval| std::cmp::Reverse(length(interval)));
     let row = |interval: &&TimelineInterval| {
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn small_time_lines_are_kept_as_they_are() {
         let profile = Profile::example();
-        let view = View::new(&profile);
+        let view = ProfileView::new(&profile);
         let drawn = Drawn::new(&view, BUDGET);
         assert_eq!((drawn.limit, bars(&drawn.lanes)), (0, 60));
         assert_eq!(
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn merging_keeps_calls_time_and_long_ones() {
         let profile = Profile::example();
-        let view = View::new(&profile);
+        let view = ProfileView::new(&profile);
         let drawn = Drawn::new(&view, 42);
         assert!(bars(&drawn.lanes) <= 42 && drawn.limit > 0);
         let all = || drawn.lanes.values().flatten();

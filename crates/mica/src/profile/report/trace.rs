@@ -13,11 +13,11 @@ use std::io::{self, Write};
 use mica_profile::{Profile, TimelineInterval};
 use serde_json::{Value, json};
 
-use super::view::View;
+use super::view::ProfileView;
 
 /// Writes the trace.
 pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    let view = View::new(profile);
+    let view = ProfileView::new(profile);
     let other = json!({
         "command": profile.job.command.join(" "),
         "host": profile.job.host,
@@ -46,7 +46,7 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\n]}}")
 }
 
-fn names(view: &View) -> Vec<Value> {
+fn names(view: &ProfileView) -> Vec<Value> {
     let mut threads: BTreeSet<(u32, u32)> = view
         .profile
         .ranks

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use mica_profile::model::class_bounds;
 use mica_profile::summary::{CallSum, by_call};
-use mica_profile::{Level, Profile, Site};
+use mica_profile::{PairLevel, Profile, ProgramSite};
 
 use crate::draw::bars::Series;
 use crate::draw::colour;
@@ -15,7 +15,7 @@ use crate::draw::text::size;
 const COLOURED: usize = 6;
 
 /// A profile, and what the page says of it in several places.
-pub struct View<'a> {
+pub struct ProfileView<'a> {
     pub profile: &'a Profile,
     /// Those that took longest first.
     pub calls: Vec<CallSum>,
@@ -24,9 +24,9 @@ pub struct View<'a> {
     pub mpi_ns: u64,
 }
 
-impl<'a> View<'a> {
-    pub fn new(profile: &'a Profile) -> View<'a> {
-        View {
+impl<'a> ProfileView<'a> {
+    pub fn new(profile: &'a Profile) -> ProfileView<'a> {
+        ProfileView {
             profile,
             calls: by_call(profile),
             app_ns: profile.ranks.iter().map(|rank| rank.app_ns).sum(),
@@ -34,7 +34,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The place of a call's colour, which is also its place among the series of [`View::series`].
+    /// The place of a call's colour, which is also its place among the series of [`ProfileView::series`].
     pub fn hue(&self, call: &str) -> usize {
         let coloured = &self.calls[..self.calls.len().min(COLOURED)];
         coloured
@@ -102,7 +102,7 @@ pub struct SiteName {
 }
 
 impl SiteName {
-    fn of(site: &Site) -> SiteName {
+    fn of(site: &ProgramSite) -> SiteName {
         let base = |path: &str| {
             let name = Path::new(path).file_name();
             name.map_or_else(
@@ -132,13 +132,13 @@ impl SiteName {
 }
 
 /// The colour of a level, near ones cool, the network warm.
-pub fn level_colour(level: Level) -> String {
+pub fn level_colour(level: PairLevel) -> String {
     colour::hue(match level {
-        Level::Own => 7,
-        Level::SharedCache => 2,
-        Level::Package => 4,
-        Level::Node => 0,
-        Level::Network => 5,
+        PairLevel::Own => 7,
+        PairLevel::SharedCache => 2,
+        PairLevel::Package => 4,
+        PairLevel::Node => 0,
+        PairLevel::Network => 5,
     })
 }
 

@@ -6,7 +6,7 @@ use mica_profile::{LateArrival, Wait};
 
 use super::section::{Section, figure};
 use super::time::{ByRank, duration};
-use super::view::View;
+use super::view::ProfileView;
 use crate::draw::bars::Series;
 use crate::draw::colour;
 use crate::draw::page::{Cell, DataTable};
@@ -19,7 +19,7 @@ const NO_REASONS: &str = "<p class=\"none\">The profile does not say what the li
                           only Mica counts that.</p>";
 
 /// The ranks that others waited for, those with the largest wait first.
-pub fn late(view: &View) -> Section {
+pub fn late(view: &ProfileView) -> Section {
     let mut late: Vec<&LateArrival> = view.profile.late.iter().collect();
     late.sort_by_key(|late| std::cmp::Reverse(late.wait_ns));
     let longest = late.first().map_or(0, |late| late.wait_ns);
@@ -69,7 +69,7 @@ pub fn late(view: &View) -> Section {
 }
 
 /// The library's waiting by reason and rank.
-pub fn reasons(view: &View) -> Section {
+pub fn reasons(view: &ProfileView) -> Section {
     Section {
         id: "waits",
         title: "Waiting by reason",
@@ -84,7 +84,7 @@ pub fn reasons(view: &View) -> Section {
     }
 }
 
-fn by_reason(view: &View, waits: &[Wait]) -> String {
+fn by_reason(view: &ProfileView, waits: &[Wait]) -> String {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for wait in waits {
         *sums.entry(&wait.reason).or_default() += wait.ns;

@@ -2,9 +2,11 @@
 //! be detected and changed while a program runs).
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, Verdict, YAxis, gain, round};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, YAxis, gain, round,
+};
 use super::store::Results;
-use super::table::{Extent, Heading, Prefetcher, Run};
+use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
 use super::{fft, jacobi, thesis};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -35,7 +37,7 @@ const ADAPTIVE: &str = "adaptive";
 
 /// Programs of unlike needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Workload {
+enum PolicyWorkload {
     /// All payload is read at once.
     Traversal,
     /// Payload comes long before it is used.
@@ -44,40 +46,40 @@ enum Workload {
     Fourier,
 }
 
-const QUICK: [Workload; 2] = [Workload::Traversal, Workload::Jacobi];
+const QUICK: [PolicyWorkload; 2] = [PolicyWorkload::Traversal, PolicyWorkload::Jacobi];
 
-impl Workload {
+impl PolicyWorkload {
     fn name(self) -> &'static str {
         match self {
-            Workload::Traversal => "traversal of messages of 64 KiB",
-            Workload::Jacobi => "Jacobi, rows of 64 Ki points",
-            Workload::Fourier => "Fourier transform, 4 nodes",
+            PolicyWorkload::Traversal => "traversal of messages of 64 KiB",
+            PolicyWorkload::Jacobi => "Jacobi, rows of 64 Ki points",
+            PolicyWorkload::Fourier => "Fourier transform, 4 nodes",
         }
     }
 
     /// Without a prefetcher in the traversal, whose payload it would bring.
-    fn run(self, policy: &str) -> Run {
+    fn run(self, policy: &str) -> SimulationRun {
         match self {
-            Workload::Traversal => Run::of("traverse", 2)
+            PolicyWorkload::Traversal => SimulationRun::of("traverse", 2)
                 .arguments("65536 --messages 48")
-                .prefetcher(Prefetcher::Off)
+                .prefetcher(PrefetcherSetting::Off)
                 .policy(policy),
-            Workload::Jacobi => jacobi::run(policy, 64),
-            Workload::Fourier => fft::run(4, policy),
+            PolicyWorkload::Jacobi => jacobi::run(policy, 64),
+            PolicyWorkload::Fourier => fft::run(4, policy),
         }
     }
 }
 
-fn workloads(extent: Extent) -> Vec<Workload> {
-    extent.choose(&QUICK, &[Workload::Fourier])
+fn workloads(extent: Extent) -> Vec<PolicyWorkload> {
+    extent.choose(&QUICK, &[PolicyWorkload::Fourier])
 }
 
 fn policies() -> impl Iterator<Item = &'static str> {
     FIXED.into_iter().chain([ADAPTIVE])
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
-    let of_workload = |workload: Workload| policies().map(move |policy| workload.run(policy));
+fn runs(extent: Extent) -> Vec<SimulationRun> {
+    let of_workload = |workload: PolicyWorkload| policies().map(move |policy| workload.run(policy));
     workloads(extent)
         .into_iter()
         .flat_map(of_workload)
@@ -85,13 +87,13 @@ fn runs(extent: Extent) -> Vec<Run> {
 }
 
 /// Percents of time less than base's.
-fn gain_of(results: &Results, workload: Workload, policy: &str) -> f64 {
+fn gain_of(results: &Results, workload: PolicyWorkload, policy: &str) -> f64 {
     let time = |policy| results.of(&workload.run(policy)).region_ns;
     gain(time("base"), time(policy))
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
-    let beside = |workload: Workload| {
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
+    let beside = |workload: PolicyWorkload| {
         let gain = |policy| gain_of(results, workload, policy);
         let ordered = |a: &(f64, &str), b: &(f64, &str)| a.0.total_cmp(&b.0);
         let fixed = || FIXED.into_iter().map(|policy| (gain(policy), policy));
@@ -100,25 +102,26 @@ fn report(extent: Extent, results: &Results) -> Report {
         (workload, gain(ADAPTIVE), best, worst)
     };
     let all: Vec<_> = workloads(extent).into_iter().map(beside).collect();
-    let text = |(workload, adaptive, best, worst): &(Workload, f64, (f64, &str), (f64, &str))| {
-        format!(
-            "{}: {} % of time less by adaptive, {} % by the best ({}), {} % by the worst ({})",
-            workload.name(),
-            round(*adaptive),
-            round(best.0),
-            best.1,
-            round(worst.0),
-            worst.1
-        )
-    };
+    let text =
+        |(workload, adaptive, best, worst): &(PolicyWorkload, f64, (f64, &str), (f64, &str))| {
+            format!(
+                "{}: {} % of time less by adaptive, {} % by the best ({}), {} % by the worst ({})",
+                workload.name(),
+                round(*adaptive),
+                round(best.0),
+                best.1,
+                round(worst.0),
+                worst.1
+            )
+        };
     let texts: Vec<String> = all.iter().map(text).collect();
     let is_close = all
         .iter()
         .all(|(_, adaptive, best, _)| best.0 - adaptive < 2.0);
-    Report {
-        findings: vec![Finding::shape(
+    ExperimentReport {
+        findings: vec![ThesisFinding::shape(
             &thesis::ADAPTIVE,
-            Verdict::of(is_close),
+            ShapeVerdict::of(is_close),
             texts.join("; "),
         )],
         notes: vec!["Close is less than two points from the best fixed policy.".into()],
@@ -129,7 +132,7 @@ fn report(extent: Extent, results: &Results) -> Report {
     }
 }
 
-fn chart(results: &Results, workload: Workload) -> Chart {
+fn chart(results: &Results, workload: PolicyWorkload) -> Chart {
     let bar = |policy: &str| {
         let time = results.of(&workload.run(policy)).region_ns / 1e3;
         (policy.to_owned(), vec![time])
@@ -139,7 +142,7 @@ fn chart(results: &Results, workload: Workload) -> Chart {
         caption: "Time in the region, of the slowest node".into(),
         x_name: "policy",
         y_name: "time",
-        plot: Plot::Bars {
+        plot: ReportPlot::Bars {
             parts: vec!["time".into()],
             bars: policies().map(bar).collect(),
             y: YAxis::Microseconds,

@@ -1,9 +1,11 @@
 //! Collective operations with and without the payload policy (leon-2009, 5.3.1; Figure 5.7).
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, gain, percents};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, gain, percents,
+};
 use super::store::Results;
-use super::table::{Extent, Heading, Prefetcher, Run};
+use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -31,14 +33,14 @@ enum ResultUse {
 
 /// What a chart is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Panel {
+struct CollectivePanel {
     nodes: u32,
     result: ResultUse,
-    prefetcher: Prefetcher,
+    prefetcher: PrefetcherSetting,
 }
 
-const fn panel(nodes: u32, result: ResultUse, prefetcher: Prefetcher) -> Panel {
-    Panel {
+const fn panel(nodes: u32, result: ResultUse, prefetcher: PrefetcherSetting) -> CollectivePanel {
+    CollectivePanel {
         nodes,
         result,
         prefetcher,
@@ -46,13 +48,13 @@ const fn panel(nodes: u32, result: ResultUse, prefetcher: Prefetcher) -> Panel {
 }
 
 /// As the thesis has it, on 4 and on 8 nodes.
-const AS_THERE: [Panel; 2] = [
-    panel(4, ResultUse::Unread, Prefetcher::On),
-    panel(8, ResultUse::Unread, Prefetcher::On),
+const AS_THERE: [CollectivePanel; 2] = [
+    panel(4, ResultUse::Unread, PrefetcherSetting::On),
+    panel(8, ResultUse::Unread, PrefetcherSetting::On),
 ];
-const READ: Panel = panel(4, ResultUse::Read, Prefetcher::On);
-const READ_WITHOUT_PREFETCHER: Panel = panel(4, ResultUse::Read, Prefetcher::Off);
-const PANELS: [Panel; 4] = [AS_THERE[0], AS_THERE[1], READ, READ_WITHOUT_PREFETCHER];
+const READ: CollectivePanel = panel(4, ResultUse::Read, PrefetcherSetting::On);
+const READ_WITHOUT_PREFETCHER: CollectivePanel = panel(4, ResultUse::Read, PrefetcherSetting::Off);
+const PANELS: [CollectivePanel; 4] = [AS_THERE[0], AS_THERE[1], READ, READ_WITHOUT_PREFETCHER];
 
 fn sizes(extent: Extent) -> Vec<u64> {
     let mut sizes = extent.choose(
@@ -63,19 +65,19 @@ fn sizes(extent: Extent) -> Vec<u64> {
     sizes
 }
 
-fn run(panel: Panel, operation: &str, bytes: u64, policy: &str) -> Run {
+fn run(panel: CollectivePanel, operation: &str, bytes: u64, policy: &str) -> SimulationRun {
     let read = match panel.result {
         ResultUse::Unread => "",
         ResultUse::Read => " --read",
     };
     let arguments = format!("{operation} {bytes} --calls {CALLS}{read}");
-    Run::of("collectives", panel.nodes)
+    SimulationRun::of("collectives", panel.nodes)
         .arguments(&arguments)
         .prefetcher(panel.prefetcher)
         .policy(policy)
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     let mut runs = Vec::new();
     for panel in PANELS {
         for operation in OPERATIONS {
@@ -88,7 +90,7 @@ fn runs(extent: Extent) -> Vec<Run> {
 }
 
 /// Percents of time less, of each size.
-fn gains(extent: Extent, results: &Results, panel: Panel, operation: &str) -> Vec<f64> {
+fn gains(extent: Extent, results: &Results, panel: CollectivePanel, operation: &str) -> Vec<f64> {
     let time = |bytes, policy| results.of(&run(panel, operation, bytes, policy)).region_ns;
     let sizes = sizes(extent).into_iter();
     sizes
@@ -107,7 +109,10 @@ fn largest(values: &[f64]) -> f64 {
 }
 
 /// The thesis's findings as these panels show them.
-fn findings(panels: &[Panel], gains: &dyn Fn(Panel, &str) -> Vec<f64>) -> Vec<Finding> {
+fn findings(
+    panels: &[CollectivePanel],
+    gains: &dyn Fn(CollectivePanel, &str) -> Vec<f64>,
+) -> Vec<ThesisFinding> {
     let of = |operation: &str| -> Vec<f64> {
         let panels = panels.iter();
         panels.flat_map(|panel| gains(*panel, operation)).collect()
@@ -126,27 +131,27 @@ fn findings(panels: &[Panel], gains: &dyn Fn(Panel, &str) -> Vec<f64>) -> Vec<Fi
         .map(|operation| format!("{operation} {}", percents(&gains(panels[0], operation))));
     let figures: Vec<String> = figures.collect();
     vec![
-        Finding::number(
+        ThesisFinding::number(
             &thesis::COLLECTIVES_GAIN,
             greatest(&best.collect::<Vec<_>>()),
         ),
-        Finding::shape(
+        ThesisFinding::shape(
             &thesis::COLLECTIVES_GROW,
-            Verdict::of(grows),
+            ShapeVerdict::of(grows),
             format!("on 4 nodes {}", figures.join("; ")),
         ),
-        Finding::number(&thesis::SCATTER_GAIN, largest(&of("scatter"))),
+        ThesisFinding::number(&thesis::SCATTER_GAIN, largest(&of("scatter"))),
     ]
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
-    let gains = |panel: Panel, operation: &str| gains(extent, results, panel, operation);
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
+    let gains = |panel: CollectivePanel, operation: &str| gains(extent, results, panel, operation);
     let read: Vec<f64> = OPERATIONS.map(|o| greatest(&gains(READ, o))).into();
     let without = findings(&[READ_WITHOUT_PREFETCHER], &gains).into_iter();
     let without = without.map(|finding| {
         finding.under("if every rank reads its result and the processor does not prefetch")
     });
-    Report {
+    ExperimentReport {
         findings: findings(&AS_THERE, &gains)
             .into_iter()
             .chain(without)
@@ -166,7 +171,7 @@ fn report(extent: Extent, results: &Results) -> Report {
     }
 }
 
-fn chart(extent: Extent, panel: Panel, gains: &dyn Fn(&str) -> Vec<f64>) -> Chart {
+fn chart(extent: Extent, panel: CollectivePanel, gains: &dyn Fn(&str) -> Vec<f64>) -> Chart {
     let curve = |operation: &str| {
         let sizes = sizes(extent).into_iter().map(|bytes| bytes as f64);
         (operation.to_owned(), sizes.zip(gains(operation)).collect())
@@ -180,7 +185,7 @@ fn chart(extent: Extent, panel: Panel, gains: &dyn Fn(&str) -> Vec<f64>) -> Char
         caption: "Time less by the payload policy (Figure 5.7)".into(),
         x_name: "bytes of the vector or of a block",
         y_name: "time less",
-        plot: Plot::Curves {
+        plot: ReportPlot::Curves {
             x: XAxis::Bytes,
             y: YAxis::Percent,
             curves: OPERATIONS.map(curve).into(),

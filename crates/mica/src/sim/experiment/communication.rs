@@ -3,9 +3,9 @@
 //! other experiments; the programs account for their calls themselves (bench/sim/account.c).
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, YAxis};
-use super::store::{Outcome, Results};
-use super::table::{Extent, Heading, Run};
+use super::report::{Chart, ExperimentReport, ReportPlot, ThesisFinding, YAxis};
+use super::store::{Results, SimulationOutcome};
+use super::table::{Extent, Heading, SimulationRun};
 use super::{fft, solver, thesis};
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -33,24 +33,24 @@ const CALLS: [&str; 9] = [
     "Barrier",
 ];
 
-fn amg_runs(extent: Extent) -> Vec<Run> {
+fn amg_runs(extent: Extent) -> Vec<SimulationRun> {
     let clusters = extent.choose(&[8], &[16, 64]).into_iter();
     clusters
         .map(|nodes| solver::run(nodes, 2100, 1.0, "base"))
         .collect()
 }
 
-fn fft_runs(extent: Extent) -> Vec<Run> {
+fn fft_runs(extent: Extent) -> Vec<SimulationRun> {
     let clusters = extent.choose(&[4, 8], &[16, 64]).into_iter();
     clusters.map(|nodes| fft::run(nodes, "base")).collect()
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     [amg_runs(extent), fft_runs(extent)].concat()
 }
 
 /// Of each call of [`CALLS`]: its part of the account's column `of` (1: seconds, 2: bytes).
-fn parts(outcome: &Outcome, of: usize) -> Vec<f64> {
+fn parts(outcome: &SimulationOutcome, of: usize) -> Vec<f64> {
     let value = |name: &&str| outcome.account(name).map_or(0.0, |account| account[of]);
     CALLS.iter().map(value).collect()
 }
@@ -63,7 +63,7 @@ fn shares(values: &[f64]) -> Vec<f64> {
 }
 
 /// Percent of the region's time that is in MPI.
-fn in_mpi(outcome: &Outcome) -> f64 {
+fn in_mpi(outcome: &SimulationOutcome) -> f64 {
     let region = outcome.account("region").map_or(0.0, |account| account[1]);
     match region > 0.0 {
         true => parts(outcome, 1).iter().sum::<f64>() / region * 100.0,
@@ -71,21 +71,22 @@ fn in_mpi(outcome: &Outcome) -> f64 {
     }
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let place = |name| CALLS.iter().position(|call| *call == name).unwrap_or(0);
-    let least = |runs: &[Run], value: &dyn Fn(&Outcome) -> f64| {
+    let least = |runs: &[SimulationRun], value: &dyn Fn(&SimulationOutcome) -> f64| {
         let values = runs.iter().map(|run| value(results.of(run)));
         values.fold(f64::INFINITY, f64::min)
     };
     let (amg, fft) = (amg_runs(extent), fft_runs(extent));
-    let of_time = |name| move |outcome: &Outcome| shares(&parts(outcome, 1))[place(name)];
-    let of_bytes = |name| move |outcome: &Outcome| shares(&parts(outcome, 2))[place(name)];
-    Report {
+    let of_time = |name| move |outcome: &SimulationOutcome| shares(&parts(outcome, 1))[place(name)];
+    let of_bytes =
+        |name| move |outcome: &SimulationOutcome| shares(&parts(outcome, 2))[place(name)];
+    ExperimentReport {
         findings: vec![
-            Finding::number(&thesis::AMG_WAITS, least(&amg, &of_time("Waitall"))),
-            Finding::number(&thesis::AMG_ISEND, least(&amg, &of_bytes("Isend"))),
-            Finding::number(&thesis::FFT_COMMUNICATION, least(&fft, &in_mpi)),
-            Finding::number(&thesis::FFT_ALLTOALL, least(&fft, &of_time("Alltoall"))),
+            ThesisFinding::number(&thesis::AMG_WAITS, least(&amg, &of_time("Waitall"))),
+            ThesisFinding::number(&thesis::AMG_ISEND, least(&amg, &of_bytes("Isend"))),
+            ThesisFinding::number(&thesis::FFT_COMMUNICATION, least(&fft, &in_mpi)),
+            ThesisFinding::number(&thesis::FFT_ALLTOALL, least(&fft, &of_time("Alltoall"))),
         ],
         notes: vec!["Of several clusters the least share is in the findings.".into()],
         charts: vec![
@@ -98,12 +99,12 @@ fn report(extent: Extent, results: &Results) -> Report {
     }
 }
 
-fn label(run: &Run) -> String {
+fn label(run: &SimulationRun) -> String {
     format!("{}, {} nodes", run.program, run.nodes)
 }
 
-fn ratio_chart(results: &Results, runs: &[Run]) -> Chart {
-    let bar = |run: &Run| {
+fn ratio_chart(results: &Results, runs: &[SimulationRun]) -> Chart {
+    let bar = |run: &SimulationRun| {
         let share = in_mpi(results.of(run));
         (label(run), vec![100.0 - share, share])
     };
@@ -112,7 +113,7 @@ fn ratio_chart(results: &Results, runs: &[Run]) -> Chart {
         caption: "Shares of the region's time, all ranks together (Figure 5.6(a) and (b))".into(),
         x_name: "run",
         y_name: "share",
-        plot: Plot::Bars {
+        plot: ReportPlot::Bars {
             parts: vec!["computation".into(), "communication".into()],
             bars: runs.iter().map(bar).collect(),
             y: YAxis::Percent,
@@ -120,7 +121,7 @@ fn ratio_chart(results: &Results, runs: &[Run]) -> Chart {
     }
 }
 
-fn chart(results: &Results, runs: &[Run], title: &str, of: usize) -> Chart {
+fn chart(results: &Results, runs: &[SimulationRun], title: &str, of: usize) -> Chart {
     let all: Vec<_> = runs
         .iter()
         .map(|run| (label(run), shares(&parts(results.of(run), of))))
@@ -140,7 +141,7 @@ fn chart(results: &Results, runs: &[Run], title: &str, of: usize) -> Chart {
         },
         x_name: "run",
         y_name: "share",
-        plot: Plot::Bars {
+        plot: ReportPlot::Bars {
             parts: used.iter().map(|&place| CALLS[place].to_owned()).collect(),
             bars: bars.collect(),
             y: YAxis::Percent,
@@ -155,17 +156,17 @@ mod tests {
 
     #[test]
     fn shares_come_from_the_account() {
-        let outcome = Outcome {
+        let outcome = SimulationOutcome {
             lines: vec![
                 json!({"account": "region", "calls": 4, "seconds": 2.0, "bytes": 0}),
                 json!({"account": "Waitall", "calls": 9, "seconds": 0.3, "bytes": 0}),
                 json!({"account": "Isend", "calls": 9, "seconds": 0.1, "bytes": 100}),
             ],
-            ..Outcome::default()
+            ..SimulationOutcome::default()
         };
         assert_eq!(in_mpi(&outcome).round(), 20.0);
         assert_eq!(shares(&parts(&outcome, 1))[0].round(), 75.0);
         assert_eq!(shares(&parts(&outcome, 2))[1], 100.0);
-        assert_eq!(in_mpi(&Outcome::default()), 0.0);
+        assert_eq!(in_mpi(&SimulationOutcome::default()), 0.0);
     }
 }

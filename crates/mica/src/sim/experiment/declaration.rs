@@ -1,8 +1,8 @@
 //! An experiment as data: a table of runs, and a function that makes a report of their results.
 
-use super::report::Report;
+use super::report::ExperimentReport;
 use super::store::Results;
-use super::table::{Extent, Heading, Run};
+use super::table::{Extent, Heading, SimulationRun};
 
 /// An experiment.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct Experiment {
     /// What it is called, and what it asks.
     pub heading: Heading,
     /// The table of its runs.
-    pub runs: fn(Extent) -> Vec<Run>,
+    pub runs: fn(Extent) -> Vec<SimulationRun>,
     /// The report; all runs of the table have results.
-    pub report: fn(Extent, &Results) -> Report,
+    pub report: fn(Extent, &Results) -> ExperimentReport,
 }

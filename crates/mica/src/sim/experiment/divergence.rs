@@ -3,9 +3,11 @@
 //! messages late.
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, percents, round};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, percents, round,
+};
 use super::store::Results;
-use super::table::{Extent, Heading, Run};
+use super::table::{Extent, Heading, SimulationRun};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -32,17 +34,17 @@ fn quanta(extent: Extent) -> Vec<u32> {
     quanta
 }
 
-fn run(program: &str, quantum: u32) -> Run {
+fn run(program: &str, quantum: u32) -> SimulationRun {
     let arguments = match program {
         "integer_sort" => "S --iterations 2",
         _ => "allreduce 1024 --calls 20",
     };
-    Run::of(program, 4)
+    SimulationRun::of(program, 4)
         .arguments(arguments)
         .quantum(f64::from(quantum))
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     let of_program = |program: &&str| {
         let quanta = quanta(extent).into_iter();
         quanta
@@ -61,7 +63,7 @@ fn differences(extent: Extent, results: &Results, program: &str) -> Vec<f64> {
     quanta.iter().map(difference).collect()
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let all = PROGRAMS.map(|program| differences(extent, results, program));
     let quanta = quanta(extent);
     let safe = quanta
@@ -81,10 +83,10 @@ fn report(extent: Extent, results: &Results) -> Report {
         .map(|q| format!("{} us", f64::from(*q) / 1e3))
         .collect();
     let worst = all.iter().map(within).fold(0.0, f64::max);
-    Report {
-        findings: vec![Finding::shape(
+    ExperimentReport {
+        findings: vec![ThesisFinding::shape(
             &thesis::DIVERGENCE,
-            Verdict::of(verdict),
+            ShapeVerdict::of(verdict),
             format!("{figures}, at {}", texts.join(", ")),
         )],
         notes: vec![format!(
@@ -97,7 +99,7 @@ fn report(extent: Extent, results: &Results) -> Report {
             caption: "Difference from the time with the shortest quantum; 4 nodes".into(),
             x_name: "quantum",
             y_name: "difference",
-            plot: Plot::Curves {
+            plot: ReportPlot::Curves {
                 x: XAxis::Nanoseconds,
                 y: YAxis::Percent,
                 curves: PROGRAMS

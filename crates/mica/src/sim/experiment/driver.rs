@@ -7,8 +7,8 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::store::{Outcome, Record, Results, Store};
-use super::table::Run;
+use super::store::{Results, SimulationOutcome, Store, StoredRun};
+use super::table::SimulationRun;
 
 /// Something that can simulate: `super::runner::Simulator`, or a fake one in tests.
 pub trait Runner {
@@ -16,13 +16,13 @@ pub trait Runner {
     ///
     /// # Errors
     /// When the program is missing, or the machine.
-    fn fingerprint(&self, run: &Run) -> Result<String, String>;
+    fn fingerprint(&self, run: &SimulationRun) -> Result<String, String>;
 
     /// Simulates.
     ///
     /// # Errors
     /// When the simulation fails, or the program.
-    fn run(&mut self, run: &Run) -> Result<Outcome, String>;
+    fn run(&mut self, run: &SimulationRun) -> Result<SimulationOutcome, String>;
 
     /// Whether this is the host rank that keeps results.
     fn is_first(&self) -> bool {
@@ -43,7 +43,11 @@ pub trait Runner {
 ///
 /// # Errors
 /// Of the first run that fails. Those before it are kept.
-pub fn complete(runs: Vec<Run>, runner: &mut dyn Runner, store: &Store) -> Result<Results, String> {
+pub fn complete(
+    runs: Vec<SimulationRun>,
+    runner: &mut dyn Runner,
+    store: &Store,
+) -> Result<Results, String> {
     let mut outcomes = Vec::new();
     let mut fingerprints = Vec::new();
     for run in &runs {
@@ -53,7 +57,7 @@ pub fn complete(runs: Vec<Run>, runner: &mut dyn Runner, store: &Store) -> Resul
     }
     let missing = (0..runs.len()).filter(|&i| outcomes[i].is_none());
     let missing = runner.agree(missing.collect())?;
-    let progress = Progress::new(runner.is_first(), missing.len());
+    let progress = ExperimentProgress::new(runner.is_first(), missing.len());
     for index in missing {
         let run = &runs[index];
         progress.begin(run);
@@ -62,7 +66,7 @@ pub fn complete(runs: Vec<Run>, runner: &mut dyn Runner, store: &Store) -> Resul
             .map_err(|error| format!("{}: {error}", run.name()))?;
         progress.end(run, &outcome);
         if runner.is_first() {
-            store.save(&Record {
+            store.save(&StoredRun {
                 run: run.clone(),
                 fingerprint: std::mem::take(&mut fingerprints[index]),
                 outcome: outcome.clone(),
@@ -81,13 +85,13 @@ pub fn complete(runs: Vec<Run>, runner: &mut dyn Runner, store: &Store) -> Resul
 }
 
 /// A bar on a terminal, lines elsewhere; on stderr.
-struct Progress {
+struct ExperimentProgress {
     bar: ProgressBar,
     has_lines: bool,
 }
 
-impl Progress {
-    fn new(is_shown: bool, runs: usize) -> Progress {
+impl ExperimentProgress {
+    fn new(is_shown: bool, runs: usize) -> ExperimentProgress {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = match is_shown && is_terminal && runs > 0 {
             true => ProgressBar::new(runs as u64),
@@ -97,17 +101,17 @@ impl Progress {
             "{bar:30} {pos}/{len}  {elapsed} gone, {eta} to go  {wide_msg}",
         );
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Progress {
+        ExperimentProgress {
             bar,
             has_lines: is_shown && !is_terminal,
         }
     }
 
-    fn begin(&self, run: &Run) {
+    fn begin(&self, run: &SimulationRun) {
         self.bar.set_message(run.name());
     }
 
-    fn end(&self, run: &Run, outcome: &Outcome) {
+    fn end(&self, run: &SimulationRun, outcome: &SimulationOutcome) {
         self.bar.inc(1);
         if self.has_lines {
             eprintln!(

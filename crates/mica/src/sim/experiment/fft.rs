@@ -4,9 +4,11 @@
 //! machine has no prefetcher, the Power5 has one. So all runs are made with and without.
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, gain, percents};
-use super::store::{Outcome, Results};
-use super::table::{Extent, Heading, Prefetcher, Run};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, gain, percents,
+};
+use super::store::{Results, SimulationOutcome};
+use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -23,25 +25,25 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const POLICIES: [&str; 4] = ["base", "header", "payload", "message"];
 
-fn clusters(extent: Extent, prefetcher: Prefetcher) -> Vec<u32> {
+fn clusters(extent: Extent, prefetcher: PrefetcherSetting) -> Vec<u32> {
     match prefetcher {
-        Prefetcher::On => extent.choose(&[4, 8], &[16, 64]),
-        Prefetcher::Off => extent.choose(&[4], &[8, 16, 64]),
+        PrefetcherSetting::On => extent.choose(&[4, 8], &[16, 64]),
+        PrefetcherSetting::Off => extent.choose(&[4], &[8, 16, 64]),
     }
 }
 
 /// A run on the machine as it is.
-pub fn run(nodes: u32, policy: &str) -> Run {
-    Run::of("fft", nodes).policy(policy)
+pub fn run(nodes: u32, policy: &str) -> SimulationRun {
+    SimulationRun::of("fft", nodes).policy(policy)
 }
 
-fn run_with(prefetcher: Prefetcher, nodes: u32, policy: &str) -> Run {
+fn run_with(prefetcher: PrefetcherSetting, nodes: u32, policy: &str) -> SimulationRun {
     run(nodes, policy).prefetcher(prefetcher)
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     let mut runs = Vec::new();
-    for prefetcher in Prefetcher::BOTH {
+    for prefetcher in PrefetcherSetting::BOTH {
         for nodes in clusters(extent, prefetcher) {
             runs.extend(POLICIES.map(|policy| run_with(prefetcher, nodes, policy)));
         }
@@ -51,15 +53,15 @@ fn runs(extent: Extent) -> Vec<Run> {
 
 /// The results of an extent with or without the prefetcher.
 #[derive(Clone, Copy)]
-struct View<'a> {
+struct ExtentView<'a> {
     extent: Extent,
     results: &'a Results,
-    prefetcher: Prefetcher,
+    prefetcher: PrefetcherSetting,
 }
 
-impl View<'_> {
+impl ExtentView<'_> {
     /// Of each cluster, by how many percent a policy's value is less than base's.
-    fn gains(self, policy: &str, of: fn(&Outcome) -> f64) -> Vec<f64> {
+    fn gains(self, policy: &str, of: fn(&SimulationOutcome) -> f64) -> Vec<f64> {
         let value = |nodes, policy| of(self.results.of(&run_with(self.prefetcher, nodes, policy)));
         let clusters = clusters(self.extent, self.prefetcher).into_iter();
         clusters
@@ -74,9 +76,9 @@ impl View<'_> {
         times.into_iter().map(speed_up).collect()
     }
 
-    fn findings(self) -> Vec<Finding> {
+    fn findings(self) -> Vec<ThesisFinding> {
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-        let reads = |policy| self.gains(policy, Outcome::memory_reads);
+        let reads = |policy| self.gains(policy, SimulationOutcome::memory_reads);
         let fewer = mean(reads("payload")) > 2.0 * mean(reads("header")).abs();
         let figures = format!(
             "payload {} fewer, header {} fewer",
@@ -84,9 +86,9 @@ impl View<'_> {
             percents(&reads("header"))
         );
         let findings = [
-            Finding::number(&thesis::FFT_PAYLOAD, mean(self.speed_ups("payload"))),
-            Finding::number(&thesis::FFT_HEADER, mean(self.speed_ups("header"))),
-            Finding::shape(&thesis::FFT_READS, Verdict::of(fewer), figures),
+            ThesisFinding::number(&thesis::FFT_PAYLOAD, mean(self.speed_ups("payload"))),
+            ThesisFinding::number(&thesis::FFT_HEADER, mean(self.speed_ups("header"))),
+            ThesisFinding::shape(&thesis::FFT_READS, ShapeVerdict::of(fewer), figures),
         ];
         let findings = findings.into_iter();
         findings
@@ -95,13 +97,13 @@ impl View<'_> {
     }
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
-    let views = Prefetcher::BOTH.map(|prefetcher| View {
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
+    let views = PrefetcherSetting::BOTH.map(|prefetcher| ExtentView {
         extent,
         results,
         prefetcher,
     });
-    let note = |view: &View| {
+    let note = |view: &ExtentView| {
         let nodes = clusters(extent, view.prefetcher);
         let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();
         format!(
@@ -113,22 +115,22 @@ fn report(extent: Extent, results: &Results) -> Report {
             percents(&view.speed_ups("header"))
         )
     };
-    let charts = |view: &View| {
+    let charts = |view: &ExtentView| {
         let speed = |policy: &str| view.speed_ups(policy);
-        let reads = |policy: &str| view.gains(policy, Outcome::memory_reads);
+        let reads = |policy: &str| view.gains(policy, SimulationOutcome::memory_reads);
         [
             chart(view, "Speed", "Gflop/s more than base's", &speed),
             chart(view, "Memory reads", "Fewer than base's", &reads),
         ]
     };
-    Report {
-        findings: views.into_iter().flat_map(View::findings).collect(),
+    ExperimentReport {
+        findings: views.into_iter().flat_map(ExtentView::findings).collect(),
         notes: views.iter().map(note).collect(),
         charts: views.iter().flat_map(charts).collect(),
     }
 }
 
-fn chart(view: &View, title: &str, what: &str, values: &dyn Fn(&str) -> Vec<f64>) -> Chart {
+fn chart(view: &ExtentView, title: &str, what: &str, values: &dyn Fn(&str) -> Vec<f64>) -> Chart {
     let curve = |policy: &&str| {
         let nodes = clusters(view.extent, view.prefetcher);
         let nodes = nodes.into_iter().map(f64::from);
@@ -139,7 +141,7 @@ fn chart(view: &View, title: &str, what: &str, values: &dyn Fn(&str) -> Vec<f64>
         caption: format!("{what}; 65,536 complex numbers a node (Figure 5.5)"),
         x_name: "nodes",
         y_name: "percent",
-        plot: Plot::Curves {
+        plot: ReportPlot::Curves {
             x: XAxis::Nodes,
             y: YAxis::Percent,
             curves: POLICIES[1..].iter().map(curve).collect(),

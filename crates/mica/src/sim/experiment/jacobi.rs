@@ -2,9 +2,11 @@
 //! avoid it.
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, Verdict, YAxis, gain, percents};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, YAxis, gain, percents,
+};
 use super::store::Results;
-use super::table::{Extent, Heading, Run};
+use super::table::{Extent, Heading, SimulationRun};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -45,14 +47,14 @@ fn widths(extent: Extent) -> Vec<u32> {
     widths
 }
 
-pub fn run(policy: &str, width: u32) -> Run {
+pub fn run(policy: &str, width: u32) -> SimulationRun {
     let arguments = format!("{width}K --rows {ROWS} --iterations {ITERATIONS}");
-    Run::of("jacobi", NODES)
+    SimulationRun::of("jacobi", NODES)
         .arguments(&arguments)
         .policy(policy)
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     let of_width = |width| POLICIES.map(|policy| run(policy, width));
     widths(extent).into_iter().flat_map(of_width).collect()
 }
@@ -66,7 +68,7 @@ fn gains(extent: Extent, results: &Results, policy: &str) -> Vec<f64> {
         .collect()
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let gains = |policy| gains(extent, results, policy);
     let blind = gains(BLIND);
     let rows: Vec<String> = widths(extent).iter().map(|w| format!("{w} Ki")).collect();
@@ -78,27 +80,27 @@ fn report(extent: Extent, results: &Results) -> Report {
         )
     };
     let is_slower = blind.iter().any(|gain| *gain < 0.0);
-    let no_worse = |values: &[f64]| Verdict::of(values.iter().all(|gain| *gain > -0.1));
+    let no_worse = |values: &[f64]| ShapeVerdict::of(values.iter().all(|gain| *gain > -0.1));
     let (on_wait, sized) = (gains("on-wait"), gains("size-dependent"));
     let findings = vec![
-        Finding::shape(
+        ThesisFinding::shape(
             &thesis::BLIND_POLLUTES,
-            Verdict::of(is_slower),
+            ShapeVerdict::of(is_slower),
             said(&blind),
         ),
-        Finding::shape(
+        ThesisFinding::shape(
             &thesis::WAIT_POLICY_HELPS,
             no_worse(&on_wait),
             said(&on_wait),
         ),
-        Finding::shape(&thesis::L3_HELPS, no_worse(&sized), said(&sized)),
+        ThesisFinding::shape(&thesis::L3_HELPS, no_worse(&sized), said(&sized)),
     ];
     let evicted = |width: &u32| {
         let outcome = results.of(&run(BLIND, *width));
         outcome.count("injected_evicted") / outcome.count("injected_l2").max(1.0) * 100.0
     };
     let evicted: Vec<f64> = widths(extent).iter().map(evicted).collect();
-    Report {
+    ExperimentReport {
         findings,
         notes: vec![
             format!(
@@ -130,7 +132,7 @@ fn chart(results: &Results, width: u32) -> Chart {
         caption: format!("{ROWS} rows on each of {NODES} nodes; the slowest node"),
         x_name: "policy",
         y_name: "time",
-        plot: Plot::Bars {
+        plot: ReportPlot::Bars {
             parts: vec!["time".into()],
             bars: POLICIES.map(bar).into(),
             y: YAxis::Microseconds,

@@ -2,9 +2,11 @@
 //! incoming data with neither, with the prefetcher, and with injection into the L3.
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, XAxis, YAxis, gain, round};
-use super::store::{Outcome, Results};
-use super::table::{Extent, Heading, Prefetcher, Run};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ThesisFinding, XAxis, YAxis, gain, round,
+};
+use super::store::{Results, SimulationOutcome};
+use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -58,17 +60,17 @@ fn sizes(extent: Extent) -> Vec<u64> {
     sizes
 }
 
-fn run(configuration: Configuration, bytes: u64, work: u32) -> Run {
+fn run(configuration: Configuration, bytes: u64, work: u32) -> SimulationRun {
     let arguments = format!("{bytes} --messages {MESSAGES} --work {work}");
-    let run = Run::of("traverse", 2).arguments(&arguments);
+    let run = SimulationRun::of("traverse", 2).arguments(&arguments);
     match configuration {
-        Configuration::Base => run.prefetcher(Prefetcher::Off),
+        Configuration::Base => run.prefetcher(PrefetcherSetting::Off),
         Configuration::Prefetch => run,
-        Configuration::Injection => run.prefetcher(Prefetcher::Off).policy("payload"),
+        Configuration::Injection => run.prefetcher(PrefetcherSetting::Off).policy("payload"),
     }
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     let mut runs = Vec::new();
     for work in WORK {
         for bytes in sizes(extent) {
@@ -83,7 +85,7 @@ fn greatest(
     extent: Extent,
     results: &Results,
     configuration: Configuration,
-    of: fn(&Outcome) -> f64,
+    of: fn(&SimulationOutcome) -> f64,
 ) -> f64 {
     let gains = sizes(extent).into_iter().map(|bytes| {
         let value = |configuration| of(results.of(&run(configuration, bytes, WORK[0])));
@@ -92,30 +94,30 @@ fn greatest(
     gains.fold(f64::NEG_INFINITY, f64::max)
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
-    let time: fn(&Outcome) -> f64 = |outcome| outcome.region_ns;
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
+    let time: fn(&SimulationOutcome) -> f64 = |outcome| outcome.region_ns;
     let greatest = |configuration, of| greatest(extent, results, configuration, of);
-    let reads: fn(&Outcome) -> f64 = Outcome::memory_reads;
+    let reads: fn(&SimulationOutcome) -> f64 = SimulationOutcome::memory_reads;
     let findings = vec![
-        Finding::number(
+        ThesisFinding::number(
             &thesis::INJECTION_READS,
             greatest(Configuration::Injection, reads),
         ),
-        Finding::number(
+        ThesisFinding::number(
             &thesis::PREFETCH_READS,
             greatest(Configuration::Prefetch, reads),
         ),
-        Finding::number(
+        ThesisFinding::number(
             &thesis::INJECTION_TIME,
             greatest(Configuration::Injection, time),
         ),
-        Finding::number(
+        ThesisFinding::number(
             &thesis::PREFETCH_TIME,
             greatest(Configuration::Prefetch, time),
         ),
     ];
     let charts = WORK.iter().flat_map(|&work| {
-        let of_work = |value: fn(&Outcome) -> f64| curves(extent, results, work, value);
+        let of_work = |value: fn(&SimulationOutcome) -> f64| curves(extent, results, work, value);
         [
             chart(
                 "Memory reads",
@@ -133,7 +135,7 @@ fn report(extent: Extent, results: &Results) -> Report {
             ),
         ]
     });
-    Report {
+    ExperimentReport {
         findings,
         notes: vec![more_work(extent, results)],
         charts: charts.collect(),
@@ -159,7 +161,7 @@ fn curves(
     extent: Extent,
     results: &Results,
     work: u32,
-    value: impl Fn(&Outcome) -> f64,
+    value: impl Fn(&SimulationOutcome) -> f64,
 ) -> Vec<Curve> {
     let curve = |configuration: Configuration| {
         let points = sizes(extent).into_iter().map(|bytes| {
@@ -180,7 +182,7 @@ fn chart(what: &str, figure: &str, y: YAxis, work: u32, curves: Vec<Curve>) -> C
             YAxis::Count => "lines read from memory",
             _ => "time",
         },
-        plot: Plot::Curves {
+        plot: ReportPlot::Curves {
             x: XAxis::Bytes,
             y,
             curves,

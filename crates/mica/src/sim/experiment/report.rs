@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::store::Results;
 use super::table::Heading;
 use super::thesis::{Fact, Said};
-use crate::draw::bars::{Bar, Series, StackedBars, legend};
+use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
 use crate::draw::colour::{THEME, hue};
 use crate::draw::curves::Curves;
 use crate::draw::page::{self, Cell, DataTable};
@@ -14,9 +14,9 @@ use crate::draw::text::{count, escape, size, time, trimmed};
 
 /// What an experiment's results say.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct ExperimentReport {
     /// Beside the thesis's statements.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ThesisFinding>,
     /// What the thesis does not have, or what one must know.
     pub notes: Vec<String>,
     /// The charts.
@@ -25,7 +25,7 @@ pub struct Report {
 
 /// A statement of the thesis and our result.
 #[derive(Debug)]
-pub struct Finding {
+pub struct ThesisFinding {
     fact: &'static Fact,
     ours: Ours,
     /// Under which condition, if there are several.
@@ -38,30 +38,30 @@ enum Ours {
     /// In the fact's unit.
     Number(f64),
     /// Whether the shape is there, and the figures that say so.
-    Shape(Verdict, String),
+    Shape(ShapeVerdict, String),
 }
 
 /// Whether a shape of the thesis is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ShapeVerdict {
     Holds,
     Differs,
 }
 
-impl Verdict {
+impl ShapeVerdict {
     /// Of a condition.
-    pub fn of(holds: bool) -> Verdict {
+    pub fn of(holds: bool) -> ShapeVerdict {
         match holds {
-            true => Verdict::Holds,
-            false => Verdict::Differs,
+            true => ShapeVerdict::Holds,
+            false => ShapeVerdict::Differs,
         }
     }
 }
 
-impl Finding {
+impl ThesisFinding {
     /// A number beside the thesis's.
-    pub fn number(fact: &'static Fact, ours: f64) -> Finding {
-        Finding {
+    pub fn number(fact: &'static Fact, ours: f64) -> ThesisFinding {
+        ThesisFinding {
             fact,
             ours: Ours::Number(ours),
             condition: "",
@@ -69,13 +69,13 @@ impl Finding {
     }
 
     /// The same, under a condition that the sentence names.
-    pub fn under(self, condition: &'static str) -> Finding {
-        Finding { condition, ..self }
+    pub fn under(self, condition: &'static str) -> ThesisFinding {
+        ThesisFinding { condition, ..self }
     }
 
     /// Whether a shape is there, with the figures that say so.
-    pub fn shape(fact: &'static Fact, verdict: Verdict, figures: String) -> Finding {
-        Finding {
+    pub fn shape(fact: &'static Fact, verdict: ShapeVerdict, figures: String) -> ThesisFinding {
+        ThesisFinding {
             fact,
             ours: Ours::Shape(verdict, figures),
             condition: "",
@@ -109,8 +109,8 @@ impl Finding {
                     said.difference(*ours)
                 )
             }
-            Ours::Shape(Verdict::Holds, figures) => format!("H{here}, too: {figures}."),
-            Ours::Shape(Verdict::Differs, figures) => format!("Not so h{here}: {figures}."),
+            Ours::Shape(ShapeVerdict::Holds, figures) => format!("H{here}, too: {figures}."),
+            Ours::Shape(ShapeVerdict::Differs, figures) => format!("Not so h{here}: {figures}."),
         };
         format!("{claim}. {thesis} {ours}")
     }
@@ -205,12 +205,12 @@ pub struct Chart {
     pub x_name: &'static str,
     pub y_name: &'static str,
     /// What is drawn.
-    pub plot: Plot,
+    pub plot: ReportPlot,
 }
 
 /// What a chart draws.
 #[derive(Debug)]
-pub enum Plot {
+pub enum ReportPlot {
     /// A curve a name.
     Curves {
         x: XAxis,
@@ -252,7 +252,7 @@ fn series<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Series> {
 impl Chart {
     fn html(&self) -> String {
         let (names, svg) = match &self.plot {
-            Plot::Curves { x, y, curves } => {
+            ReportPlot::Curves { x, y, curves } => {
                 let series = series(curves.iter().map(|curve| &curve.0));
                 let points: Vec<_> = curves.iter().map(|curve| curve.1.clone()).collect();
                 let chart = Curves {
@@ -267,9 +267,9 @@ impl Chart {
                 };
                 (legend(&series), chart.svg())
             }
-            Plot::Bars { parts, bars, y } => {
+            ReportPlot::Bars { parts, bars, y } => {
                 let series = series(parts.iter());
-                let bars = bars.iter().map(|(name, values)| Bar {
+                let bars = bars.iter().map(|(name, values)| ChartBar {
                     label: name.clone(),
                     values: values.clone(),
                     tip: tip(name, parts, values, *y),
@@ -297,7 +297,7 @@ impl Chart {
     fn text(&self) -> String {
         let mut text = format!("{}\n", self.title);
         match &self.plot {
-            Plot::Curves { x, y, curves } => {
+            ReportPlot::Curves { x, y, curves } => {
                 for (name, points) in curves {
                     let value =
                         |p: &(f64, f64)| format!("{}: {}", x_label(*x, p.0), y_label(*y, p.1));
@@ -305,7 +305,7 @@ impl Chart {
                     let _ = writeln!(text, "  {name}: {}", values.join("; "));
                 }
             }
-            Plot::Bars { parts, bars, y } => {
+            ReportPlot::Bars { parts, bars, y } => {
                 for (name, values) in bars {
                     let _ = writeln!(text, "  {}", tip(name, parts, values, *y));
                 }
@@ -321,7 +321,7 @@ fn tip(name: &str, parts: &[String], values: &[f64], y: YAxis) -> String {
     format!("{name}: {}", values.join(", "))
 }
 
-impl Report {
+impl ExperimentReport {
     /// For people, as text.
     pub fn text(&self, heading: &Heading, results: &Results) -> String {
         let mut text = format!(
@@ -365,7 +365,7 @@ impl Report {
             ("simulated", time(simulated), "of all clusters".to_owned()),
             ("took", time(real), "of simulation".to_owned()),
         ]);
-        let findings: Vec<String> = self.findings.iter().map(Finding::text).collect();
+        let findings: Vec<String> = self.findings.iter().map(ThesisFinding::text).collect();
         html += &page::sentences("findings", "Beside the thesis", &findings);
         html += &page::sentences("notes", "Notes", &self.notes);
         for chart in &self.charts {
@@ -415,19 +415,20 @@ mod tests {
 
     #[test]
     fn findings_put_numbers_beside_the_thesis() {
-        let less = Finding::number(&thesis::INJECTION_READS, 94.04).text();
+        let less = ThesisFinding::number(&thesis::INJECTION_READS, 94.04).text();
         assert!(
             less.contains("up to 96 % (Figure 2.4, page 16). Here: 94 %, 2 points less."),
             "{less}"
         );
-        let within = Finding::number(&thesis::FFT_PAYLOAD, 6.5).text();
+        let within = ThesisFinding::number(&thesis::FFT_PAYLOAD, 6.5).text();
         assert!(within.ends_with("Here: 6.5 %, within."), "{within}");
-        let above = Finding::number(&thesis::FFT_PAYLOAD, 9.0).text();
+        let above = ThesisFinding::number(&thesis::FFT_PAYLOAD, 9.0).text();
         assert!(above.ends_with("Here: 9 %, 1 points more."), "{above}");
-        let more = Finding::number(&thesis::AMG_WAITS, 44.0).text();
+        let more = ThesisFinding::number(&thesis::AMG_WAITS, 44.0).text();
         assert!(more.ends_with("Here: 44 %, as there."), "{more}");
         let figures = percents(&[1.0, 2.25]);
-        let shape = Finding::shape(&thesis::GAIN_GROWS, Verdict::of(false), figures).text();
+        let shape =
+            ThesisFinding::shape(&thesis::GAIN_GROWS, ShapeVerdict::of(false), figures).text();
         assert!(shape.ends_with("Not so here: 1 %, 2.2 %."), "{shape}");
     }
 

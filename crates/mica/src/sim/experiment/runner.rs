@@ -4,16 +4,16 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use mica_sim::machine::Machine;
-use mica_sim::port::Region;
+use mica_sim::machine::SimulatedMachine;
+use mica_sim::port::DetailedRegion;
 use serde_json::Value;
 
 use super::driver::Runner;
-use super::store::Outcome;
-use super::table::{Run, SimulationMode};
+use super::store::SimulationOutcome;
+use super::table::{SimulationMode, SimulationRun};
 use crate::explain::prefix;
 use crate::sim::run::host_ranks::HostRanks;
-use crate::sim::run::{RunOptions, simulate};
+use crate::sim::run::{SimRunOptions, simulate};
 
 /// The simulator.
 #[derive(Debug)]
@@ -42,20 +42,20 @@ impl<'a> Simulator<'a> {
         })
     }
 
-    fn program(&self, run: &Run) -> PathBuf {
+    fn program(&self, run: &SimulationRun) -> PathBuf {
         self.programs.join(&run.program)
     }
 
-    fn options(&self, run: &Run) -> RunOptions {
+    fn options(&self, run: &SimulationRun) -> SimRunOptions {
         let mut program = vec![self.program(run).display().to_string()];
         program.extend(run.arguments.iter().cloned());
-        RunOptions {
+        SimRunOptions {
             n: run.nodes,
             machine: run.machine.clone(),
             set: run.settings.clone(),
             policy: run.policy.clone(),
             loose: run.mode == SimulationMode::Loose,
-            region: Some(Region::Pcontrol),
+            region: Some(DetailedRegion::Pcontrol),
             quantum: run.quantum_ns,
             growth: 1,
             seed: 1,
@@ -75,9 +75,9 @@ impl Drop for Simulator<'_> {
 }
 
 impl Runner for Simulator<'_> {
-    fn fingerprint(&self, run: &Run) -> Result<String, String> {
-        let machine =
-            Machine::with(&run.machine, &run.settings).map_err(|error| error.to_string())?;
+    fn fingerprint(&self, run: &SimulationRun) -> Result<String, String> {
+        let machine = SimulatedMachine::with(&run.machine, &run.settings)
+            .map_err(|error| error.to_string())?;
         let program = self.program(run);
         if !program.is_file() {
             return Err(format!(
@@ -93,7 +93,7 @@ impl Runner for Simulator<'_> {
         Ok(format!("{:016x}", hasher.finish()))
     }
 
-    fn run(&mut self, run: &Run) -> Result<Outcome, String> {
+    fn run(&mut self, run: &SimulationRun) -> Result<SimulationOutcome, String> {
         let options = self.options(run);
         let summary = simulate(&options, self.hosts).map_err(|error| error.to_string())?;
         let printed = fs::read_to_string(&self.printed)
@@ -102,7 +102,7 @@ impl Runner for Simulator<'_> {
             let code = summary.exit_code();
             return Err(format!("the program ended with {code}\n{printed}"));
         }
-        Ok(Outcome {
+        Ok(SimulationOutcome {
             region_ns: summary.region_ns,
             end_ns: summary.end_ns,
             host_seconds: summary.host_seconds,

@@ -2,9 +2,11 @@
 //! 5.2; Figures 5.1 to 5.4): hypre's conjugate gradient with algebraic multigrid, its solve phase.
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, gain, percents};
-use super::store::{Outcome, Results};
-use super::table::{Extent, Heading, Run};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, gain, percents,
+};
+use super::store::{Results, SimulationOutcome};
+use super::table::{Extent, Heading, SimulationRun};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -28,16 +30,16 @@ const SIDE: u32 = 8;
 
 /// Of a chart: a cluster and a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Panel {
+struct SolverPanel {
     nodes: u32,
     mhz: u32,
 }
 
-const fn panel(nodes: u32, mhz: u32) -> Panel {
-    Panel { nodes, mhz }
+const fn panel(nodes: u32, mhz: u32) -> SolverPanel {
+    SolverPanel { nodes, mhz }
 }
 
-fn panels(extent: Extent) -> Vec<Panel> {
+fn panels(extent: Extent) -> Vec<SolverPanel> {
     extent.choose(
         &[panel(8, 900), panel(8, 2100)],
         &[panel(8, 1500), panel(16, 2100), panel(64, 2100)],
@@ -45,7 +47,7 @@ fn panels(extent: Extent) -> Vec<Panel> {
 }
 
 /// Runs of the panel; hypre distributes the nodes over a box.
-pub fn run(nodes: u32, mhz: u32, slow_down: f64, policy: &str) -> Run {
+pub fn run(nodes: u32, mhz: u32, slow_down: f64, policy: &str) -> SimulationRun {
     let shape = match nodes {
         8 => [2, 2, 2],
         16 => [4, 2, 2],
@@ -55,16 +57,16 @@ pub fn run(nodes: u32, mhz: u32, slow_down: f64, policy: &str) -> Run {
     let [x, y, z] = shape.map(|n| n * SIDE);
     let [p, q, r] = shape;
     let arguments = format!("-laplacian -n {x} {y} {z} -P {p} {q} {r} -c 1 1 10 -solver 1");
-    Run::of("amg", nodes)
+    SimulationRun::of("amg", nodes)
         .arguments(&arguments)
         .set("processor.mhz", mhz)
         .set("memory.slow_down", format!("{slow_down:.1}"))
         .policy(policy)
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     let mut runs = Vec::new();
-    for Panel { nodes, mhz } in panels(extent) {
+    for SolverPanel { nodes, mhz } in panels(extent) {
         for slow_down in SLOW_DOWNS {
             runs.extend(POLICIES.map(|policy| run(nodes, mhz, slow_down, policy)));
         }
@@ -73,18 +75,23 @@ fn runs(extent: Extent) -> Vec<Run> {
 }
 
 /// Of each slow-down, by how many percent a policy's value is less than base's.
-fn gains(results: &Results, panel: Panel, policy: &str, of: fn(&Outcome) -> f64) -> Vec<f64> {
+fn gains(
+    results: &Results,
+    panel: SolverPanel,
+    policy: &str,
+    of: fn(&SimulationOutcome) -> f64,
+) -> Vec<f64> {
     let value = |slow_down, policy| of(results.of(&run(panel.nodes, panel.mhz, slow_down, policy)));
     SLOW_DOWNS
         .map(|slow_down| gain(value(slow_down, "base"), value(slow_down, policy)))
         .into()
 }
 
-fn time(outcome: &Outcome) -> f64 {
+fn time(outcome: &SimulationOutcome) -> f64 {
     outcome.region_ns
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let panels = panels(extent);
     let mut charts = Vec::new();
     for &panel in &panels {
@@ -93,7 +100,7 @@ fn report(extent: Extent, results: &Results) -> Report {
     for &panel in &panels {
         charts.push(reads_chart(results, panel));
     }
-    Report {
+    ExperimentReport {
         findings: findings(results, &panels),
         notes: vec![
             "hypre 2.26's ij stands for AMG2006, which was made of it: a Laplacian with \
@@ -108,8 +115,8 @@ fn report(extent: Extent, results: &Results) -> Report {
     }
 }
 
-fn findings(results: &Results, panels: &[Panel]) -> Vec<Finding> {
-    let all = |policy, of: fn(&Outcome) -> f64| -> Vec<Vec<f64>> {
+fn findings(results: &Results, panels: &[SolverPanel]) -> Vec<ThesisFinding> {
+    let all = |policy, of: fn(&SimulationOutcome) -> f64| -> Vec<Vec<f64>> {
         let panels = panels.iter();
         panels
             .map(|&panel| gains(results, panel, policy, of))
@@ -130,12 +137,12 @@ fn findings(results: &Results, panels: &[Panel]) -> Vec<Finding> {
         .iter()
         .zip(payloads.concat())
         .all(|(h, p)| *h > p);
-    let reads = all("payload", Outcome::memory_reads).concat();
+    let reads = all("payload", SimulationOutcome::memory_reads).concat();
     let last = |gains: &[Vec<f64>]| -> Vec<f64> { gains.iter().map(|g| g[3]).collect() };
     vec![
-        Finding::shape(
+        ThesisFinding::shape(
             &thesis::GAIN_GROWS,
-            Verdict::of(messages.iter().all(grows)),
+            ShapeVerdict::of(messages.iter().all(grows)),
             format!(
                 "message gains {} at slow-downs 1, 2.5, 5, 7.5 ({} nodes, {} MHz)",
                 percents(&messages[1]),
@@ -143,9 +150,9 @@ fn findings(results: &Results, panels: &[Panel]) -> Vec<Finding> {
                 fast.mhz
             ),
         ),
-        Finding::shape(
+        ThesisFinding::shape(
             &thesis::SAME_RATIO_SAME_GAIN,
-            Verdict::of(unlike < 2.0),
+            ShapeVerdict::of(unlike < 2.0),
             format!(
                 "message gains {} at {} MHz and {} at {} MHz, {} nodes",
                 percents(&at(slow)),
@@ -155,24 +162,28 @@ fn findings(results: &Results, panels: &[Panel]) -> Vec<Finding> {
                 slow.nodes
             ),
         ),
-        Finding::shape(
+        ThesisFinding::shape(
             &thesis::HEADER_BEATS_PAYLOAD,
-            Verdict::of(beats),
+            ShapeVerdict::of(beats),
             format!(
                 "at slow-down 7.5 header gains {}, payload {} (by cluster and processor)",
                 percents(&last(&headers)),
                 percents(&last(&payloads))
             ),
         ),
-        Finding::shape(
+        ThesisFinding::shape(
             &thesis::PAYLOAD_READS_LESS,
-            Verdict::of(reads.iter().all(|gain| *gain > 0.0)),
+            ShapeVerdict::of(reads.iter().all(|gain| *gain > 0.0)),
             format!("{} fewer", percents(&reads)),
         ),
     ]
 }
 
-fn curves(results: &Results, panel: Panel, of: fn(&Outcome, &Outcome) -> f64) -> Plot {
+fn curves(
+    results: &Results,
+    panel: SolverPanel,
+    of: fn(&SimulationOutcome, &SimulationOutcome) -> f64,
+) -> ReportPlot {
     let outcome =
         |slow_down, policy: &str| results.of(&run(panel.nodes, panel.mhz, slow_down, policy));
     let curve = |policy: &str| {
@@ -182,14 +193,14 @@ fn curves(results: &Results, panel: Panel, of: fn(&Outcome, &Outcome) -> f64) ->
         };
         (policy.to_owned(), SLOW_DOWNS.map(point).into())
     };
-    Plot::Curves {
+    ReportPlot::Curves {
         x: XAxis::Plain,
         y: YAxis::Percent,
         curves: POLICIES.map(curve).into(),
     }
 }
 
-fn time_chart(results: &Results, panel: Panel) -> Chart {
+fn time_chart(results: &Results, panel: SolverPanel) -> Chart {
     Chart {
         title: format!("Solve phase, {} nodes, {} MHz", panel.nodes, panel.mhz),
         caption: "Time less than base's (Figure 5.1)".into(),
@@ -201,7 +212,7 @@ fn time_chart(results: &Results, panel: Panel) -> Chart {
     }
 }
 
-fn reads_chart(results: &Results, panel: Panel) -> Chart {
+fn reads_chart(results: &Results, panel: SolverPanel) -> Chart {
     Chart {
         title: format!("Memory reads, {} nodes, {} MHz", panel.nodes, panel.mhz),
         caption: "Memory reads fewer than base's (Figure 5.2)".into(),

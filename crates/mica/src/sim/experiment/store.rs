@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::table::Run;
+use super::table::SimulationRun;
 
 /// What a simulation came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// The longest time of a node in the region of interest, in simulated ns.
     pub region_ns: f64,
     /// When the last program ended, in simulated ns.
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub lines: Vec<Value>,
 }
 
-impl Outcome {
+impl SimulationOutcome {
     /// A count; 0 if there is none of the name.
     pub fn count(&self, name: &str) -> f64 {
         self.counts.get(name).copied().unwrap_or(0) as f64
@@ -53,13 +53,13 @@ impl Outcome {
 
 /// A run with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct StoredRun {
     /// The run.
-    pub run: Run,
+    pub run: SimulationRun,
     /// Hash of what the result depends on besides.
     pub fingerprint: String,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: SimulationOutcome,
 }
 
 /// The folder of results.
@@ -80,9 +80,9 @@ impl Store {
     }
 
     /// The result of a run, if it is there and still counts. A file that cannot be read does not.
-    pub fn load(&self, run: &Run, fingerprint: &str) -> Option<Outcome> {
+    pub fn load(&self, run: &SimulationRun, fingerprint: &str) -> Option<SimulationOutcome> {
         let text = fs::read_to_string(self.folder.join(run.file_name())).ok()?;
-        let record: Record = serde_json::from_str(&text).ok()?;
+        let record: StoredRun = serde_json::from_str(&text).ok()?;
         (record.run == *run && record.fingerprint == fingerprint).then_some(record.outcome)
     }
 
@@ -90,7 +90,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn save(&self, record: &Record) -> Result<(), String> {
+    pub fn save(&self, record: &StoredRun) -> Result<(), String> {
         let file = self.folder.join(record.run.file_name());
         let new = file.with_extension("new");
         let text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
@@ -103,12 +103,12 @@ impl Store {
 /// The results of an experiment's runs.
 #[derive(Debug, Default)]
 pub struct Results {
-    all: Vec<(Run, Outcome)>,
+    all: Vec<(SimulationRun, SimulationOutcome)>,
 }
 
 impl Results {
     /// Adds one.
-    pub fn add(&mut self, run: Run, outcome: Outcome) {
+    pub fn add(&mut self, run: SimulationRun, outcome: SimulationOutcome) {
         self.all.push((run, outcome));
     }
 
@@ -116,14 +116,14 @@ impl Results {
     ///
     /// # Panics
     /// If the run is not in the experiment's table.
-    pub fn of(&self, run: &Run) -> &Outcome {
+    pub fn of(&self, run: &SimulationRun) -> &SimulationOutcome {
         let found = self.all.iter().find(|(other, _)| other == run);
         let found = found.unwrap_or_else(|| panic!("{} is not in the table", run.name()));
         &found.1
     }
 
     /// All, in the table's order.
-    pub fn all(&self) -> &[(Run, Outcome)] {
+    pub fn all(&self) -> &[(SimulationRun, SimulationOutcome)] {
         &self.all
     }
 
@@ -176,14 +176,14 @@ mod tests {
     fn a_result_counts_for_the_same_run_and_fingerprint_only() {
         let output = std::env::temp_dir().join(format!("mica-store-{}", std::process::id()));
         let store = Store::open(&output).expect("a folder");
-        let run = Run::of("fft", 4);
+        let run = SimulationRun::of("fft", 4);
         assert_eq!(store.load(&run, "a"), None);
-        let mut outcome = Outcome {
+        let mut outcome = SimulationOutcome {
             region_ns: 0.1,
-            ..Outcome::default()
+            ..SimulationOutcome::default()
         };
         outcome.counts.insert("memory_reads_demand".into(), 7);
-        let record = Record {
+        let record = StoredRun {
             run: run.clone(),
             fingerprint: "a".into(),
             outcome,
@@ -201,9 +201,9 @@ mod tests {
     fn csv_has_a_row_for_each_run_and_a_column_for_each_count() {
         let mut results = Results::default();
         for (nodes, name) in [(2, "a"), (4, "b")] {
-            let mut outcome = Outcome::default();
+            let mut outcome = SimulationOutcome::default();
             outcome.counts.insert(name.into(), 3);
-            results.add(Run::of("fft", nodes), outcome);
+            results.add(SimulationRun::of("fft", nodes), outcome);
         }
         let csv = results.csv();
         let rows: Vec<&str> = csv.lines().collect();

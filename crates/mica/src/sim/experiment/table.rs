@@ -47,28 +47,28 @@ pub enum SimulationMode {
 /// Whether the processor prefetches. The thesis does not say whether it did in chapter 5: its table
 /// of the machine names no prefetcher, a Power5 has one. What injection gains depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prefetcher {
+pub enum PrefetcherSetting {
     /// As the machine says.
     On,
     /// Not at all.
     Off,
 }
 
-impl Prefetcher {
-    pub const BOTH: [Prefetcher; 2] = [Prefetcher::On, Prefetcher::Off];
+impl PrefetcherSetting {
+    pub const BOTH: [PrefetcherSetting; 2] = [PrefetcherSetting::On, PrefetcherSetting::Off];
 
     /// For people.
     pub fn name(self) -> &'static str {
         match self {
-            Prefetcher::On => "with the prefetcher",
-            Prefetcher::Off => "without a prefetcher",
+            PrefetcherSetting::On => "with the prefetcher",
+            PrefetcherSetting::Off => "without a prefetcher",
         }
     }
 }
 
 /// One simulation. All runs have the region that the program marks by `MPI_Pcontrol`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct SimulationRun {
     /// File of the program, in the folder of programs.
     pub program: String,
     /// Its arguments.
@@ -87,10 +87,10 @@ pub struct Run {
     pub quantum_ns: Option<f64>,
 }
 
-impl Run {
+impl SimulationRun {
     /// A run on the thesis's machine without injection.
-    pub fn of(program: &str, nodes: u32) -> Run {
-        Run {
+    pub fn of(program: &str, nodes: u32) -> SimulationRun {
+        SimulationRun {
             program: program.to_owned(),
             arguments: Vec::new(),
             nodes,
@@ -103,39 +103,39 @@ impl Run {
     }
 
     /// With these arguments, separated by spaces.
-    pub fn arguments(mut self, arguments: &str) -> Run {
+    pub fn arguments(mut self, arguments: &str) -> SimulationRun {
         self.arguments = arguments.split_whitespace().map(str::to_owned).collect();
         self
     }
 
     /// With this value in place of the machine's.
-    pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Run {
+    pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> SimulationRun {
         self.settings.push(format!("{key}={value}"));
         self
     }
 
     /// With this policy.
-    pub fn policy(mut self, policy: &str) -> Run {
+    pub fn policy(mut self, policy: &str) -> SimulationRun {
         self.policy = policy.to_owned();
         self
     }
 
     /// With or without the machine's prefetcher.
-    pub fn prefetcher(self, prefetcher: Prefetcher) -> Run {
+    pub fn prefetcher(self, prefetcher: PrefetcherSetting) -> SimulationRun {
         match prefetcher {
-            Prefetcher::On => self,
-            Prefetcher::Off => self.set("prefetch.streams", 0),
+            PrefetcherSetting::On => self,
+            PrefetcherSetting::Off => self.set("prefetch.streams", 0),
         }
     }
 
     /// Accurate or loose.
-    pub fn mode(mut self, mode: SimulationMode) -> Run {
+    pub fn mode(mut self, mode: SimulationMode) -> SimulationRun {
         self.mode = mode;
         self
     }
 
     /// With this quantum.
-    pub fn quantum(mut self, ns: f64) -> Run {
+    pub fn quantum(mut self, ns: f64) -> SimulationRun {
         self.quantum_ns = Some(ns);
         self
     }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn names_say_what_differs() {
-        let run = Run::of("fft", 4)
+        let run = SimulationRun::of("fft", 4)
             .arguments("1024")
             .set("memory.slow_down", 2.5)
             .policy("payload")

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use mica_sim::adapter::policy::Policy;
-use mica_sim::machine::Machine;
+use mica_sim::machine::SimulatedMachine;
 use serde_json::json;
 
 use super::driver::{Runner, complete};
-use super::store::{Outcome, Store};
-use super::table::{Extent, Run};
+use super::store::{SimulationOutcome, Store};
+use super::table::{Extent, SimulationRun};
 use super::*;
 
 /// Times and counts that depend on the run, and on how often it was asked.
@@ -20,11 +20,11 @@ struct FakeSimulator {
 }
 
 impl Runner for FakeSimulator {
-    fn fingerprint(&self, _run: &Run) -> Result<String, String> {
+    fn fingerprint(&self, _run: &SimulationRun) -> Result<String, String> {
         Ok("fake".into())
     }
 
-    fn run(&mut self, run: &Run) -> Result<Outcome, String> {
+    fn run(&mut self, run: &SimulationRun) -> Result<SimulationOutcome, String> {
         if self.failing == Some(self.runs) {
             return Err("no simulator".into());
         }
@@ -32,7 +32,7 @@ impl Runner for FakeSimulator {
         let number = run.name().len() as f64;
         let counts = [("memory_reads_demand", 1000), ("injected_l2", 10)];
         let counts = counts.map(|(name, count)| (name.to_owned(), count + run.name().len() as u64));
-        Ok(Outcome {
+        Ok(SimulationOutcome {
             region_ns: 1e6 + 1e3 * number,
             end_ns: 2e6,
             host_seconds: 0.5,
@@ -69,14 +69,14 @@ fn tables_name_machines_and_policies_that_exist() {
             let runs = (experiment.runs)(extent);
             assert!(!runs.is_empty());
             for run in &runs {
-                let machine = Machine::with(&run.machine, &run.settings);
+                let machine = SimulatedMachine::with(&run.machine, &run.settings);
                 let machine = machine.unwrap_or_else(|error| panic!("{}: {error}", run.name()));
                 let room = machine.network.topology.room();
                 assert!(room.is_none_or(|room| room >= u64::from(run.nodes)));
                 let policy = Policy::named(&run.policy, &machine);
                 assert!(policy.is_ok(), "{}: {}", run.name(), run.policy);
             }
-            let mut names: Vec<String> = runs.iter().map(Run::file_name).collect();
+            let mut names: Vec<String> = runs.iter().map(SimulationRun::file_name).collect();
             names.sort();
             names.dedup();
             assert_eq!(

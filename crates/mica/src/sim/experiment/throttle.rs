@@ -1,9 +1,11 @@
 //! A network of less bandwidth, and the integer sort on it (leon-2009, 3.2; Figures 3.4 and 3.5).
 
 use super::declaration::Experiment;
-use super::report::{Chart, Finding, Plot, Report, Verdict, XAxis, YAxis, percents};
+use super::report::{
+    Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, percents,
+};
 use super::store::Results;
-use super::table::{Extent, Heading, Run, SimulationMode};
+use super::table::{Extent, Heading, SimulationMode, SimulationRun};
 use super::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -27,8 +29,8 @@ fn bandwidths(extent: Extent) -> Vec<u32> {
     percents
 }
 
-fn run(nodes: u32, mode: SimulationMode, percent: u32) -> Run {
-    Run::of("integer_sort", nodes)
+fn run(nodes: u32, mode: SimulationMode, percent: u32) -> SimulationRun {
+    SimulationRun::of("integer_sort", nodes)
         .arguments("M --iterations 1")
         .set(
             "network.bandwidth_factor",
@@ -37,7 +39,7 @@ fn run(nodes: u32, mode: SimulationMode, percent: u32) -> Run {
         .mode(mode)
 }
 
-fn runs(extent: Extent) -> Vec<Run> {
+fn runs(extent: Extent) -> Vec<SimulationRun> {
     let mut runs = Vec::new();
     for nodes in CLUSTERS {
         for mode in MODES {
@@ -58,7 +60,7 @@ fn times(extent: Extent, results: &Results, nodes: u32, mode: SimulationMode) ->
         .collect()
 }
 
-fn report(extent: Extent, results: &Results) -> Report {
+fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let times = |nodes, mode| times(extent, results, nodes, mode);
     let rises = |times: Vec<f64>| times.windows(2).all(|two| two[1] >= two[0]);
     let all = || {
@@ -79,19 +81,19 @@ fn report(extent: Extent, results: &Results) -> Report {
         percents(&accurate),
         percents(&loose)
     );
-    Report {
+    ExperimentReport {
         findings: vec![
-            Finding::shape(
+            ThesisFinding::shape(
                 &thesis::THROTTLE_DECLINES,
-                Verdict::of(all().all(|(nodes, mode)| rises(times(nodes, mode)))),
+                ShapeVerdict::of(all().all(|(nodes, mode)| rises(times(nodes, mode)))),
                 format!(
                     "on 16 nodes {} of the time, at {bandwidths} of the bandwidth",
                     percents(&times(16, SimulationMode::Accurate))
                 ),
             ),
-            Finding::shape(
+            ThesisFinding::shape(
                 &thesis::LOOSE_SHIFTS,
-                Verdict::of(rises(accurate) && rises(loose)),
+                ShapeVerdict::of(rises(accurate) && rises(loose)),
                 both,
             ),
         ],
@@ -136,7 +138,7 @@ fn chart(extent: Extent, nodes: u32, times: &dyn Fn(SimulationMode) -> Vec<f64>)
         caption: "Percent of the time with the whole bandwidth (Figures 3.4 and 3.5)".into(),
         x_name: "percent of the bandwidth",
         y_name: "time",
-        plot: Plot::Curves {
+        plot: ReportPlot::Curves {
             x: XAxis::Plain,
             y: YAxis::Percent,
             curves: MODES.map(curve).into(),

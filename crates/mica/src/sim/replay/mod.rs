@@ -22,8 +22,8 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use mica_sim::loggp::{Parameter, sensitivity};
 use mica_sim::replay::{
-    AsRecorded, Cluster, Extrapolated, Grid, Pattern, Prediction, Recorded, Scaling, Workload,
-    balanced, pattern, replay as carry_out,
+    AsRecorded, ExchangePattern, Extrapolated, Grid, Prediction, Recorded, ReplayCluster, Scaling,
+    Workload, balanced, pattern, replay as carry_out,
 };
 use serde::Serialize;
 
@@ -113,7 +113,7 @@ struct Compared {
 
 /// All that the command found.
 #[derive(Serialize)]
-struct Outcome {
+struct ReplayFindings {
     recorded_ranks: u32,
     recorded_grid: Vec<u32>,
     measured_seconds: f64,
@@ -140,7 +140,7 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
         .iter()
         .map(|count| predictor.predict(*count, &cluster))
         .collect();
-    let outcome = Outcome {
+    let outcome = ReplayFindings {
         recorded_ranks: ranks,
         recorded_grid: predictor.grid(),
         measured_seconds: recorded.measured_ns * 1e-9,
@@ -165,7 +165,7 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
 fn raised(
     predictor: &Predictor,
     ranks: u32,
-    cluster: &Cluster,
+    cluster: &ReplayCluster,
 ) -> Result<mica_sim::loggp::Sensitivity, Box<dyn Error>> {
     sensitivity(&Parameter::ALL, &[2.0, 4.0, 8.0], |raised| {
         let mut cluster = cluster.clone();
@@ -181,7 +181,7 @@ fn raised(
 struct Predictor<'a> {
     recorded: &'a Recorded,
     /// Where ranks do not do alike, only the recorded number of ranks can be replayed.
-    pattern: Result<Pattern, String>,
+    pattern: Result<ExchangePattern, String>,
     scaling: Scaling,
     periodic: bool,
     /// Times of computing are multiplied by it, besides what scaling does.
@@ -226,7 +226,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// The time on this many ranks. The recorded number is replayed as it was recorded.
-    fn predict(&self, ranks: u32, cluster: &Cluster) -> Result<Predicted, Box<dyn Error>> {
+    fn predict(&self, ranks: u32, cluster: &ReplayCluster) -> Result<Predicted, Box<dyn Error>> {
         let recorded = self.recorded.ranks.len() as u32;
         match &self.pattern {
             _ if ranks == recorded && self.compute_factor == 1.0 => {
@@ -273,7 +273,7 @@ fn larger(recorded: &Grid, ranks: u32, periodic: bool) -> Grid {
 fn timed(
     workload: &dyn Workload,
     grid: &[u32],
-    cluster: &Cluster,
+    cluster: &ReplayCluster,
 ) -> Result<Predicted, Box<dyn Error>> {
     let steps = u64::from(workload.ranks()) * u64::from(workload.steps());
     let bar = ProgressBar::new(steps);

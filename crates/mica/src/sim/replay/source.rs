@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use mica_profile::Profile;
 use mica_sim::loggp::Parameters;
-use mica_sim::machine::Machine;
-use mica_sim::replay::Cluster;
+use mica_sim::machine::SimulatedMachine;
+use mica_sim::replay::ReplayCluster;
 
 use crate::loggp::read_fit;
 
@@ -36,13 +36,13 @@ pub struct ClusterOptions {
 
 impl ClusterOptions {
     /// The cluster, and what to say of it.
-    pub fn cluster(&self) -> Result<(Cluster, Vec<String>), Box<dyn Error>> {
+    pub fn cluster(&self) -> Result<(ReplayCluster, Vec<String>), Box<dyn Error>> {
         let mut notes = Vec::new();
         let measured = self.loggp.as_deref().map(read_fit).transpose()?;
         let measured = measured.map(|fit| fit.parameters);
         let mut cluster = match (&self.machine, measured) {
             (Some(name), overheads) => {
-                let machine = Machine::with(name, &self.set)?;
+                let machine = SimulatedMachine::with(name, &self.set)?;
                 if overheads.is_none() {
                     notes.push(
                         "Without --loggp the library's own instructions take no time: overheads \
@@ -50,9 +50,9 @@ impl ClusterOptions {
                             .to_owned(),
                     );
                 }
-                Cluster::of_machine(&machine, &of_the_processor(overheads))
+                ReplayCluster::of_machine(&machine, &of_the_processor(overheads))
             }
-            (None, Some(parameters)) => Cluster::of(parameters),
+            (None, Some(parameters)) => ReplayCluster::of(parameters),
             (None, None) => {
                 return Err(
                     "which network? --loggp FILE (written by mica loggp) or --machine \

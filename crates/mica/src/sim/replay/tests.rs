@@ -40,7 +40,7 @@ fn prints_predictions_and_sensitivity() {
         whole_collectives: u64::from(ranks > 64),
         replay_seconds: 0.25,
     };
-    let outcome = Outcome {
+    let outcome = ReplayFindings {
         recorded_ranks: 4,
         recorded_grid: vec![2, 2],
         measured_seconds: 1.5,
@@ -58,7 +58,7 @@ fn prints_predictions_and_sensitivity() {
     };
     let text = text::render(
         &outcome,
-        &Cluster::of(mica_sim::loggp::Parameters::default()),
+        &ReplayCluster::of(mica_sim::loggp::Parameters::default()),
     );
     for words in [
         "4 ranks, 1.5 s, grid 2x2",

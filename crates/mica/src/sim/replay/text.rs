@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use mica_sim::loggp::{Parameter, Sensitivity};
-use mica_sim::replay::Cluster;
+use mica_sim::replay::ReplayCluster;
 
-use super::{Compared, Outcome, Predicted};
+use super::{Compared, Predicted, ReplayFindings};
 use crate::draw::text::{percent, short, time, trimmed};
 
 /// `4x2`.
@@ -17,7 +17,7 @@ pub fn grid(dimensions: &[u32]) -> String {
 }
 
 /// The predictions.
-pub fn render(outcome: &Outcome, cluster: &Cluster) -> String {
+pub fn render(outcome: &ReplayFindings, cluster: &ReplayCluster) -> String {
     let mut text = format!(
         "Recorded: {} ranks, {}",
         outcome.recorded_ranks,

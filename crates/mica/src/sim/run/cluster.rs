@@ -16,13 +16,13 @@ use std::io;
 use std::process::ExitStatus;
 
 use mica_sim::network::{Network, PacketHead};
-use mica_sim::port::{Arrival, Departure, Grant, NodeState, NodeSummary, Setup};
+use mica_sim::port::{Departure, NodeSetup, NodeState, NodeSummary, PacketArrival, TimeGrant};
 use mica_sim::time::SimTime;
 use serde::{Deserialize, Serialize};
 
 use super::host_ranks::HostRanks;
 use super::node_process::{NodeCommand, NodeProcess};
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::summary::NodeEnd;
 
 /// Why a simulation ended early.
@@ -71,7 +71,7 @@ struct LocalNode {
 #[derive(Debug, PartialEq, Eq)]
 struct Queued {
     number: u64,
-    arrival: Arrival,
+    arrival: PacketArrival,
 }
 
 impl Ord for Queued {
@@ -100,7 +100,7 @@ struct QuantumNews {
 
 /// The cluster as one host rank knows it: its own nodes, and the states of all.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct HostCluster {
     local: Vec<LocalNode>,
     states: Vec<NodeState>,
     /// When each node's next packet arrives, of all nodes.
@@ -121,19 +121,19 @@ pub struct Quanta {
     pub most: SimTime,
 }
 
-impl Cluster {
+impl HostCluster {
     /// Starts the processes of this host rank's nodes.
     ///
     /// # Errors
     /// [`ClusterError::Start`].
     pub fn start(
         command: &NodeCommand,
-        setup: &Setup,
+        setup: &NodeSetup,
         hosts: &HostRanks,
-    ) -> Result<Cluster, ClusterError> {
+    ) -> Result<HostCluster, ClusterError> {
         let mut local = Vec::new();
         for node in (0..setup.size).filter(|&node| hosts.host_of(node) == hosts.rank()) {
-            let setup = Setup {
+            let setup = NodeSetup {
                 rank: node,
                 ..setup.clone()
             };
@@ -147,7 +147,7 @@ impl Cluster {
                 summary: None,
             });
         }
-        Ok(Cluster {
+        Ok(HostCluster {
             local,
             states: vec![NodeState::Runs; setup.size as usize],
             due: BinaryHeap::new(),
@@ -166,7 +166,7 @@ impl Cluster {
         mut network: Network,
         quanta: Quanta,
         hosts: &HostRanks,
-        progress: &Progress,
+        progress: &RunProgress,
     ) -> Result<(), Box<dyn Error>> {
         let mut quantum = quanta.least;
         while let Some(until) = self.next_until(quantum)? {
@@ -240,7 +240,7 @@ impl Cluster {
             };
             if due {
                 // A process that has ended is found by the report that is missing.
-                let _ = local.process.grant(&Grant { until, arrivals });
+                let _ = local.process.grant(&TimeGrant { until, arrivals });
                 granted.push(index);
             }
         }
@@ -298,7 +298,7 @@ impl Cluster {
             arrivals.insert((head.from, head.number), at);
         }
         for ((from, number), departure) in packets {
-            let arrival = Arrival {
+            let arrival = PacketArrival {
                 at: arrivals[&(from, number)],
                 from,
                 packet: departure.packet,
@@ -372,7 +372,7 @@ impl Cluster {
 
 impl LocalNode {
     /// The packets that arrive before `until`, in order.
-    fn take_arrivals(&mut self, until: SimTime) -> Vec<Arrival> {
+    fn take_arrivals(&mut self, until: SimTime) -> Vec<PacketArrival> {
         let mut taken = Vec::new();
         while let Some(Reverse(queued)) = self.arrivals.peek()
             && queued.arrival.at < until

@@ -21,21 +21,21 @@ use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
 
-use mica_sim::machine::Machine;
+use mica_sim::machine::SimulatedMachine;
 use mica_sim::network::Network;
-use mica_sim::port::{Region, Setup};
+use mica_sim::port::{DetailedRegion, NodeSetup};
 use mica_sim::time::SimTime;
 
-use cluster::{Cluster, Quanta};
+use cluster::{HostCluster, Quanta};
 use host_ranks::HostRanks;
 use node_process::NodeCommand;
-use progress::Progress;
+use progress::RunProgress;
 use summary::RunSummary;
 
-pub use options::RunOptions;
+pub use options::SimRunOptions;
 
 /// Runs the command; its status is 1 when the simulation fails, else the highest of the nodes'.
-pub fn main(options: &RunOptions) -> ExitCode {
+pub fn main(options: &SimRunOptions) -> ExitCode {
     match run(options) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -45,7 +45,7 @@ pub fn main(options: &RunOptions) -> ExitCode {
     }
 }
 
-fn run(options: &RunOptions) -> Result<u8, Box<dyn Error>> {
+fn run(options: &SimRunOptions) -> Result<u8, Box<dyn Error>> {
     let (summary, is_first) =
         HostRanks::with(|hosts| Ok((simulate(options, hosts)?, hosts.rank() == 0)))?;
     let code = summary.exit_code();
@@ -62,8 +62,11 @@ fn run(options: &RunOptions) -> Result<u8, Box<dyn Error>> {
 }
 
 /// Runs the simulation. Every host rank gets the whole summary.
-pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummary, Box<dyn Error>> {
-    let machine = Machine::with(&options.machine, &options.set)?;
+pub fn simulate(
+    options: &SimRunOptions,
+    hosts: &mut HostRanks,
+) -> Result<RunSummary, Box<dyn Error>> {
+    let machine = SimulatedMachine::with(&options.machine, &options.set)?;
     let mut command = NodeCommand::new(&options.program)?;
     if let Some(file) = &options.stdout {
         command = command
@@ -78,18 +81,18 @@ pub fn simulate(options: &RunOptions, hosts: &mut HostRanks) -> Result<RunSummar
         None if options.n == 1 => SimTime::from_ns(1e6),
         None => network.min_latency(),
     };
-    let setup = Setup {
+    let setup = NodeSetup {
         machine: toml::to_string(&machine)?,
         policy: options.policy.clone(),
         loose: options.loose,
-        region: options.region.clone().unwrap_or(Region::Everything),
+        region: options.region.clone().unwrap_or(DetailedRegion::Everything),
         rank: 0,
         size: options.n,
         seed: options.seed,
     };
     let started = std::time::Instant::now();
-    let mut cluster = Cluster::start(&command, &setup, hosts)?;
-    let progress = Progress::new(!options.quiet && hosts.rank() == 0);
+    let mut cluster = HostCluster::start(&command, &setup, hosts)?;
+    let progress = RunProgress::new(!options.quiet && hosts.rank() == 0);
     let quanta = Quanta {
         least: quantum,
         most: SimTime(quantum.0.saturating_mul(options.growth)),

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus};
 use mica_node::adapter::{ADAPTER_VARIABLE, AdapterMemory};
 use mica_node::segment::PREFIX_VARIABLE;
 use mica_node::tunables;
-use mica_sim::port::{Grant, Port, Report, Setup};
+use mica_sim::port::{ClockReport, NodePort, NodeSetup, TimeGrant};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
 use super::program;
@@ -75,7 +75,7 @@ impl NodeCommand {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn start(&self, setup: &Setup) -> io::Result<NodeProcess> {
+    pub fn start(&self, setup: &NodeSetup) -> io::Result<NodeProcess> {
         let (ours, theirs) = UnixStream::pair()?;
         let (device, _) = AdapterMemory::create(setup.rank, setup.size)?;
         let port = inherited(theirs, PORT)?;
@@ -101,7 +101,7 @@ impl NodeCommand {
             command.stdout(output.try_clone()?);
         }
         let child = command.spawn()?;
-        let mut port = Port::new(ours);
+        let mut port = NodePort::new(ours);
         port.send(setup)?;
         Ok(NodeProcess { child, port })
     }
@@ -143,17 +143,17 @@ fn is_of_a_job(name: &str) -> bool {
 #[derive(Debug)]
 pub struct NodeProcess {
     child: Child,
-    port: Port<UnixStream>,
+    port: NodePort<UnixStream>,
 }
 
 impl NodeProcess {
     /// Lets the node go on.
-    pub fn grant(&mut self, grant: &Grant) -> io::Result<()> {
+    pub fn grant(&mut self, grant: &TimeGrant) -> io::Result<()> {
         self.port.send(grant)
     }
 
     /// Waits for the node's report.
-    pub fn report(&mut self) -> io::Result<Report> {
+    pub fn report(&mut self) -> io::Result<ClockReport> {
         self.port.receive()
     }
 

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use mica_sim::port::Region;
+use mica_sim::port::DetailedRegion;
 
 /// The options of `mica sim run`.
 #[derive(Args, Debug, Clone)]
-pub struct RunOptions {
+pub struct SimRunOptions {
     /// Number of nodes; each runs one rank.
     #[arg(short, value_name = "N", default_value_t = 2,
         value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -27,7 +27,7 @@ pub struct RunOptions {
     /// Simulate in detail only between MPI_Pcontrol(1) and MPI_Pcontrol(0) (pcontrol), between the
     /// entries of two functions (BEGIN:END), or during calls of one (NAME:FIRST-LAST).
     #[arg(long, value_name = "REGION", value_parser = region)]
-    pub region: Option<Region>,
+    pub region: Option<DetailedRegion>,
     /// Nanoseconds between two meetings of the nodes' clocks; the default is the network's shortest
     /// latency, with which no message is late.
     #[arg(long, value_name = "NS")]
@@ -55,9 +55,9 @@ pub struct RunOptions {
 }
 
 /// Parses `--region`.
-fn region(text: &str) -> Result<Region, String> {
+fn region(text: &str) -> Result<DetailedRegion, String> {
     if text == "pcontrol" {
-        return Ok(Region::Pcontrol);
+        return Ok(DetailedRegion::Pcontrol);
     }
     let (left, right) = text
         .split_once(':')
@@ -67,12 +67,12 @@ fn region(text: &str) -> Result<Region, String> {
         .split_once('-')
         .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
     Ok(match calls {
-        Some((first, last)) => Region::Calls {
+        Some((first, last)) => DetailedRegion::Calls {
             function: left.to_owned(),
             first,
             last,
         },
-        None => Region::Functions {
+        None => DetailedRegion::Functions {
             begin: left.to_owned(),
             end: right.to_owned(),
         },

@@ -7,13 +7,13 @@ use mica_sim::time::SimTime;
 
 /// A line on a terminal: simulated time and slow-down.
 #[derive(Debug)]
-pub struct Progress {
+pub struct RunProgress {
     bar: ProgressBar,
 }
 
-impl Progress {
+impl RunProgress {
     /// Shown or not.
-    pub fn new(shown: bool) -> Progress {
+    pub fn new(shown: bool) -> RunProgress {
         let bar = match shown {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),
@@ -21,7 +21,7 @@ impl Progress {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar }
+        RunProgress { bar }
     }
 
     /// The clocks have reached `now`.

@@ -8,7 +8,7 @@ use mica_sim::port::NodeSummary;
 use mica_sim::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-use super::options::RunOptions;
+use super::options::SimRunOptions;
 
 /// What remains of a node: how its process ended, and what it counted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub struct RunSummary {
 impl RunSummary {
     /// Sums up.
     pub fn new(
-        options: &RunOptions,
+        options: &SimRunOptions,
         quantum: SimTime,
         took: Duration,
         ends: Vec<NodeEnd>,

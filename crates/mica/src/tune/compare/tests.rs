@@ -5,12 +5,12 @@ use mica_policy::collective::formulas::load;
 
 use super::*;
 
-const PAIR: Pair = Pair {
+const PAIR: CorePair = CorePair {
     level: Level::SharedCache,
     map_by: "core",
 };
 
-const EFFORT: Effort = Effort {
+const EFFORT: MeasuringEffort = MeasuringEffort {
     seconds: 0.0,
     rounds: 5,
     time_limit: Duration::from_secs(600),
@@ -53,7 +53,7 @@ fn measured() -> MessagePaths {
 fn chooser<'a>(
     runs: &'a dyn ProbeRuns,
     tuning: &'a Tuning,
-    samples: Vec<Sample>,
+    samples: Vec<SeriesMessage>,
 ) -> MessageProbes<'a> {
     MessageProbes {
         runs,
@@ -68,7 +68,12 @@ fn chooser<'a>(
 }
 
 impl ProbeRuns for Machine {
-    fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64> {
+    fn message(
+        &self,
+        pair: CorePair,
+        sample: &SeriesMessage,
+        tuning: Option<&Tuning>,
+    ) -> Option<f64> {
         let (none, shipped) = (Tuning::default(), PathCosts::default());
         let costs = tuning.map_or(shipped, Tuning::applied);
         let path = chooser(self, &none, vec![*sample]).paths(&costs)[0];
@@ -77,7 +82,7 @@ impl ProbeRuns for Machine {
         Some(self.noisy(truth.ns(sample.len as usize, pieces)))
     }
 
-    fn call(&self, calls: &Calls, tuning: Option<&Tuning>) -> Option<f64> {
+    fn call(&self, calls: &MeasuredCalls, tuning: Option<&Tuning>) -> Option<f64> {
         let costs = match tuning {
             None => CollectiveCosts::default(),
             Some(tuning) => tuning.applied_to_collectives(),
@@ -211,10 +216,10 @@ fn steps_of_collectives_are_held_to_the_same() {
 fn failed_runs_are_not_written() {
     struct Broken;
     impl ProbeRuns for Broken {
-        fn message(&self, _: Pair, _: &Sample, _: Option<&Tuning>) -> Option<f64> {
+        fn message(&self, _: CorePair, _: &SeriesMessage, _: Option<&Tuning>) -> Option<f64> {
             None
         }
-        fn call(&self, _: &Calls, _: Option<&Tuning>) -> Option<f64> {
+        fn call(&self, _: &MeasuredCalls, _: Option<&Tuning>) -> Option<f64> {
             None
         }
     }

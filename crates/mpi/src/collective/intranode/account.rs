@@ -61,12 +61,12 @@ struct AccountFile {
     /// Records so far.
     records: u64,
     /// The record that may still be repeated.
-    last: Option<Record>,
+    last: Option<MovedRecord>,
 }
 
 /// What is written of an operation, or of equal ones in a row.
 #[derive(Debug)]
-struct Record {
+struct MovedRecord {
     /// From 1 on, in the order of the file.
     number: u64,
     /// Size, label, part, steps.
@@ -351,7 +351,7 @@ impl AccountFile {
             _ => {
                 self.take_last();
                 self.records += 1;
-                self.last = Some(Record {
+                self.last = Some(MovedRecord {
                     number: self.records,
                     head,
                     repeats: 1,

@@ -281,7 +281,7 @@ pub fn any_in_place(slot: &OperationSlot<'_>) -> bool {
 
 /// How the parts lie in a buffer of which each other rank reads its own part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Division {
+pub enum BufferDivision {
     /// In one stretch; the cell says where each part begins.
     Announced = 0,
     /// In one stretch, one after the other, all of equal length.
@@ -297,7 +297,7 @@ const DIVISION_AT: u32 = 4;
 /// part has an offer of its own.
 pub fn describe_parts(
     slot: &OperationSlot<'_>,
-    division: Division,
+    division: BufferDivision,
     offer: &OfferedBuffer,
     bytes: usize,
 ) {
@@ -307,11 +307,11 @@ pub fn describe_parts(
 }
 
 /// How a member has divided its buffer.
-pub fn division(slot: &OperationSlot<'_>, member: usize) -> Division {
+pub fn division(slot: &OperationSlot<'_>, member: usize) -> BufferDivision {
     match slot.words(member)[4] >> DIVISION_AT & 3 {
-        1 => Division::Even,
-        2 => Division::Each,
-        _ => Division::Announced,
+        1 => BufferDivision::Even,
+        2 => BufferDivision::Each,
+        _ => BufferDivision::Announced,
     }
 }
 

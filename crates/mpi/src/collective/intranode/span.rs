@@ -3,8 +3,8 @@
 use mica_channel::memory::{Block, Region, RegionRef, View};
 
 use super::offers::{
-    AddressAccess, BufferAccess, Division, OfferChoice, OfferedBuffer, describe_parts, division,
-    span_of, words_to_send,
+    AddressAccess, BufferAccess, BufferDivision, OfferChoice, OfferedBuffer, describe_parts,
+    division, span_of, words_to_send,
 };
 use super::parts::{Parts, RootBuffer};
 use super::slot::OperationSlot;
@@ -15,14 +15,14 @@ use crate::error::Result;
 pub struct PartsSpan {
     /// Address and length in bytes; `None` if the parts do not make up one stretch without gaps.
     place: Option<(usize, usize)>,
-    starts: Starts,
+    starts: PartStarts,
     /// The memory that the parts were packed to.
     staged: Option<Region>,
 }
 
 /// Where the parts of a span begin, relative to its first byte.
 #[derive(Debug, PartialEq, Eq)]
-enum Starts {
+enum PartStarts {
     /// Each part begins this many bytes after the previous one.
     Every(usize),
     /// The start of each part.
@@ -43,7 +43,7 @@ impl PartsSpan {
         match (whole, buffer) {
             (Some((place, every)), _) => Ok(PartsSpan {
                 place: Some(place),
-                starts: Starts::Every(every),
+                starts: PartStarts::Every(every),
                 staged: None,
             }),
             (None, RootBuffer::Whole(view)) => PartsSpan::of(std::slice::from_ref(view), choice),
@@ -68,7 +68,7 @@ impl PartsSpan {
         if choice != OfferChoice::Packed {
             return Ok(PartsSpan {
                 place: None,
-                starts: Starts::Every(0),
+                starts: PartStarts::Every(0),
                 staged: None,
             });
         }
@@ -82,7 +82,7 @@ impl PartsSpan {
         }
         Ok(PartsSpan {
             place: Some((staged.address(), total)),
-            starts: Starts::Each(starts),
+            starts: PartStarts::Each(starts),
             staged: Some(staged),
         })
     }
@@ -104,7 +104,7 @@ impl PartsSpan {
         let Some(last) = last else {
             return Some(PartsSpan {
                 place: Some((0, 0)),
-                starts: Starts::Every(0),
+                starts: PartStarts::Every(0),
                 staged: None,
             });
         };
@@ -122,7 +122,7 @@ impl PartsSpan {
         let start = |&(at, bytes): &(usize, usize)| if bytes == 0 { 0 } else { at - first };
         Some(PartsSpan {
             place: Some((first, last - first)),
-            starts: Starts::Each(places.iter().map(|place| start(place) as u64).collect()),
+            starts: PartStarts::Each(places.iter().map(|place| start(place) as u64).collect()),
             staged: None,
         })
     }
@@ -148,8 +148,8 @@ impl PartsSpan {
     /// Writes the start of `member`'s part to `to`.
     pub fn announce(&self, member: usize, to: RegionRef<'_>) {
         let start = match &self.starts {
-            Starts::Every(bytes) => (member * bytes) as u64,
-            Starts::Each(starts) => starts[member],
+            PartStarts::Every(bytes) => (member * bytes) as u64,
+            PartStarts::Each(starts) => starts[member],
         };
         to.write_bytes(&start.to_ne_bytes());
     }
@@ -252,13 +252,13 @@ impl OfferedParts {
         let others = || super::cells::after(slot);
         match self {
             OfferedParts::None => {
-                describe_parts(slot, Division::Announced, &OfferedBuffer::NONE, 0)
+                describe_parts(slot, BufferDivision::Announced, &OfferedBuffer::NONE, 0)
             }
             OfferedParts::Even(offer, bytes) => {
-                describe_parts(slot, Division::Even, offer, *bytes);
+                describe_parts(slot, BufferDivision::Even, offer, *bytes);
             }
             OfferedParts::Stretch(span, offer) => {
-                describe_parts(slot, Division::Announced, offer, span.bytes());
+                describe_parts(slot, BufferDivision::Announced, offer, span.bytes());
                 others().for_each(|member| {
                     span.announce(
                         member,
@@ -268,7 +268,7 @@ impl OfferedParts {
             }
             OfferedParts::Each(offers) => {
                 // All are windows.
-                describe_parts(slot, Division::Each, &OfferedBuffer::EMPTY, 0);
+                describe_parts(slot, BufferDivision::Each, &OfferedBuffer::EMPTY, 0);
                 others().for_each(|member| {
                     let (offer, bytes) = &offers[member];
                     let [a, b] = offer.words();
@@ -290,7 +290,7 @@ impl OfferedPart {
             bytes: span_of(slot, member),
         };
         match division(slot, member) {
-            Division::Announced => {
+            BufferDivision::Announced => {
                 return stretch(PartsSpan::announced(place(
                     slot,
                     member,
@@ -298,8 +298,10 @@ impl OfferedPart {
                     PartsSpan::ANNOUNCED_BYTES,
                 )));
             }
-            Division::Even => return stretch(span_of(slot, member) / slot.size() * slot.me()),
-            Division::Each => {}
+            BufferDivision::Even => {
+                return stretch(span_of(slot, member) / slot.size() * slot.me());
+            }
+            BufferDivision::Each => {}
         }
         let mut announced = [0; ANNOUNCED_BYTES_EACH];
         place(slot, member, slot.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut announced);
@@ -344,7 +346,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(span.place, Some((region.address() + 10, 35)));
-        assert_eq!(span.starts, Starts::Each(vec![20, 0, 0, 30]));
+        assert_eq!(span.starts, PartStarts::Each(vec![20, 0, 0, 30]));
         assert!(span.staged.is_none());
     }
 
@@ -358,7 +360,7 @@ mod tests {
             None
         );
         let span = PartsSpan::of(&gaps, OfferChoice::Packed).unwrap();
-        assert_eq!(span.starts, Starts::Each(vec![0, 2]));
+        assert_eq!(span.starts, PartStarts::Each(vec![0, 2]));
         let mut bytes = [0; 5];
         span.staged.unwrap().read_bytes(&mut bytes);
         assert_eq!(bytes, [60, 61, 10, 11, 12]);

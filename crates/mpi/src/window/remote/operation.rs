@@ -210,7 +210,7 @@ impl ExpectedAnswer {
 }
 
 /// The request forms (MPI 5.0, 12.3.5).
-impl request::Operation for RemoteOperation {
+impl request::RequestOperation for RemoteOperation {
     fn name(&self) -> &'static str {
         "a one-sided operation"
     }

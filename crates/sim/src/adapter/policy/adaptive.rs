@@ -32,7 +32,7 @@
 
 use super::fixed::{FixedPolicy, HeaderRule, PayloadRule, WrittenLines};
 use crate::adapter::host::InjectionCounts;
-use crate::machine::Machine;
+use crate::machine::SimulatedMachine;
 use crate::memory::MemoryTiming;
 
 /// Policies that it chooses from, in the order of the first trial.
@@ -84,7 +84,7 @@ pub struct SavedLatency {
 
 impl SavedLatency {
     /// On a machine.
-    pub fn of(machine: &Machine) -> SavedLatency {
+    pub fn of(machine: &SimulatedMachine) -> SavedLatency {
         let memory = MemoryTiming::of(machine).latency_cycles.max(1.0);
         let caches = &machine.caches;
         let saved = |latency: u32| (1.0 - f64::from(latency) / memory).clamp(0.0, 1.0);
@@ -100,7 +100,7 @@ impl SavedLatency {
 pub struct Adaptive {
     saved: SavedLatency,
     /// Last worth of each candidate, and the epoch when it was found.
-    tried: [Option<Trial>; CANDIDATES.len()],
+    tried: [Option<PolicyTrial>; CANDIDATES.len()],
     /// The candidate in force.
     in_force: usize,
     phase: Phase,
@@ -110,7 +110,7 @@ pub struct Adaptive {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Trial {
+struct PolicyTrial {
     worth: f64,
     epoch: u64,
 }
@@ -211,7 +211,7 @@ impl Epoch {
 
 impl Adaptive {
     /// For a machine, from the first of [`CANDIDATES`] on.
-    pub fn new(machine: &Machine) -> Adaptive {
+    pub fn new(machine: &SimulatedMachine) -> Adaptive {
         Adaptive::from(0, SavedLatency::of(machine))
     }
 
@@ -256,7 +256,7 @@ impl Adaptive {
         let worth = self.epoch.worth(&self.saved);
         let before = self.tried[self.in_force].map(|trial| trial.worth);
         self.epochs += 1;
-        self.tried[self.in_force] = Some(Trial {
+        self.tried[self.in_force] = Some(PolicyTrial {
             worth,
             epoch: self.epochs,
         });

@@ -1,6 +1,6 @@
 //! The fixed policies as data, and where they place a payload.
 
-use crate::machine::Machine;
+use crate::machine::SimulatedMachine;
 use crate::memory::InjectTarget;
 
 /// Where events go, and where payload.
@@ -72,7 +72,7 @@ pub enum MatchKind {
 
 /// Bytes that go to one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct PlacedBytes {
     /// How many.
     pub bytes: u64,
     /// Where they go.
@@ -111,7 +111,7 @@ pub struct CacheSizes {
 
 impl CacheSizes {
     /// Those of a machine.
-    pub fn of(machine: &Machine) -> CacheSizes {
+    pub fn of(machine: &SimulatedMachine) -> CacheSizes {
         let caches = &machine.caches;
         CacheSizes {
             line: u64::from(caches.line),
@@ -172,7 +172,7 @@ impl FixedPolicy {
         incoming: &Incoming,
         caches: &CacheSizes,
         holds: impl Fn(u64, InjectTarget) -> bool,
-    ) -> Vec<Run> {
+    ) -> Vec<PlacedBytes> {
         let bytes = incoming.bytes;
         if bytes == 0 {
             return Vec::new();
@@ -198,17 +198,17 @@ impl FixedPolicy {
             PayloadRule::InCache => return lines_in_caches(incoming, caches, holds),
             PayloadRule::FirstPart => return first_part(incoming, caches),
         };
-        vec![Run { bytes, target }]
+        vec![PlacedBytes { bytes, target }]
     }
 }
 
 /// The first lines to the L2, the rest to memory.
-fn first_part(incoming: &Incoming, caches: &CacheSizes) -> Vec<Run> {
+fn first_part(incoming: &Incoming, caches: &CacheSizes) -> Vec<PlacedBytes> {
     let part = (caches.l2 / FIRST_PART_OF_L2).max(caches.line);
     // To the end of a line, so that the last is whole.
     let end = (incoming.address + part) / caches.line * caches.line;
     let first = (end - incoming.address).min(incoming.bytes);
-    let mut runs = vec![Run {
+    let mut runs = vec![PlacedBytes {
         bytes: first,
         target: OWN_L2,
     }];
@@ -221,7 +221,7 @@ fn lines_in_caches(
     incoming: &Incoming,
     caches: &CacheSizes,
     holds: impl Fn(u64, InjectTarget) -> bool,
-) -> Vec<Run> {
+) -> Vec<PlacedBytes> {
     let mut runs = Vec::new();
     let mut room = [OWN_L2, InjectTarget::L3].map(|cache| (cache, caches.of_target(cache) / 2));
     let end = incoming.address + incoming.bytes;
@@ -242,10 +242,10 @@ fn lines_in_caches(
 }
 
 /// Appends bytes to the last run, if they go to the same place, or as a new one.
-fn append(runs: &mut Vec<Run>, bytes: u64, target: InjectTarget) {
+fn append(runs: &mut Vec<PlacedBytes>, bytes: u64, target: InjectTarget) {
     match runs.last_mut() {
         Some(last) if last.target == target => last.bytes += bytes,
         _ if bytes == 0 => {}
-        _ => runs.push(Run { bytes, target }),
+        _ => runs.push(PlacedBytes { bytes, target }),
     }
 }

@@ -31,12 +31,13 @@ mod names;
 
 pub use adaptive::Adaptive;
 pub use fixed::{
-    CacheSizes, FixedPolicy, HeaderRule, Incoming, MatchKind, PayloadRule, Run, WrittenLines,
+    CacheSizes, FixedPolicy, HeaderRule, Incoming, MatchKind, PayloadRule, PlacedBytes,
+    WrittenLines,
 };
 pub use names::PolicyError;
 
 use super::host::InjectionCounts;
-use crate::machine::Machine;
+use crate::machine::SimulatedMachine;
 
 /// A policy, as the adapter asks it.
 #[derive(Debug, Clone)]
@@ -49,7 +50,7 @@ pub enum Policy {
 
 impl Policy {
     /// The policy with this name on this machine.
-    pub fn named(name: &str, machine: &Machine) -> Result<Policy, PolicyError> {
+    pub fn named(name: &str, machine: &SimulatedMachine) -> Result<Policy, PolicyError> {
         match name {
             "adaptive" => Ok(Policy::Adaptive(Box::new(Adaptive::new(machine)))),
             _ => names::parse(name, machine.processor.cores).map(Policy::Fixed),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mica_node::adapter::Status;
+use mica_node::adapter::OperationStatus;
 use proptest::prelude::*;
 
 use super::*;
@@ -46,10 +46,10 @@ fn plans(nodes: u32) -> impl Strategy<Value = Vec<Planned>> {
 }
 
 /// Receives of a context have all the same form, so that each finds a message.
-fn receive_of(plan: &Planned, token: u64) -> Request {
+fn receive_of(plan: &Planned, token: u64) -> AdapterRequest {
     let any_source = plan.context % 2 == 1;
     let any_tag = plan.context >= 2;
-    Request {
+    AdapterRequest {
         peer: if any_source { ANY_SOURCE } else { plan.ends.0 },
         context: plan.context,
         flags: if any_tag { ANY_TAG } else { 0 },
@@ -96,10 +96,10 @@ fn run(
         let buffer = cluster.nodes[from].host.part(address, payload.len());
         buffer.copy_from_slice(&payload);
         let operation = match plan.is_synchronous {
-            true => Operation::SendSynchronous,
-            false => Operation::Send,
+            true => CommandKind::SendSynchronous,
+            false => CommandKind::Send,
         };
-        let sent = Request {
+        let sent = AdapterRequest {
             operation: Some(operation),
             context: plan.context,
             ..send(plan.ends.1, plan.tag, (address, plan.bytes), number)
@@ -120,7 +120,7 @@ fn run(
 fn message_in(
     cluster: &mut Cluster,
     node: usize,
-    event: &Completion,
+    event: &RequestCompletion,
     plans: &[Planned],
 ) -> Option<u64> {
     let buffer = cluster.nodes[node]
@@ -139,15 +139,15 @@ fn message_in(
 }
 
 fn networks() -> impl Strategy<Value = NetworkParameters> {
-    let torus = Topology::Torus {
+    let torus = NetworkTopology::Torus {
         dimensions: vec![3],
         rings: vec![false],
     };
-    let tree = Topology::FatTree {
+    let tree = NetworkTopology::FatTree {
         arity: 2,
         levels: 2,
     };
-    let topology = prop_oneof![Just(Topology::Crossbar), Just(torus), Just(tree)];
+    let topology = prop_oneof![Just(NetworkTopology::Crossbar), Just(torus), Just(tree)];
     (topology, 1.0_f64..2000.0, 0.0_f64..4.0).prop_map(|(topology, latency_ns, gap_per_byte_ns)| {
         NetworkParameters {
             topology,
@@ -171,7 +171,7 @@ proptest! {
                 + plans.iter().filter(|p| p.ends.1 as usize == node).count();
             prop_assert_eq!(events.len(), ended, "each operation completes once");
             for (_, event) in &events {
-                prop_assert_eq!(event.status, Status::Done);
+                prop_assert_eq!(event.status, OperationStatus::Done);
                 if event.token >= 1000 && event.length > 0 {
                     let message = message_in(&mut cluster, node, event, &plans);
                     let message = message.expect("a message that was sent");

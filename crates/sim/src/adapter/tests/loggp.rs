@@ -4,9 +4,9 @@
 use super::*;
 
 /// Two nodes with the memory of a machine.
-fn cluster(machine: &Machine) -> Cluster {
+fn cluster(machine: &SimulatedMachine) -> Cluster {
     let mut machine = machine.clone();
-    machine.network.topology = Topology::Crossbar;
+    machine.network.topology = NetworkTopology::Crossbar;
     let mut cluster = Cluster::new(&machine, 2, &policy("base"));
     for node in &mut cluster.nodes {
         node.host.model = Some((NodeMemory::new(&machine), machine.adapter.injected));
@@ -15,7 +15,7 @@ fn cluster(machine: &Machine) -> Cluster {
 }
 
 /// When each of `count` messages of `bytes` bytes is received that are sent at once, in ns.
-fn received(machine: &Machine, count: u64, bytes: u64) -> Vec<f64> {
+fn received(machine: &SimulatedMachine, count: u64, bytes: u64) -> Vec<f64> {
     let mut cluster = cluster(machine);
     let span = (BUFFERS, bytes);
     let receives = (0..count).map(|k| (SimTime(0), 1, receive(0, 7, span, k)));
@@ -44,8 +44,8 @@ fn check(machine: &str, parameter: &str, measured: f64, configured: f64) {
 
 #[test]
 fn parameters_of_shipped_machines_come_out() {
-    for name in Machine::names() {
-        let machine = Machine::named(name).expect("a shipped machine");
+    for name in SimulatedMachine::names() {
+        let machine = SimulatedMachine::named(name).expect("a shipped machine");
         let network = &machine.network;
         let single = |bytes| received(&machine, 1, bytes)[0];
         let (short, long) = (128 << 10, 256 << 10);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mica_node::adapter::Status;
+use mica_node::adapter::OperationStatus;
 use proptest::prelude::*;
 
 use super::*;
@@ -53,7 +53,7 @@ struct Naive {
     posted: Vec<(u64, Wanted)>,
     unexpected: Vec<Sent>,
     extracted: BTreeMap<u64, Sent>,
-    done: BTreeMap<u64, (Status, Option<Sent>)>,
+    done: BTreeMap<u64, (OperationStatus, Option<Sent>)>,
 }
 
 impl Naive {
@@ -61,7 +61,8 @@ impl Naive {
         match self.posted.iter().position(|(_, w)| matches(w, &message)) {
             Some(first) => {
                 let (token, _) = self.posted.remove(first);
-                self.done.insert(token, (Status::Done, Some(message)));
+                self.done
+                    .insert(token, (OperationStatus::Done, Some(message)));
             }
             None => self.unexpected.push(message),
         }
@@ -72,7 +73,7 @@ impl Naive {
     }
 
     fn found(&mut self, token: u64, message: Option<Sent>) {
-        let status = message.map_or(Status::NotFound, |_| Status::Done);
+        let status = message.map_or(OperationStatus::NotFound, |_| OperationStatus::Done);
         self.done.insert(token, (status, message));
     }
 
@@ -107,17 +108,17 @@ impl Naive {
                 let status = match posted {
                     Some(first) => {
                         self.posted.remove(first);
-                        self.done.insert(target, (Status::Cancelled, None));
-                        Status::Done
+                        self.done.insert(target, (OperationStatus::Cancelled, None));
+                        OperationStatus::Done
                     }
-                    None => Status::NotFound,
+                    None => OperationStatus::NotFound,
                 };
                 self.done.insert(number, (status, None));
             }
             Step::ReceiveExtracted(nth) => {
                 let token = self.extracted.keys().nth(nth).copied();
                 let message = token.and_then(|token| self.extracted.remove(&token));
-                let status = message.map_or(Status::Invalid, |_| Status::Done);
+                let status = message.map_or(OperationStatus::Invalid, |_| OperationStatus::Done);
                 self.done.insert(number, (status, message));
             }
         }
@@ -125,8 +126,8 @@ impl Naive {
 }
 
 /// The command of a step.
-fn command(step: &Step, number: u64, naive: &Naive) -> Option<Request> {
-    let pattern = |operation, (source, context, tag): Wanted| Request {
+fn command(step: &Step, number: u64, naive: &Naive) -> Option<AdapterRequest> {
+    let pattern = |operation, (source, context, tag): Wanted| AdapterRequest {
         peer: source.unwrap_or(ANY_SOURCE),
         context,
         tag: tag.unwrap_or(0),
@@ -137,33 +138,33 @@ fn command(step: &Step, number: u64, naive: &Naive) -> Option<Request> {
     };
     match *step {
         Step::Message(..) => None,
-        Step::Receive(s, c, t) => Some(pattern(Operation::Receive, (s, c, t))),
-        Step::Probe(s, c, t) => Some(pattern(Operation::Probe, (s, c, t))),
-        Step::Extract(s, c, t) => Some(pattern(Operation::Extract, (s, c, t))),
-        Step::Cancel(back) => Some(Request {
+        Step::Receive(s, c, t) => Some(pattern(CommandKind::Receive, (s, c, t))),
+        Step::Probe(s, c, t) => Some(pattern(CommandKind::Probe, (s, c, t))),
+        Step::Extract(s, c, t) => Some(pattern(CommandKind::Extract, (s, c, t))),
+        Step::Cancel(back) => Some(AdapterRequest {
             target: number.saturating_sub(back as u64),
-            ..request(Operation::Cancel, number)
+            ..request(CommandKind::Cancel, number)
         }),
-        Step::ReceiveExtracted(nth) => Some(Request {
+        Step::ReceiveExtracted(nth) => Some(AdapterRequest {
             target: naive.extracted.keys().nth(nth).copied().unwrap_or(1 << 40),
-            ..pattern(Operation::ReceiveExtracted, (None, 0, None))
+            ..pattern(CommandKind::ReceiveExtracted, (None, 0, None))
         }),
     }
 }
 
-fn packet(step: &Step, number: u64) -> Option<(u32, Packet)> {
+fn packet(step: &Step, number: u64) -> Option<(u32, AdapterPacket)> {
     let Step::Message(source, context, tag, is_announced) = *step else {
         return None;
     };
     let length = number;
     let packet = match is_announced {
-        true => Packet::bare(PacketHeader::Announce {
+        true => AdapterPacket::bare(PacketHeader::Announce {
             context,
             tag,
             length,
             send: number,
         }),
-        false => Packet {
+        false => AdapterPacket {
             header: PacketHeader::Eager {
                 context,
                 tag,
@@ -186,7 +187,7 @@ fn answer_pulls(node: &mut Node, at: SimTime) {
         {
             let header = PacketHeader::Data { receive };
             let payload = vec![send as u8; length as usize];
-            node.arrive(at, departure.to, Packet { header, payload });
+            node.arrive(at, departure.to, AdapterPacket { header, payload });
         }
     }
 }

@@ -9,14 +9,15 @@ mod programs;
 mod timing;
 
 use mica_node::adapter::{
-    ANY_SOURCE, ANY_TAG, DEVICE_BYTES, EVENTS, EVENTS_OFFSET, Event, Operation,
+    ANY_SOURCE, ANY_TAG, CommandKind, DEVICE_BYTES, EVENTS, EVENTS_OFFSET, Event,
 };
 
 use super::policy::Policy;
 use super::{
-    Adapter, AdapterSetup, Completion, Host, InjectionCounts, Packet, PacketHeader, Request,
+    Adapter, AdapterHost, AdapterPacket, AdapterRequest, AdapterSetup, InjectionCounts,
+    PacketHeader, RequestCompletion,
 };
-use crate::machine::{Machine, Topology, WriteMode};
+use crate::machine::{NetworkTopology, SimulatedMachine, WriteMode};
 use crate::memory::{InjectTarget, NodeMemory};
 use crate::network::{Network, PacketHead};
 use crate::port::Departure;
@@ -28,8 +29,8 @@ const BUFFERS: u64 = DEVICE + DEVICE_BYTES as u64;
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// A machine with round numbers.
-fn machine() -> Machine {
-    let mut machine = Machine::named("power5-redstorm").expect("a shipped machine");
+fn machine() -> SimulatedMachine {
+    let mut machine = SimulatedMachine::named("power5-redstorm").expect("a shipped machine");
     machine.adapter.eager_max = 1024;
     machine.adapter.command_ns = 100.0;
     machine.adapter.arrival_ns = 200.0;
@@ -39,7 +40,7 @@ fn machine() -> Machine {
     machine.network.gap_ns = 300.0;
     machine.network.gap_per_byte_ns = 0.25;
     machine.network.bandwidth_factor = 1.0;
-    machine.network.topology = Topology::Crossbar;
+    machine.network.topology = NetworkTopology::Crossbar;
     machine
 }
 
@@ -77,7 +78,7 @@ impl TestHost {
     }
 }
 
-impl Host for TestHost {
+impl AdapterHost for TestHost {
     fn read(&mut self, at: SimTime, address: u64, out: &mut [u8]) -> SimTime {
         out.copy_from_slice(self.part(address, out.len()));
         match &mut self.model {
@@ -126,7 +127,7 @@ impl Node {
         Node::on(&machine(), rank, size, policy)
     }
 
-    fn on(machine: &Machine, rank: u32, size: u32, policy: Policy) -> Node {
+    fn on(machine: &SimulatedMachine, rank: u32, size: u32, policy: Policy) -> Node {
         let setup = AdapterSetup {
             rank,
             size,
@@ -141,12 +142,12 @@ impl Node {
         }
     }
 
-    fn command(&mut self, now: SimTime, request: &Request) {
+    fn command(&mut self, now: SimTime, request: &AdapterRequest) {
         self.adapter
             .command(now, request, &mut self.host, &mut self.out);
     }
 
-    fn arrive(&mut self, at: SimTime, from: u32, packet: Packet) {
+    fn arrive(&mut self, at: SimTime, from: u32, packet: AdapterPacket) {
         self.adapter
             .arrive(at, from, packet, &mut self.host, &mut self.out);
     }
@@ -156,13 +157,13 @@ impl Node {
     }
 
     /// Takes the next event, if there is one.
-    fn take_event(&mut self) -> Option<Completion> {
+    fn take_event(&mut self) -> Option<RequestCompletion> {
         let place = self.taken % EVENTS as u64;
         let size = size_of::<Event>();
         let address = DEVICE + EVENTS_OFFSET as u64 + place * size as u64;
         let event: &[u8] = self.host.part(address, size);
         let event = event.try_into().expect("an event's bytes");
-        let (number, completion) = Completion::decode(event)?;
+        let (number, completion) = RequestCompletion::decode(event)?;
         if number != self.taken {
             assert!(number < self.taken, "events are written in order");
             return None;
@@ -172,7 +173,7 @@ impl Node {
     }
 
     /// All events up to a moment.
-    fn events(&mut self, now: SimTime) -> Vec<Completion> {
+    fn events(&mut self, now: SimTime) -> Vec<RequestCompletion> {
         self.advance(now);
         std::iter::from_fn(|| self.take_event()).collect()
     }
@@ -189,15 +190,15 @@ impl Node {
     }
 
     /// Does all that is due without new packets, and takes the events.
-    fn finish(&mut self) -> Vec<Completion> {
+    fn finish(&mut self) -> Vec<RequestCompletion> {
         while self.step() {}
         self.events(SimTime::default())
     }
 }
 
 /// A request without message.
-fn request(operation: Operation, token: u64) -> Request {
-    Request {
+fn request(operation: CommandKind, token: u64) -> AdapterRequest {
+    AdapterRequest {
         operation: Some(operation),
         peer: ANY_SOURCE,
         context: 0,
@@ -210,44 +211,44 @@ fn request(operation: Operation, token: u64) -> Request {
     }
 }
 
-fn send(to: u32, tag: i32, (address, length): (u64, u64), token: u64) -> Request {
-    Request {
+fn send(to: u32, tag: i32, (address, length): (u64, u64), token: u64) -> AdapterRequest {
+    AdapterRequest {
         peer: to,
         tag,
         flags: 0,
         address,
         length,
-        ..request(Operation::Send, token)
+        ..request(CommandKind::Send, token)
     }
 }
 
-fn receive(from: u32, tag: i32, (address, length): (u64, u64), token: u64) -> Request {
-    Request {
+fn receive(from: u32, tag: i32, (address, length): (u64, u64), token: u64) -> AdapterRequest {
+    AdapterRequest {
         peer: from,
         tag,
         flags: 0,
         address,
         length,
-        ..request(Operation::Receive, token)
+        ..request(CommandKind::Receive, token)
     }
 }
 
 /// What happens at the nodes by itself: commands at moments.
-type Script = Vec<(SimTime, usize, Request)>;
+type Script = Vec<(SimTime, usize, AdapterRequest)>;
 
 /// Nodes over a network, driven as `mica sim` drives them: by quanta.
 struct Cluster {
     nodes: Vec<Node>,
     network: Network,
     /// On their way: time, sender, number, receiver, packet.
-    arrivals: Vec<(SimTime, u32, u64, usize, Packet)>,
+    arrivals: Vec<(SimTime, u32, u64, usize, AdapterPacket)>,
     sent: Vec<u64>,
     /// Events of each node, with the moment when each was there.
-    events: Vec<Vec<(SimTime, Completion)>>,
+    events: Vec<Vec<(SimTime, RequestCompletion)>>,
 }
 
 impl Cluster {
-    fn new(machine: &Machine, nodes: u32, policy: &Policy) -> Cluster {
+    fn new(machine: &SimulatedMachine, nodes: u32, policy: &Policy) -> Cluster {
         Cluster {
             nodes: (0..nodes)
                 .map(|rank| Node::on(machine, rank, nodes, policy.clone()))
@@ -287,7 +288,7 @@ impl Cluster {
 
     /// Commands, arrivals and what is due at a node before `until`, in order of time.
     fn run_node(&mut self, node: usize, until: SimTime, script: &Script) {
-        let mine = |(_, _, _, to, _): &(SimTime, u32, u64, usize, Packet)| *to == node;
+        let mine = |(_, _, _, to, _): &(SimTime, u32, u64, usize, AdapterPacket)| *to == node;
         let due = |at: &SimTime| *at < until;
         let mut arrivals: Vec<_> = self
             .arrivals
@@ -344,7 +345,7 @@ impl Cluster {
             let of_head = packets
                 .iter_mut()
                 .find(|p| (p.0, p.1) == (head.from, head.number));
-            let bare = Packet::bare(PacketHeader::Data { receive: 0 });
+            let bare = AdapterPacket::bare(PacketHeader::Data { receive: 0 });
             let packet = std::mem::replace(&mut of_head.expect("its packet").2, bare);
             self.arrivals
                 .push((at, head.from, head.number, head.to as usize, packet));
@@ -352,7 +353,7 @@ impl Cluster {
     }
 
     /// When the operation with this token was complete, and how.
-    fn completion(&self, node: usize, token: u64) -> Option<(SimTime, Completion)> {
+    fn completion(&self, node: usize, token: u64) -> Option<(SimTime, RequestCompletion)> {
         let mut events = self.events[node].iter();
         events.find(|(_, event)| event.token == token).copied()
     }

@@ -1,12 +1,12 @@
 //! Single operations, and commands and packets that are wrong.
 
-use mica_node::adapter::{COMMANDS_OFFSET, Command, Status};
+use mica_node::adapter::{COMMANDS_OFFSET, Command, OperationStatus};
 
 use super::*;
 
 /// A message of rank 1 with its payload.
-fn eager(tag: i32, payload: &[u8]) -> Packet {
-    Packet {
+fn eager(tag: i32, payload: &[u8]) -> AdapterPacket {
+    AdapterPacket {
         header: PacketHeader::Eager {
             context: 0,
             tag,
@@ -16,8 +16,8 @@ fn eager(tag: i32, payload: &[u8]) -> Packet {
     }
 }
 
-fn announce(tag: i32, length: u64, send: u64) -> Packet {
-    Packet::bare(PacketHeader::Announce {
+fn announce(tag: i32, length: u64, send: u64) -> AdapterPacket {
+    AdapterPacket::bare(PacketHeader::Announce {
         context: 0,
         tag,
         length,
@@ -29,7 +29,7 @@ fn node() -> Node {
     Node::new(0, 2, policy("base"))
 }
 
-fn status(node: &mut Node) -> (u64, Status) {
+fn status(node: &mut Node) -> (u64, OperationStatus) {
     let events = node.finish();
     assert_eq!(events.len(), 1, "{events:?}");
     (events[0].token, events[0].status)
@@ -41,14 +41,14 @@ fn command_is_read_from_the_ring() {
     let place = 5;
     let address = DEVICE + (COMMANDS_OFFSET + place * size_of::<Command>()) as u64;
     let command = node.host.part(address, 64);
-    command[0] = Operation::Probe as u8;
+    command[0] = CommandKind::Probe as u8;
     command[4..8].copy_from_slice(&ANY_SOURCE.to_le_bytes());
     command[48] = 77;
     let token_at = std::mem::offset_of!(Command, token);
     command[token_at..token_at + 8].copy_from_slice(&99_u64.to_le_bytes());
     node.adapter
         .doorbell(SimTime(0), 5 + 64, &mut node.host, &mut node.out);
-    assert_eq!(status(&mut node), (99, Status::NotFound));
+    assert_eq!(status(&mut node), (99, OperationStatus::NotFound));
 }
 
 #[test]
@@ -57,7 +57,10 @@ fn longer_messages_are_truncated() {
     node.command(SimTime(0), &receive(1, 7, (BUFFERS, 3), 1));
     node.arrive(SimTime(1), 1, eager(7, b"abcdef"));
     let events = node.finish();
-    assert_eq!((events[0].status, events[0].length), (Status::Truncated, 6));
+    assert_eq!(
+        (events[0].status, events[0].length),
+        (OperationStatus::Truncated, 6)
+    );
     assert_eq!(node.host.part(BUFFERS, 6), b"abc\0\0\0");
 
     node.command(SimTime(2), &receive(1, 7, (BUFFERS, 3), 2));
@@ -71,11 +74,11 @@ fn longer_messages_are_truncated() {
     assert_eq!(node.out.pop().map(|d| d.packet.header), Some(pull));
     let header = PacketHeader::Data { receive: 0 };
     let payload = b"xyz".to_vec();
-    node.arrive(SimTime(4_000_000), 1, Packet { header, payload });
+    node.arrive(SimTime(4_000_000), 1, AdapterPacket { header, payload });
     let events = node.finish();
     assert_eq!(
         (events[0].status, events[0].length),
-        (Status::Truncated, 5000)
+        (OperationStatus::Truncated, 5000)
     );
     assert_eq!(node.host.part(BUFFERS, 6), b"xyz\0\0\0");
 }
@@ -83,15 +86,15 @@ fn longer_messages_are_truncated() {
 #[test]
 fn empty_messages_have_source_and_tag() {
     let mut node = node();
-    let wild = Request {
-        operation: Some(Operation::Receive),
-        ..request(Operation::Receive, 1)
+    let wild = AdapterRequest {
+        operation: Some(CommandKind::Receive),
+        ..request(CommandKind::Receive, 1)
     };
     node.command(SimTime(0), &wild);
     node.arrive(SimTime(1), 1, eager(-9, b""));
-    let wanted = Completion {
+    let wanted = RequestCompletion {
         token: 1,
-        status: Status::Done,
+        status: OperationStatus::Done,
         source: 1,
         tag: -9,
         length: 0,
@@ -103,9 +106,9 @@ fn empty_messages_have_source_and_tag() {
 #[test]
 fn cancelled_receives_match_nothing() {
     let mut node = node();
-    let cancel = |token, target| Request {
+    let cancel = |token, target| AdapterRequest {
         target,
-        ..request(Operation::Cancel, token)
+        ..request(CommandKind::Cancel, token)
     };
     node.command(SimTime(0), &receive(1, 7, (BUFFERS, 3), 1));
     node.command(SimTime(1), &cancel(2, 1));
@@ -113,13 +116,13 @@ fn cancelled_receives_match_nothing() {
     node.arrive(SimTime(3), 1, eager(7, b"abc"));
     let events: Vec<_> = node.finish().iter().map(|e| (e.token, e.status)).collect();
     let wanted = [
-        (1, Status::Cancelled),
-        (2, Status::Done),
-        (3, Status::NotFound),
+        (1, OperationStatus::Cancelled),
+        (2, OperationStatus::Done),
+        (3, OperationStatus::NotFound),
     ];
     assert_eq!(events, wanted);
     node.command(SimTime(1 << 40), &receive(1, 7, (BUFFERS, 3), 1));
-    assert_eq!(status(&mut node), (1, Status::Done));
+    assert_eq!(status(&mut node), (1, OperationStatus::Done));
 }
 
 #[test]
@@ -127,25 +130,25 @@ fn extracted_messages_are_matched_by_nothing_else() {
     let mut node = node();
     node.arrive(SimTime(0), 1, eager(7, b"first"));
     node.arrive(SimTime(1), 1, eager(7, b"second"));
-    node.command(SimTime(2), &request(Operation::Extract, 1));
+    node.command(SimTime(2), &request(CommandKind::Extract, 1));
     let found = node.finish()[0];
-    assert_eq!((found.status, found.length), (Status::Done, 5));
+    assert_eq!((found.status, found.length), (OperationStatus::Done, 5));
     node.command(SimTime(1 << 40), &receive(1, 7, (BUFFERS, 9), 2));
     assert_eq!(node.finish()[0].length, 6);
-    let take = |token| Request {
+    let take = |token| AdapterRequest {
         address: BUFFERS,
         length: 9,
         target: 1,
-        ..request(Operation::ReceiveExtracted, token)
+        ..request(CommandKind::ReceiveExtracted, token)
     };
     // The name of the message is taken until it is received.
-    node.command(SimTime(2 << 40), &request(Operation::Probe, 1));
-    assert_eq!(status(&mut node), (1, Status::Invalid));
+    node.command(SimTime(2 << 40), &request(CommandKind::Probe, 1));
+    assert_eq!(status(&mut node), (1, OperationStatus::Invalid));
     node.command(SimTime(3 << 40), &take(3));
-    assert_eq!(status(&mut node), (3, Status::Done));
+    assert_eq!(status(&mut node), (3, OperationStatus::Done));
     assert_eq!(node.host.part(BUFFERS, 6), b"firstd");
     node.command(SimTime(4 << 40), &take(4));
-    assert_eq!(status(&mut node), (4, Status::Invalid));
+    assert_eq!(status(&mut node), (4, OperationStatus::Invalid));
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn announced_messages_are_matched_in_their_turn() {
     assert_eq!((events.len(), events[0].token, events[0].length), (1, 2, 5));
     let header = PacketHeader::Data { receive: 0 };
     let payload = vec![3; 5000];
-    node.arrive(SimTime(1 << 40), 1, Packet { header, payload });
+    node.arrive(SimTime(1 << 40), 1, AdapterPacket { header, payload });
     let events = node.finish();
     assert_eq!((events[0].token, events[0].length), (1, 5000));
 }
@@ -175,14 +178,14 @@ fn wait_wakes_for_events_and_for_unexpected_messages() {
     assert!(!node.adapter.has_news(0), "it has ended one wait");
     node.arrive(SimTime(1 << 30), 1, eager(7, b"abc"));
     node.finish();
-    let other = Request {
+    let other = AdapterRequest {
         tag: 8,
         flags: 0,
-        ..request(Operation::Probe, 1)
+        ..request(CommandKind::Probe, 1)
     };
     node.command(SimTime(1 << 40), &other);
     assert!(!node.adapter.has_news(0), "it was probed since");
-    assert_eq!(status(&mut node), (1, Status::NotFound));
+    assert_eq!(status(&mut node), (1, OperationStatus::NotFound));
     assert!(node.adapter.has_news(0) && !node.adapter.has_news(1));
     // One that matches is an event and nothing else.
     node.command(SimTime(2 << 40), &receive(1, 9, (BUFFERS, 9), 2));
@@ -196,8 +199,8 @@ fn wait_wakes_for_events_and_for_unexpected_messages() {
 fn probe_that_sees_a_message_leaves_no_news() {
     let mut node = node();
     node.arrive(SimTime(0), 1, eager(7, b"abc"));
-    node.command(SimTime(1), &request(Operation::Probe, 1));
-    assert_eq!(status(&mut node), (1, Status::Done));
+    node.command(SimTime(1), &request(CommandKind::Probe, 1));
+    assert_eq!(status(&mut node), (1, OperationStatus::Done));
     assert!(!node.adapter.has_news(1));
 }
 
@@ -205,9 +208,9 @@ fn probe_that_sees_a_message_leaves_no_news() {
 fn invalid_commands_complete_as_invalid() {
     let far = 1 << 47;
     let bad = [
-        Request {
+        AdapterRequest {
             operation: None,
-            ..request(Operation::Probe, 1)
+            ..request(CommandKind::Probe, 1)
         },
         send(2, 0, (BUFFERS, 1), 1),
         send(ANY_SOURCE, 0, (BUFFERS, 1), 1),
@@ -215,20 +218,24 @@ fn invalid_commands_complete_as_invalid() {
         send(1, 0, (far - 1, 2), 1),
         receive(2, 0, (BUFFERS, 1), 1),
         receive(1, 0, (BUFFERS, u64::MAX), 1),
-        Request {
+        AdapterRequest {
             flags: 6,
-            ..request(Operation::Probe, 1)
+            ..request(CommandKind::Probe, 1)
         },
-        Request {
+        AdapterRequest {
             peer: 17,
-            ..request(Operation::Extract, 1)
+            ..request(CommandKind::Extract, 1)
         },
-        request(Operation::ReceiveExtracted, 1),
+        request(CommandKind::ReceiveExtracted, 1),
     ];
     for request in bad {
         let mut node = node();
         node.command(SimTime(0), &request);
-        assert_eq!(status(&mut node), (1, Status::Invalid), "{request:?}");
+        assert_eq!(
+            status(&mut node),
+            (1, OperationStatus::Invalid),
+            "{request:?}"
+        );
         assert!(node.out.is_empty());
     }
     let mut node = node();
@@ -236,11 +243,11 @@ fn invalid_commands_complete_as_invalid() {
     node.command(SimTime(1), &receive(1, 8, (BUFFERS, 3), 1));
     assert_eq!(
         status(&mut node),
-        (1, Status::Invalid),
+        (1, OperationStatus::Invalid),
         "the token is taken"
     );
     node.arrive(SimTime(1 << 40), 1, eager(7, b"abc"));
-    assert_eq!(status(&mut node), (1, Status::Done));
+    assert_eq!(status(&mut node), (1, OperationStatus::Done));
 }
 
 #[test]
@@ -261,9 +268,9 @@ fn stray_packets_are_dropped_and_counted() {
         (1, PacketHeader::Acknowledge { send: 5 }),
     ];
     for (from, header) in strays {
-        node.arrive(SimTime(1 << 40), from, Packet::bare(header));
+        node.arrive(SimTime(1 << 40), from, AdapterPacket::bare(header));
     }
     assert_eq!(node.adapter.counts().strays, 4);
-    node.arrive(SimTime(2 << 40), 1, Packet::bare(pull));
-    assert_eq!(status(&mut node), (1, Status::Done));
+    node.arrive(SimTime(2 << 40), 1, AdapterPacket::bare(pull));
+    assert_eq!(status(&mut node), (1, OperationStatus::Done));
 }

@@ -1,7 +1,7 @@
 //! Where each policy puts events and payload, on a machine with caches of 1920 and 36864 KiB.
 
 use super::*;
-use crate::adapter::policy::{Adaptive, CacheSizes, FixedPolicy, Incoming, MatchKind, Run};
+use crate::adapter::policy::{Adaptive, CacheSizes, FixedPolicy, Incoming, MatchKind, PlacedBytes};
 
 const L2: InjectTarget = InjectTarget::L2 { core: 0 };
 const L3: InjectTarget = InjectTarget::L3;
@@ -111,7 +111,7 @@ fn first_part_is_the_first_lines() {
         };
         fixed("first-part").payload(&message, &caches, |_, _| false)
     };
-    let run = |bytes, target| Run { bytes, target };
+    let run = |bytes, target| PlacedBytes { bytes, target };
     let part = 1920 * KIB / 256;
     assert_eq!(runs(BUFFERS, 100), [run(100, L2)]);
     let long = runs(BUFFERS + 100, 100_000);
@@ -162,7 +162,7 @@ fn lines_go_to_the_caches_that_have_them() {
 
 #[test]
 fn adapter_asks_its_policy() {
-    let payload = |acknowledge| Packet {
+    let payload = |acknowledge| AdapterPacket {
         header: PacketHeader::Eager {
             context: 0,
             tag: 7,
@@ -202,11 +202,11 @@ fn hint_reaches_a_message_that_is_being_pulled() {
         length: 5000,
         send: 3,
     };
-    node.arrive(SimTime(1000), 1, Packet::bare(header));
+    node.arrive(SimTime(1000), 1, AdapterPacket::bare(header));
     node.adapter.hint(1);
     node.adapter.hint(99);
     let header = PacketHeader::Data { receive: 0 };
     let payload = vec![1; 5000];
-    node.arrive(SimTime(10_000_000), 1, Packet { header, payload });
+    node.arrive(SimTime(10_000_000), 1, AdapterPacket { header, payload });
     assert_eq!(node.host.writes[0].2, L2);
 }

@@ -12,7 +12,7 @@ const LINE: u64 = 128;
 const OWN: u64 = 1 << 40;
 
 /// A Power5 with small caches, so that programs are small.
-fn small_machine() -> Machine {
+fn small_machine() -> SimulatedMachine {
     let mut machine = machine();
     machine.caches.l1d.size_kib = 4;
     machine.caches.l2.size_kib = 60;
@@ -55,7 +55,7 @@ fn stalls(program: Program, policy: Policy, messages: u64) -> u64 {
             acknowledge: None,
         };
         let payload = vec![1; MESSAGE as usize];
-        node.arrive(now, 1, Packet { header, payload });
+        node.arrive(now, 1, AdapterPacket { header, payload });
         node.finish();
         node.host.writes.clear();
         let event = DEVICE + EVENTS_OFFSET as u64 + message % EVENTS as u64 * LINE;

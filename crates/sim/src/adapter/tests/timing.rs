@@ -74,8 +74,8 @@ fn message_to_the_own_rank_takes_the_loopback() {
 fn synchronous_send_completes_when_the_message_is_matched() {
     for bytes in [10, 5000] {
         let mut cluster = Cluster::new(&machine(), 2, &policy("base"));
-        let sent = Request {
-            operation: Some(Operation::SendSynchronous),
+        let sent = AdapterRequest {
+            operation: Some(CommandKind::SendSynchronous),
             ..send(1, 7, (BUFFERS, bytes), 1)
         };
         let posted = SimTime(50_000_000);
@@ -89,7 +89,7 @@ fn synchronous_send_completes_when_the_message_is_matched() {
 #[test]
 fn nothing_is_visible_before_its_time() {
     let mut node = Node::new(0, 2, policy("base"));
-    node.command(SimTime(0), &request(Operation::Probe, 1));
+    node.command(SimTime(0), &request(CommandKind::Probe, 1));
     assert_eq!(node.adapter.next_due(), SimTime(COMMAND + EVENT));
     assert_eq!(node.events(SimTime(COMMAND + EVENT - 1)), []);
     assert_eq!(node.events(SimTime(COMMAND + EVENT)).len(), 1);
@@ -115,7 +115,7 @@ fn commands_and_packets_are_processed_in_order() {
         acknowledge: None,
     };
     let payload = vec![1; 1];
-    node.arrive(SimTime(0), 1, Packet { header, payload });
+    node.arrive(SimTime(0), 1, AdapterPacket { header, payload });
     // It takes less time than the packet, but needs what that brings.
     node.command(SimTime(10), &receive(1, 7, (BUFFERS, 1), 1));
     assert_eq!(node.events(SimTime(ARRIVAL + EVENT - 1)), []);

@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::machine::Machine;
+use crate::machine::SimulatedMachine;
 use crate::memory::NodeMemory;
 use crate::memory::hierarchy::Origin;
 
@@ -66,7 +66,7 @@ topology = { kind = "crossbar" }
 "#;
 
 impl Geometry {
-    fn machine(self) -> Machine {
+    fn machine(self) -> SimulatedMachine {
         let cache = |(kib, ways): (u64, u32)| format!("size_kib = {kib}, ways = {ways}");
         let text = format!(
             "{MACHINE}[caches]\nline = {}\nl1i = {{ {} }}\nl1d = {{ {} }}\n\
@@ -76,7 +76,7 @@ impl Geometry {
             cache(self.d1),
             cache(self.ll),
         );
-        Machine::parse(&text, "cachegrind", &[]).unwrap_or_else(|e| panic!("{e}"))
+        SimulatedMachine::parse(&text, "cachegrind", &[]).unwrap_or_else(|e| panic!("{e}"))
     }
 
     fn option(self, name: &str, (kib, ways): (u64, u32)) -> String {

@@ -129,9 +129,9 @@ fn the_adapter_reads_from_caches_that_have_the_line() {
 /// of memory by 96 % there; prefetching reads as much as before, and sooner.
 #[test]
 fn injection_saves_memory_reads_and_prefetching_only_time() {
-    let machine = crate::machine::Machine::named("power5-redstorm").unwrap();
+    let machine = crate::machine::SimulatedMachine::named("power5-redstorm").unwrap();
     let off = "prefetch.streams=0".to_owned();
-    let base = crate::machine::Machine::with("power5-redstorm", &[off]).unwrap();
+    let base = crate::machine::SimulatedMachine::with("power5-redstorm", &[off]).unwrap();
     let pass = |machine, target| {
         let mut memory = NodeMemory::new(machine);
         let bytes = 4 << 20;

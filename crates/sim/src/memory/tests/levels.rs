@@ -208,7 +208,7 @@ fn outside_accurate_mode_the_l1s_are_empty_and_the_adapter_still_invalidates() {
 
 #[test]
 fn power5_s_ways_and_slices_hold_as_many_lines_as_they_should() {
-    let machine = crate::machine::Machine::named("power5-redstorm").unwrap();
+    let machine = crate::machine::SimulatedMachine::named("power5-redstorm").unwrap();
     let mut memory = NodeMemory::new(&machine);
     let lines = 1920 * 1024 / 128;
     for n in 0..lines {

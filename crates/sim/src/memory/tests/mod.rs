@@ -9,7 +9,7 @@ mod reference;
 mod timing;
 
 use super::NodeMemory;
-use crate::machine::Machine;
+use crate::machine::SimulatedMachine;
 
 /// A small machine: L1s of 4 sets, an L2 of 12, an L3 of 24, all of 4 ways; lines of 64 bytes; 10
 /// cycles to the L2, 40 to the L3, 200 to memory, which takes 8 cycles for a line.
@@ -54,9 +54,9 @@ topology = { kind = "crossbar" }
 const LINE: u64 = 64;
 
 /// [`SMALL`] with settings in place of some values.
-fn small(settings: &[&str]) -> Machine {
+fn small(settings: &[&str]) -> SimulatedMachine {
     let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
-    Machine::parse(SMALL, "small", &settings).unwrap_or_else(|e| panic!("{e}"))
+    SimulatedMachine::parse(SMALL, "small", &settings).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn memory(settings: &[&str]) -> NodeMemory {

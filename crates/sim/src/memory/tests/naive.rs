@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::LINE;
 use crate::machine::{
-    CacheParameters, Inclusion, L1Parameters, Machine, Replacement, WriteMode, WritePolicy,
+    CacheParameters, Inclusion, L1Parameters, Replacement, SimulatedMachine, WriteMode, WritePolicy,
 };
 use crate::memory::{AccessKind, InjectTarget, Injections};
 
@@ -123,7 +123,7 @@ impl NaiveCache {
 }
 
 pub(super) struct Naive {
-    pub(super) machine: Machine,
+    pub(super) machine: SimulatedMachine,
     pub(super) l1i: NaiveCache,
     pub(super) l1d: NaiveCache,
     pub(super) l2: NaiveCache,
@@ -138,7 +138,7 @@ pub(super) struct Naive {
 }
 
 impl Naive {
-    pub(super) fn new(machine: &Machine) -> Naive {
+    pub(super) fn new(machine: &SimulatedMachine) -> Naive {
         let caches = &machine.caches;
         let l1 = |l1: &L1Parameters| NaiveCache::new(l1.size_kib, l1.ways, l1.replacement);
         let level = |level: &CacheParameters| {

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::naive::{Naive, NaiveLine};
 use super::{LINE, small};
-use crate::machine::{Inclusion, Machine, WriteMode};
+use crate::machine::{Inclusion, SimulatedMachine, WriteMode};
 use crate::memory::cache::{Cache, DIRTY, FLAGS, INJECTED, PREFETCHED};
-use crate::memory::{AccessKind, Counts, InjectTarget, Injections, NodeMemory};
+use crate::memory::{AccessKind, InjectTarget, Injections, MemoryCounts, NodeMemory};
 use crate::time::SimTime;
 
 /// Lines that accesses are about: some ten to a set of the L2.
@@ -104,7 +104,7 @@ fn settings() -> impl Strategy<Value = Vec<String>> {
 }
 
 /// [`small`], without the L3 unless a setting describes one.
-fn machine_of(settings: &[String]) -> Machine {
+fn machine_of(settings: &[String]) -> SimulatedMachine {
     let mut machine = small(&settings.iter().map(String::as_str).collect::<Vec<_>>());
     if !settings.iter().any(|s| s.starts_with("caches.l3")) {
         machine.caches.l3 = None;
@@ -288,7 +288,7 @@ proptest! {
             check_conservation(&memory)?;
             check_inclusion(&memory)?;
         }
-        let Counts { prefetched, memory_reads, .. } = memory.counts();
+        let MemoryCounts { prefetched, memory_reads, .. } = memory.counts();
         prop_assert!(prefetched.used <= prefetched.lines);
         prop_assert!(memory_reads.prefetch <= prefetched.lines);
     }

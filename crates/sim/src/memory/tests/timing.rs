@@ -1,7 +1,7 @@
 //! Cycles against closed forms.
 
 use super::{LINE, memory, small};
-use crate::machine::{Machine, WriteMode};
+use crate::machine::{SimulatedMachine, WriteMode};
 use crate::memory::{InjectTarget, MemoryTiming, NodeMemory};
 use crate::time::SimTime;
 
@@ -60,7 +60,7 @@ fn stores_overlap_on_their_own() {
 fn memory_of_power5_is_230_cycles_away_and_slows_down_as_in_table_5_1() {
     let timing = |settings: &[&str]| {
         let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
-        MemoryTiming::of(&Machine::with("power5-redstorm", &settings).unwrap())
+        MemoryTiming::of(&SimulatedMachine::with("power5-redstorm", &settings).unwrap())
     };
     let base = timing(&[]);
     assert_eq!(base.latency_cycles.round(), 230.0);

@@ -1,7 +1,7 @@
 use super::*;
 
 /// The operations of each rank, all in one step.
-struct Script(Vec<Vec<Operation>>);
+struct Script(Vec<Vec<ReplayOperation>>);
 
 impl Workload for Script {
     fn ranks(&self) -> u32 {
@@ -12,7 +12,7 @@ impl Workload for Script {
         1
     }
 
-    fn operations(&self, rank: u32, _step: u32, out: &mut Vec<Operation>) {
+    fn operations(&self, rank: u32, _step: u32, out: &mut Vec<ReplayOperation>) {
         out.extend(&self.0[rank as usize]);
     }
 }
@@ -22,8 +22,8 @@ const O_S: u64 = 200;
 const O_R: u64 = 300;
 const GAP: u64 = 500;
 
-fn cluster() -> Cluster {
-    let mut cluster = Cluster::of(Parameters {
+fn cluster() -> ReplayCluster {
+    let mut cluster = ReplayCluster::of(Parameters {
         latency: L as f64,
         send_overhead: O_S as f64,
         receive_overhead: O_R as f64,
@@ -35,38 +35,38 @@ fn cluster() -> Cluster {
 }
 
 /// Nanoseconds of the last rank.
-fn time_of(script: Vec<Vec<Operation>>) -> u64 {
+fn time_of(script: Vec<Vec<ReplayOperation>>) -> u64 {
     time_on(&cluster(), script)
 }
 
-fn time_on(cluster: &Cluster, script: Vec<Vec<Operation>>) -> u64 {
+fn time_on(cluster: &ReplayCluster, script: Vec<Vec<ReplayOperation>>) -> u64 {
     let prediction = replay(&Script(script), cluster, &mut |_| {}).unwrap();
     assert_eq!(prediction.time.0 % 1000, 0);
     prediction.time.0 / 1000
 }
 
-fn send(to: u32, bytes: u64) -> Operation {
-    Operation::Send { to, bytes }
+fn send(to: u32, bytes: u64) -> ReplayOperation {
+    ReplayOperation::Send { to, bytes }
 }
 
-fn receive(from: u32) -> [Operation; 2] {
-    [Operation::Receive { from }, Operation::Wait]
+fn receive(from: u32) -> [ReplayOperation; 2] {
+    [ReplayOperation::Receive { from }, ReplayOperation::Wait]
 }
 
-fn compute(ns: u64) -> Operation {
-    Operation::Compute(SimTime(ns * 1000))
+fn compute(ns: u64) -> ReplayOperation {
+    ReplayOperation::Compute(SimTime(ns * 1000))
 }
 
-fn world(ranks: u32) -> Group {
-    Group::Strided {
+fn world(ranks: u32) -> RankGroup {
+    RankGroup::Strided {
         first: 0,
         stride: 1,
         count: ranks,
     }
 }
 
-fn all_call(ranks: u32, collective: Collective, bytes: u64) -> Vec<Vec<Operation>> {
-    let call = Operation::Collective(CollectiveOperation {
+fn all_call(ranks: u32, collective: Collective, bytes: u64) -> Vec<Vec<ReplayOperation>> {
+    let call = ReplayOperation::Collective(GroupCollective {
         collective,
         root: 0,
         bytes,
@@ -91,10 +91,10 @@ fn ping_pong_takes_its_closed_form() {
 
 #[test]
 fn a_train_leaves_at_the_pace_of_the_gap_or_of_the_processor() {
-    let train = |cluster: &Cluster, bytes| {
+    let train = |cluster: &ReplayCluster, bytes| {
         let sends = vec![send(1, bytes); 8];
-        let mut receives: Vec<Operation> = vec![Operation::Receive { from: 0 }; 8];
-        receives.push(Operation::Wait);
+        let mut receives: Vec<ReplayOperation> = vec![ReplayOperation::Receive { from: 0 }; 8];
+        receives.push(ReplayOperation::Wait);
         time_on(cluster, vec![sends, receives])
     };
     let last = |gap| O_S + 7 * gap + L + O_R;
@@ -138,11 +138,11 @@ fn a_ring_takes_its_closed_form() {
     let rounds = 20u64;
     let script = (0..ranks).map(|rank| {
         let round = [
-            Operation::Receive {
+            ReplayOperation::Receive {
                 from: (rank + ranks - 1) % ranks,
             },
             send((rank + 1) % ranks, 51),
-            Operation::Wait,
+            ReplayOperation::Wait,
         ];
         round.repeat(rounds as usize)
     });
@@ -153,8 +153,8 @@ fn a_ring_takes_its_closed_form() {
 fn messages_of_many_senders_pass_the_port_one_after_the_other() {
     let senders = 9u32;
     let mut script = vec![Vec::new()];
-    script[0].extend((1..=senders).map(|from| Operation::Receive { from }));
-    script[0].push(Operation::Wait);
+    script[0].extend((1..=senders).map(|from| ReplayOperation::Receive { from }));
+    script[0].push(ReplayOperation::Wait);
     script.extend((0..senders).map(|_| vec![send(0, 101)]));
     let port = GAP + 200;
     let expected = O_S + u64::from(senders - 1) * port + 200 + L + O_R;
@@ -228,7 +228,7 @@ fn a_late_rank_delays_all_and_links_add_their_time() {
     let mut far = cluster();
     far.hops = Some(super::super::HopLatency {
         link_ns: 50.0,
-        topology: crate::machine::Topology::Torus {
+        topology: crate::machine::NetworkTopology::Torus {
             dimensions: vec![8],
             rings: Vec::new(),
         },
@@ -266,8 +266,8 @@ fn messages_of_a_pair_match_in_order_and_collectives_apart() {
     let mut script = all_call(2, Collective::Barrier, 0);
     script[0].insert(0, send(1, 1001));
     script[0].push(send(1, 1));
-    script[1].insert(0, Operation::Receive { from: 0 });
-    script[1].push(Operation::Wait);
+    script[1].insert(0, ReplayOperation::Receive { from: 0 });
+    script[1].push(ReplayOperation::Wait);
     script[1].extend(receive(0));
     let prediction = replay(&Script(script), &cluster(), &mut |_| {}).unwrap();
     assert_eq!((prediction.messages, prediction.bytes), (4, 1002));

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::adapter::policy::fixed::{CacheSizes, Incoming, MatchKind, Run};
+use crate::adapter::policy::fixed::{CacheSizes, Incoming, MatchKind, PlacedBytes};
 use crate::memory::InjectTarget;
 
 const SAVED: SavedLatency = SavedLatency { l2: 0.95, l3: 0.65 };
@@ -108,7 +108,7 @@ impl Program {
             is_hinted: false,
         };
         let runs = policy.payload(&incoming, &CACHES, |_, _| false);
-        let event = Run {
+        let event = PlacedBytes {
             bytes: 1,
             target: policy.event(),
         };
@@ -243,7 +243,7 @@ fn decides_by_the_counts_alone() {
 
 #[test]
 fn saved_latencies_are_those_of_the_machine() {
-    let machine = Machine::named("power5-redstorm").expect("a shipped machine");
+    let machine = SimulatedMachine::named("power5-redstorm").expect("a shipped machine");
     let SavedLatency { l2, l3 } = SavedLatency::of(&machine);
     assert!((l2 - (1.0 - 10.0 / 230.0)).abs() < 1e-9, "{l2}");
     assert!((l3 - (1.0 - 80.0 / 230.0)).abs() < 1e-9, "{l3}");
