@@ -32,16 +32,6 @@ const MAX_LINES: usize = 80;
 /// Arguments, without the receiver.
 const MAX_ARGUMENTS: usize = 6;
 
-/// Folders that nobody has gone through yet, and how many of their functions have no reason. The
-/// numbers may only fall.
-const UNSORTED: &[(&str, usize)] = &[
-    ("crates/mica/src/links", 2),
-    ("crates/mica/src/sim", 3),
-    ("crates/mpi/src/window", 6),
-    ("crates/sim", 1),
-    ("crates/sim-plugin", 1),
-];
-
 /// What a function does that wants a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Excess {
@@ -300,13 +290,6 @@ fn functions_are_short_and_say_what_is_passed() {
         let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
         let name = file.strip_prefix(&root).expect("below the root");
         found.extend(read(name, &text));
-    }
-    for &(folder, most) in UNSORTED {
-        let here = |finding: &Finding| finding.file.starts_with(folder);
-        let count = found.iter().filter(|finding| here(finding)).count();
-        if count <= most {
-            found.retain(|finding| !here(finding));
-        }
     }
     let list: Vec<String> = found.iter().map(Finding::to_string).collect();
     assert!(

@@ -57,14 +57,14 @@ impl SystemCall {
         let [a, b, c, ..] = self.arguments;
         match self.number {
             libc::SYS_clock_gettime if result == 0 => {
-                let wall = matches!(
-                    a as i32,
-                    libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI
-                );
-                memory.write(b, &pair(now, wall, 1000))?;
+                let start = match a as i32 {
+                    libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => EPOCH,
+                    _ => 0,
+                };
+                memory.write(b, &pair(start, now, 1000))?;
             }
             libc::SYS_gettimeofday if result == 0 && a != 0 => {
-                memory.write(a, &pair(now, true, 1_000_000))?;
+                memory.write(a, &pair(EPOCH, now, 1_000_000))?;
             }
             libc::SYS_time if a != 0 => {
                 memory.write(a, &(EPOCH + now.0 / PICOSECONDS).to_le_bytes())?;
@@ -103,9 +103,10 @@ impl SystemCall {
 
 const PICOSECONDS: u64 = 1_000_000_000_000;
 
-/// `struct timespec` or `timeval`: seconds, and the rest in units of `unit` picoseconds.
-fn pair(now: SimTime, wall: bool, unit: u64) -> [u8; 16] {
-    let seconds = now.0 / PICOSECONDS + if wall { EPOCH } else { 0 };
+/// `struct timespec` or `timeval` of a clock that began at second `start`: seconds, and the rest in
+/// units of `unit` picoseconds.
+fn pair(start: u64, now: SimTime, unit: u64) -> [u8; 16] {
+    let seconds = start + now.0 / PICOSECONDS;
     let rest = now.0 % PICOSECONDS / unit;
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&seconds.to_le_bytes());

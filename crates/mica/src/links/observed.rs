@@ -132,6 +132,7 @@ impl Gathered<'_> {
 
     /// The chip of each rank, where a node has `on_node` of them; all ranks of a node are on its
     /// first chip where there is one domain. The sentence says what a reader must know.
+    // flag: the call passes whether links have counters, which are between packages.
     fn chips(&self, by_package: bool, on_node: usize) -> (Vec<usize>, Option<String>) {
         let places = &self.raw.places;
         let moved = places

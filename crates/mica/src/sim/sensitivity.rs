@@ -111,6 +111,7 @@ fn nowhere() -> PathBuf {
     PathBuf::from("/dev/null")
 }
 
+// flag: the call passes the condition: the first host rank shows it, unless quiet.
 fn progress(runs: u64, shown: bool) -> ProgressBar {
     let bar = match shown {
         true => ProgressBar::new(runs),

@@ -89,6 +89,7 @@ impl AccessFlags {
     }
 
     /// `target` may be accessed, or no longer.
+    // flag: the value of the flag that is set.
     pub fn set(&self, target: usize, open: bool) {
         self.each[target].store(open, Ordering::Relaxed);
     }

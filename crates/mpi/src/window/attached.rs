@@ -112,6 +112,7 @@ impl OwnAttachments {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
+    // flag: the call passes the field of this name.
     pub fn new(engine: &Engine, is_shared: bool) -> Result<OwnAttachments> {
         let table = match is_shared {
             false => None,

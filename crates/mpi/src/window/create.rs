@@ -237,18 +237,7 @@ impl Window {
                 Some(RemoteSide::open(comm, parts)?)
             }
         };
-        let Sizes { bytes, units } = &creation.sizes;
-        let me = comm.rank();
-        let predefined = PredefinedAttributes {
-            base: match &targets[me].memory {
-                TargetMemory::Mapped(region) => region.address(),
-                _ => 0,
-            },
-            size: bytes[me] as isize,
-            disp_unit: units[me] as i32,
-            flavor: spec.flavor(),
-            model: c::WIN_UNIFIED,
-        };
+        let predefined = creation.predefined(&targets[comm.rank()].memory);
         let info = hints_in_force(hints);
         let properties = WindowProperties {
             name: String::new(),
@@ -419,6 +408,21 @@ impl Sizes {
 }
 
 impl Creation<'_> {
+    /// The attributes of this rank's window, whose memory this is.
+    fn predefined(&self, own: &TargetMemory) -> PredefinedAttributes {
+        let (Sizes { bytes, units }, me) = (&self.sizes, self.comm.rank());
+        PredefinedAttributes {
+            base: match own {
+                TargetMemory::Mapped(region) => region.address(),
+                _ => 0,
+            },
+            size: bytes[me] as isize,
+            disp_unit: units[me] as i32,
+            flavor: self.spec.flavor(),
+            model: c::WIN_UNIFIED,
+        }
+    }
+
     /// Allocates or exposes this rank's memory.
     fn own_memory(&self) -> Result<OwnMemory> {
         let me = self.comm.rank();

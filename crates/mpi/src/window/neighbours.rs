@@ -21,6 +21,7 @@ pub(super) struct Neighbours {
 
 impl Neighbours {
     /// Those of a window on `comm`. `must_share`: the program loads and stores their memory.
+    // flag: the call passes `is_shared()` of what is to be made.
     pub fn of(engine: &Engine, comm: &Comm, must_share: bool) -> Neighbours {
         let me = comm.rank();
         let is_shared = engine.shares_windows_with(comm.peer(me));

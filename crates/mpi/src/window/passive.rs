@@ -403,7 +403,7 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     if window.0.flags.is_open(target) {
         return Ok(());
     }
-    match poll_lock(window, target, false) {
+    match poll_lock(window, target, Pause::Lasts) {
         LockState::Held => return Ok(()),
         LockState::Remote(granted) => {
             window.0.counters.count_lock_wait();
@@ -420,9 +420,12 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     let mut last = ticks::now_ns();
     let poll = || {
         let now = ticks::now_ns();
-        let has_slept = now.saturating_sub(last) >= HAS_SLEPT_NS;
+        let pause = match now.saturating_sub(last) >= HAS_SLEPT_NS {
+            true => Pause::IsOver,
+            false => Pause::Lasts,
+        };
         last = now;
-        match poll_lock(window, target, has_slept) {
+        match poll_lock(window, target, pause) {
             LockState::Awaited => None,
             state => Some(state),
         }
@@ -457,15 +460,22 @@ enum LockState {
     Remote(GrantedLock),
 }
 
-/// The state of `target`'s lock; its flag is open if it is held. `has_slept`: the pause before the
-/// next attempt of the Test&Set design is over.
-fn poll_lock(window: &Window, target: usize, has_slept: bool) -> LockState {
+/// The pause before the next attempt of the Test&Set design.
+enum Pause {
+    /// As far as is known.
+    Lasts,
+    /// The rank has slept meanwhile.
+    IsOver,
+}
+
+/// The state of `target`'s lock; its flag is open if it is held.
+fn poll_lock(window: &Window, target: usize, pause: Pause) -> LockState {
     let mut epochs = window.epochs();
     let number = window.lock_number(target);
     let held = match (epochs.locks.get_mut(target), number) {
         (None, _) => return LockState::Held, // another thread has unlocked it
         (Some(HeldLock::Ticket(ticket)), Some(number)) => {
-            if has_slept {
+            if matches!(pause, Pause::IsOver) {
                 ticket.end_pause();
             }
             window.window_lock(number).poll(ticket)

@@ -26,6 +26,7 @@ impl Mistake {
 type Checked = Result<(), Mistake>;
 
 /// A [`Mistake`] unless `holds`.
+// flag: the calls pass the condition, as to an assertion.
 fn require(holds: bool, field: &str, value: impl ToString, reason: &str) -> Checked {
     match holds {
         true => Ok(()),

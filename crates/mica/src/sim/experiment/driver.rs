@@ -91,6 +91,7 @@ struct ExperimentProgress {
 }
 
 impl ExperimentProgress {
+    // flag: the call passes `is_first()`: one host rank of all shows it.
     fn new(is_shown: bool, runs: usize) -> ExperimentProgress {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = match is_shown && is_terminal && runs > 0 {

@@ -249,6 +249,7 @@ impl<'a> Predictor<'a> {
 }
 
 /// The grid of another number of ranks: as even as it can be. Dimensions of one rank stay so.
+// flag: the command's own flag, passed on.
 fn larger(recorded: &Grid, ranks: u32, periodic: bool) -> Grid {
     if recorded.ranks() == u64::from(ranks) {
         return recorded.clone();

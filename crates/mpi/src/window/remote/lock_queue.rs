@@ -122,11 +122,10 @@ impl RemoteLocks {
     pub fn poll_if_awaited(&mut self, state: &mut EngineState) {
         let is_awaited = !self.shared.waiting.is_empty()
             || self.exclusive.holder.is_none() && !self.exclusive.waiting.is_empty();
-        self.poll(state, is_awaited);
-    }
-
-    fn poll(&mut self, state: &mut EngineState, polled: bool) {
-        match (std::mem::replace(&mut self.is_polled, polled), polled) {
+        match (
+            std::mem::replace(&mut self.is_polled, is_awaited),
+            is_awaited,
+        ) {
             (false, true) => state.begin_polling(),
             (true, false) => state.end_polling(),
             _ => {}
@@ -135,7 +134,9 @@ impl RemoteLocks {
 
     /// The window is being freed.
     pub fn end(&mut self, state: &mut EngineState) {
-        self.poll(state, false);
+        if std::mem::take(&mut self.is_polled) {
+            state.end_polling();
+        }
     }
 }
 
