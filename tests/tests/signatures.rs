@@ -169,7 +169,7 @@ fn has_reason(above: &[&str], word: &str) -> bool {
     block.into_iter().any(reason)
 }
 
-/// Whether Clippy is told, with a reason, that there may be many arguments.
+/// Whether an attribute allows many arguments (`clippy::too_many_arguments`) and gives a reason.
 fn allows_arguments(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let list = attribute.meta.require_list();
