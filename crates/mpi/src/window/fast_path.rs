@@ -87,11 +87,11 @@ pub fn accumulate(
     if to.bytes == EIGHT
         && let Some(sum) = ElementUpdate::sum_of_eight(op, basic)
     {
-        return window.accumulate_eight(sum, origin, to, Some(table.section()));
+        return window.accumulate_eight(sum, origin, to, table.section());
     }
     let update = ElementUpdate::of(op, basic)?;
     let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
-    window.accumulate_briefly((update, element_bytes), origin, to, Some(table.section()))
+    window.accumulate_briefly((update, element_bytes), origin, to, table.section())
 }
 
 /// `MPI_Win_flush` and `MPI_Win_flush_local`.
@@ -312,14 +312,14 @@ impl Window {
         (update, element_bytes): (ElementUpdate, usize),
         origin: RegionRef<'_>,
         to: TargetBytes,
-        alone: Option<&SoleThread<'_>>,
+        alone: &SoleThread<'_>,
     ) -> Option<()> {
         let (target, first) = self.open_place(to)?;
         let width = AtomicWidth::at(first.address(), element_bytes)?;
         if to.bytes > BRIEF_ELEMENTS * width.bytes() {
             return None;
         }
-        let _in_progress = self.begin_update(target, alone)?;
+        let _in_progress = self.begin_update(target, Some(alone))?;
         for at in (0..to.bytes).step_by(width.bytes()) {
             let input = update.input(origin.at(at), width);
             update.apply_atomically(first.at(at), width, input);
@@ -335,12 +335,12 @@ impl Window {
         sum: ElementUpdate,
         origin: RegionRef<'_>,
         to: TargetBytes,
-        alone: Option<&SoleThread<'_>>,
+        alone: &SoleThread<'_>,
     ) -> Option<()> {
         let (target, element) = self.open_place(to)?;
         let width = AtomicWidth::at(element.address(), EIGHT)?;
         let input = sum.input(origin, width);
-        let _in_progress = self.begin_update(target, alone)?;
+        let _in_progress = self.begin_update(target, Some(alone))?;
         sum.apply_atomically(element, width, input);
         self.count(to);
         Some(())
