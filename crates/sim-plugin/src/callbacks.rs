@@ -73,8 +73,9 @@ unsafe extern "C" fn on_translation(_id: PluginId, block: *mut TranslatedBlock) 
         let node = node();
         (node.instruction_line(), node.region_functions())
     };
-    // SAFETY: the block is valid during this call, the indexes are below its number of instructions,
-    // and the words that are registered are numbers or point to memory that is never freed.
+    // SAFETY: the block is valid during this call, the indexes are below its number of
+    // instructions, and the words that are registered are numbers or point to memory that is never
+    // freed.
     unsafe {
         let count = qemu_plugin_tb_n_insns(block);
         let mut lines: Vec<u64> = Vec::new();
@@ -122,8 +123,8 @@ unsafe extern "C" fn on_translation(_id: PluginId, block: *mut TranslatedBlock) 
 /// # Safety
 /// Called by QEMU before a block runs, with the word registered for it.
 unsafe extern "C" fn on_block(_processor: c_uint, word: *mut c_void) {
-    // SAFETY: the word is the block's facts, which live for ever, since QEMU may run the block at any
-    // later time; only this function uses them, and there is one processor.
+    // SAFETY: the word is the block's facts, which live for ever, since QEMU may run the block at
+    // any later time; only this function uses them, and there is one processor.
     let facts: &mut BlockFacts = unsafe { &mut *word.cast::<BlockFacts>() };
     // SAFETY: called on the processor's thread.
     unsafe { node() }.run_block(facts);

@@ -16,8 +16,8 @@
 //! - `summary`: the counts, by name. `quit`: how the emulator is ended.
 //!
 //! A simulated node has one processor: a program that starts a second thread is refused. A child
-//! after `fork` runs on, emulated but not simulated. Nodes are x86-64 (system calls are known by its
-//! numbers); elsewhere this crate is empty.
+//! after `fork` runs on, emulated but not simulated. Nodes are x86-64 (system calls are known by
+//! its numbers); elsewhere this crate is empty.
 #![cfg(target_arch = "x86_64")]
 
 mod callbacks;
@@ -40,8 +40,8 @@ use qemu::PluginId;
 #[allow(non_upper_case_globals)]
 pub static qemu_plugin_version: c_int = 1;
 
-/// QEMU calls this when it has loaded the plugin. Arguments: `port=FD` and `adapter=FD`. Blocks until
-/// the simulator has said what to simulate. Returns 0, or 1 after a line on stderr.
+/// QEMU calls this when it has loaded the plugin. Arguments: `port=FD` and `adapter=FD`. Blocks
+/// until the simulator has said what to simulate. Returns 0, or 1 after a line on stderr.
 ///
 /// # Safety
 /// QEMU's contract: `argv` has `argc` strings, and the callbacks that are registered here may be

@@ -1,8 +1,8 @@
-//! The region of interest: which part of the program is simulated in detail, the rest being run with
-//! its instructions counted only.
+//! The region of interest: which part of the program is simulated in detail, the rest being run
+//! with its instructions counted only.
 //!
-//! A region starts and ends by `MPI_Pcontrol(1)` and `MPI_Pcontrol(0)`; by the entry of functions of
-//! the program that the user names; or with given calls of a function.
+//! A region starts and ends by `MPI_Pcontrol(1)` and `MPI_Pcontrol(0)`; by the entry of functions
+//! of the program that the user names; or with given calls of a function.
 
 use mica_sim::port::DetailedRegion;
 

@@ -1,4 +1,5 @@
-//! System calls of the program whose results the simulator gives: what time it is, and random bytes.
+//! System calls of the program whose results the simulator gives: what time it is, and random
+//! bytes.
 //!
 //! The emulator carries all calls out. After it has, the results of those that tell the time are
 //! replaced by simulated time, and random bytes by those of a seeded generator, so that equal input

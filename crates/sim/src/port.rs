@@ -1,8 +1,9 @@
-//! What a node and the simulator tell each other: one [`TimeGrant`] and one [`ClockReport`] a quantum.
+//! What a node and the simulator tell each other: one [`TimeGrant`] and one [`ClockReport`] a
+//! quantum.
 //!
 //! A node runs until the moment that it was granted, then reports what its adapter has sent, and
-//! waits for the next grant, which has the messages that arrive in the next quantum. Messages are in
-//! order of their time. A message on the socket is a `u32` of its length and its encoding.
+//! waits for the next grant, which has the messages that arrive in the next quantum. Messages are
+//! in order of their time. A message on the socket is a `u32` of its length and its encoding.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -55,8 +56,8 @@ impl<S: Read + Write> NodePort<S> {
     /// Receives the next message. Blocks.
     ///
     /// # Errors
-    /// Those of the socket, [`io::ErrorKind::UnexpectedEof`] when the other side has ended, and those
-    /// of the encoding.
+    /// Those of the socket, [`io::ErrorKind::UnexpectedEof`] when the other side has ended, and
+    /// those of the encoding.
     pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         let head = self.take(LENGTH)?;
         let length = u32::from_le_bytes(self.inbox[head].try_into().expect("four bytes"));
@@ -122,8 +123,8 @@ pub struct TimeGrant {
 pub enum NodeState {
     /// It computes, or polls.
     Runs,
-    /// It waits for a message and has nothing to do before one arrives, or its adapter has something
-    /// to do.
+    /// It waits for a message and has nothing to do before one arrives, or its adapter has
+    /// something to do.
     Waits {
         /// When the adapter has; [`SimTime::NEVER`] if never.
         due: SimTime,

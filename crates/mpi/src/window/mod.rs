@@ -7,7 +7,7 @@
 //! | `create`, `registration`, `choice` | the collective calls that make and free windows |
 //! | `target`, `place` | where the memory of each rank lies, and how this rank accesses it |
 //! | `attached` | memory that dynamic windows get and lose later |
-//! | `epoch`, `access`, `admission` | what the program has opened; which targets may be accessed now |
+//! | `epoch`, `access`, `admission` | what the program has opened; who may be accessed now |
 //! | `active`, `passive` | fence, post and start; lock, flush and unlock |
 //! | `fast_path` | operations on mapped memory, where one thread at a time enters |
 //! | `transfer` | put and get |

@@ -441,8 +441,8 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     }
 }
 
-/// What a hang report says about a rank that waits for the lock of `target`: the holders are those at
-/// the time of the report.
+/// What a hang report says about a rank that waits for the lock of `target`: the holders are those
+/// at the time of the report.
 fn awaited_lock(window: &Window, target: usize) -> impl Fn(&EngineState, &mut WaitList) + '_ {
     move |_, list| {
         let holders = window.holders(target);

@@ -95,8 +95,8 @@ impl<'a> AccumulateGate<'a> {
         }
     }
 
-    /// As [`brief`](Self::brief), for a rank of which no other thread is inside the library, and that
-    /// has no update of this target in progress.
+    /// As [`brief`](Self::brief), for a rank of which no other thread is inside the library, and
+    /// that has no update of this target in progress.
     ///
     /// # Panics
     /// As [`brief`](Self::brief).
@@ -104,8 +104,8 @@ impl<'a> AccumulateGate<'a> {
     pub fn brief_of_sole_thread(&self, origin: u32, _alone: &SoleThread<'_>) -> BriefUpdate<'a> {
         let line = &self.origins[origin as usize];
         debug_assert_eq!(line.updates.load(Ordering::Relaxed), 0, "origin {origin}");
-        // A plain store: no other thread writes it, and this one has no other update in progress. To
-        // count would take the value of the last store, on its way through the store buffer.
+        // A plain store: no other thread writes it, and this one has no other update in progress.
+        // To count would take the value of the last store, on its way through the store buffer.
         line.updates.store(1, Ordering::Relaxed);
         // SYNC accumulate-gate: the first bulk update's membarrier makes this a full fence.
         asymmetric::light();

@@ -159,8 +159,8 @@ impl<'a> WindowLock<'a> {
     }
 
     /// Gives the lock back. The ticket must be held. Calls `wake` with each rank that gets the
-    /// lock, or may take it now. Does not block, except for the moment between two instructions of another origin that
-    /// is about to join the queue.
+    /// lock, or may take it now. Does not block, except for the moment between two instructions of
+    /// another origin that is about to join the queue.
     ///
     /// # Panics
     /// If [`poll`](Self::poll) has not returned true for this ticket, nor `begin` had the lock.
@@ -394,8 +394,8 @@ impl WindowLock<'_> {
         }
     }
 
-    /// As [`join_queue`](Self::join_queue), where others hold the lock or are in the queue: `owners`
-    /// was `before`.
+    /// As [`join_queue`](Self::join_queue), where others hold the lock or are in the queue:
+    /// `owners` was `before`.
     #[cold]
     #[inline(never)]
     fn join_others(&self, origin: u32, mut before: u64) -> QueueEntry {

@@ -23,10 +23,11 @@
 //! written before each opening and read after `owners` was acquired (SYNC window-open).
 //!
 //! **Waiting.** The first looks at `owners` only now and then, since each look takes the line from
-//! the core that works with it; with time more often, and from [`MOST_BLIND_POLLS`](super::MOST_BLIND_POLLS) polls on always,
-//! before it may park. An opening wakes it if it has parked: it makes the lock open before it asks
-//! whether the first is parked, and a rank that parks announces that before its last poll, so one of
-//! the two sees the other (SYNC window-lock-wake, as with all wake-ups of `park`).
+//! the core that works with it; with time more often, and from
+//! [`MOST_BLIND_POLLS`](super::MOST_BLIND_POLLS) polls on always, before it may park. An opening
+//! wakes it if it has parked: it makes the lock open before it asks whether the first is parked,
+//! and a rank that parks announces that before its last poll, so one of the two sees the other
+//! (SYNC window-lock-wake, as with all wake-ups of `park`).
 
 use super::lock::WindowLock;
 use super::lock_ticket::LockTicket;
@@ -75,8 +76,8 @@ impl WindowLock<'_> {
             .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
     }
 
-    /// A poll of an exclusive origin in the queue: takes the lock if it is open, and this origin the
-    /// first.
+    /// A poll of an exclusive origin in the queue: takes the lock if it is open, and this origin
+    /// the first.
     pub(super) fn try_as_first(&self, ticket: &mut LockTicket) -> bool {
         if ticket.mode() == LockMode::Shared || !ticket.ends_pause() {
             return false;

@@ -106,8 +106,8 @@ impl LockTicket {
         self.0 >> LEFT_SHIFT == 0
     }
 
-    /// Test&Set, barging: the next poll makes an attempt, although the pause is not over. For an origin that
-    /// has slept.
+    /// Test&Set, barging: the next poll makes an attempt, although the pause is not over. For an
+    /// origin that has slept.
     pub fn end_pause(&mut self) {
         self.0 = self.0 & ((1 << LEFT_SHIFT) - 1) | 1 << LEFT_SHIFT;
     }

@@ -54,7 +54,8 @@ pub struct OriginLine {
     /// [`AccumulateGate`]: super::AccumulateGate
     pub(super) updates: AtomicU32,
     /// For reports, of a number that stands for origins that share no memory with the target: the
-    /// rank + 1 of one that has the lock, as the rank that takes it for them names it, and how many have.
+    /// rank + 1 of one that has the lock, as the rank that takes it for them names it, and how many
+    /// have.
     pub(super) served: AtomicU32,
     pub(super) served_count: AtomicU32,
 }

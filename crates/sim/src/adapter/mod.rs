@@ -3,11 +3,11 @@
 //!
 //! [`Adapter`] is a state machine without threads. The node tells it of doorbells and commands,
 //! arrived packets and waits, each with its moment, in order of time; it reads and writes the
-//! process's memory through [`AdapterHost`], and hands over packets that leave. What completes later is
-//! in its agenda: the node calls [`Adapter::advance`] at [`Adapter::next_due`], and at the end of
-//! each quantum, so that every packet is handed over in the quantum in which it leaves. Whatever a
-//! call changes for the process to see (events, unexpected messages) becomes visible only in
-//! `advance`, at its time.
+//! process's memory through [`AdapterHost`], and hands over packets that leave. What completes
+//! later is in its agenda: the node calls [`Adapter::advance`] at [`Adapter::next_due`], and at the
+//! end of each quantum, so that every packet is handed over in the quantum in which it leaves.
+//! Whatever a call changes for the process to see (events, unexpected messages) becomes visible
+//! only in `advance`, at its time.
 //!
 //! Times, from the machine's `[adapter]` and `[network]`: commands and packets go through a
 //! pipeline, in order (`command_ns`, `arrival_ns`; how many a second, the `g` of the network's

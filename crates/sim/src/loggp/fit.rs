@@ -10,7 +10,8 @@
 //!   Where at least three such sizes are not there, all count, and [`GapBound::Processor`] says so.
 //! - A library that announces long messages and sends them when they are asked for has more short
 //!   messages on the network for each of those. So the line may have one step; it is taken where
-//!   it lowers the error enough (Bayesian information criterion), and `g` is that of short messages.
+//!   it lowers the error enough (Bayesian information criterion), and `g` is that of short
+//!   messages.
 //!
 //! Intervals are bootstrap percentiles over rounds: a round is drawn with all of its sizes.
 

@@ -1,11 +1,11 @@
 //! A machine as a TOML file describes it: one node, its adapter, and the network between nodes.
 //!
-//! [`SimulatedMachine::named`] takes the name of a machine that ships with Mica (`machines/`) or the path
-//! of a file; [`SimulatedMachine::with`] does the same and then sets single values, each a string
-//! `section.key=value`, which sweeps use. Every section refuses keys that it does not know, and a
-//! machine that is read is checked as a whole (`check`): who holds a [`SimulatedMachine`] need not check a
-//! geometry again. What is wrong is said in one line that names the field, its value and the
-//! file.
+//! [`SimulatedMachine::named`] takes the name of a machine that ships with Mica (`machines/`) or
+//! the path of a file; [`SimulatedMachine::with`] does the same and then sets single values, each a
+//! string `section.key=value`, which sweeps use. Every section refuses keys that it does not know,
+//! and a machine that is read is checked as a whole (`check`): who holds a [`SimulatedMachine`]
+//! need not check a geometry again. What is wrong is said in one line that names the field, its
+//! value and the file.
 //!
 //! Units are in the names of the fields. `gb_s` is 10^9 bytes a second, which is bytes a
 //! nanosecond. "Cycles" are cycles of the processor unless the name says otherwise.
@@ -57,8 +57,8 @@ impl SimulatedMachine {
         SimulatedMachine::with(name_or_path, &[])
     }
 
-    /// As [`SimulatedMachine::named`], with each `section.key=value` of `settings` in place of what the
-    /// file says.
+    /// As [`SimulatedMachine::named`], with each `section.key=value` of `settings` in place of what
+    /// the file says.
     pub fn with(name_or_path: &str, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
         let source = read::MachineText::find(name_or_path)?;
         source.machine(settings)

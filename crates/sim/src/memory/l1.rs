@@ -1,15 +1,15 @@
 //! An L1: a cache whose hits cost the simulator as little as possible.
 //!
-//! A way has its entry (as in [`super::cache`]) and the number of the use that was its last. Uses of
-//! an L1 are numbered from 1, so a hit writes one number, whichever way it is and whatever the
+//! A way has its entry (as in [`super::cache`]) and the number of the use that was its last. Uses
+//! of an L1 are numbered from 1, so a hit writes one number, whichever way it is and whatever the
 //! replacement; the order is looked at only when a way must make room. With LRU the victim has the
 //! lowest number. With PLRU a node of the tree points away from the half that was used last, which
-//! is the half with the highest number: the numbers contain the tree. A way keeps its number when its
-//! line is taken out, since a tree does not change then either.
+//! is the half with the highest number: the numbers contain the tree. A way keeps its number when
+//! its line is taken out, since a tree does not change then either.
 //!
-//! Where a line is, is guessed before it is searched for: `guesses` has, for a hash of the line, the
-//! place where such a line was last. A guess is checked against the way's entry, so it may be wrong,
-//! and nothing has to correct it when a line leaves. Instructions bring a guess of their own
+//! Where a line is, is guessed before it is searched for: `guesses` has, for a hash of the line,
+//! the place where such a line was last. A guess is checked against the way's entry, so it may be
+//! wrong, and nothing has to correct it when a line leaves. Instructions bring a guess of their own
 //! ([`FetchLine`]).
 
 use super::cache::{DIRTY, FLAGS, IDENTITY, INJECTED, PREFETCHED, VALID};
@@ -96,8 +96,8 @@ impl L1 {
 
     // The fast path.
 
-    /// Uses the line with this key if it is where it is guessed, its `entry | spare` equals the key,
-    /// and `blocked` is 0. Nothing else of the node changes by that.
+    /// Uses the line with this key if it is where it is guessed, its `entry | spare` equals the
+    /// key, and `blocked` is 0. Nothing else of the node changes by that.
     #[inline(always)]
     pub(super) fn hit(&mut self, key: u64, spare: u64, blocked: u64) -> bool {
         let guess = usize::from(self.guesses[guess_of(key)]);

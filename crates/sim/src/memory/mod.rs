@@ -241,7 +241,8 @@ impl NodeMemory {
     }
 
     /// Whether a fetch of a line of instructions, or of a part of it, hits the L1 by the fast path,
-    /// in which case it is done. Else nothing has happened: [`fetch_line`](Self::fetch_line) does it.
+    /// in which case it is done. Else nothing has happened: [`fetch_line`](Self::fetch_line) does
+    /// it.
     #[inline(always)]
     pub fn is_fetch_hit(&mut self, line: &FetchLine) -> bool {
         self.levels.l1i.hit_fetch(line, self.merging)

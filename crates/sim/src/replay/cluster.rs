@@ -39,10 +39,10 @@ impl ReplayCluster {
         }
     }
 
-    /// The network of a machine's file, whose nodes have one rank each. The adapters' times are part
-    /// of `L`, and the slower of network and adapter counts for `G`. To the machine's `overhead_ns`
-    /// the overheads of `library` are added: what the library's instructions take, which a
-    /// machine's file does not say.
+    /// The network of a machine's file, whose nodes have one rank each. The adapters' times are
+    /// part of `L`, and the slower of network and adapter counts for `G`. To the machine's
+    /// `overhead_ns` the overheads of `library` are added: what the library's instructions take,
+    /// which a machine's file does not say.
     pub fn of_machine(machine: &SimulatedMachine, library: &Parameters) -> ReplayCluster {
         let (network, adapter) = (&machine.network, &machine.adapter);
         let adapters = adapter.command_ns + adapter.arrival_ns + adapter.event_ns;

@@ -6,11 +6,11 @@
 //! until then and spends `o_r`. This is the model of `crate::network` without contention inside the
 //! network.
 //!
-//! There is no queue of events: a rank runs until it waits for a message that has not been sent, and
-//! goes on when it is. Times do not depend on the order in which ranks run, since everything shared
-//! has one writer: messages that a rank waits for at the same time pass its port in order of their
-//! arrival, and those of different waits in the order of these waits (an approximation: a message
-//! that no rank waits for yet does not keep the port busy).
+//! There is no queue of events: a rank runs until it waits for a message that has not been sent,
+//! and goes on when it is. Times do not depend on the order in which ranks run, since everything
+//! shared has one writer: messages that a rank waits for at the same time pass its port in order of
+//! their arrival, and those of different waits in the order of these waits (an approximation: a
+//! message that no rank waits for yet does not keep the port busy).
 //!
 //! Collectives are carried out message by message ([`Plan`]). Those whose number of messages
 //! grows with the square of the ranks are not, in groups of more than [`EXPANDED_MAX`]: their ranks

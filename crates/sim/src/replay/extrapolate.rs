@@ -1,8 +1,8 @@
 //! The steps of a pattern on another number of ranks, or a recorded run as it is.
 //!
-//! Assumptions (docs/sim-replay.md): a rank at a border has no neighbour there; one inside has those
-//! of all directions; what a rank computes is what the recorded rank at the corresponding place
-//! (border or inside, in each dimension) computed, times a factor. How bytes and times scale:
+//! Assumptions (docs/sim-replay.md): a rank at a border has no neighbour there; one inside has
+//! those of all directions; what a rank computes is what the recorded rank at the corresponding
+//! place (border or inside, in each dimension) computed, times a factor. How bytes and times scale:
 //!
 //! | | weak (each rank keeps its work) | strong (the work is divided) |
 //! |---|---|---|

@@ -1,7 +1,7 @@
 //! What all ranks of a recorded run do alike: a sequence of steps.
 //!
-//! A step is either an exchange with neighbours or a collective, with what is computed before it. An
-//! exchange begins with the first message or receive and ends when its receives are waited for.
+//! A step is either an exchange with neighbours or a collective, with what is computed before it.
+//! An exchange begins with the first message or receive and ends when its receives are waited for.
 //! Where ranks then differ in their steps, since ranks at a border skip calls (`MPI_Sendrecv` with
 //! one neighbour after the other), exchanges that follow one another are one as long as they name
 //! each neighbour once. If ranks still differ there is no pattern: one line says which.
@@ -85,8 +85,8 @@ pub enum ExchangeOrder {
 pub enum PatternError {
     /// Ranks have different steps.
     #[error(
-        "ranks do not do the same: rank {rank} has {what}, rank 0 has {of_first}; such a run can be \
-         replayed on its own number of ranks only"
+        "ranks do not do the same: rank {rank} has {what}, rank 0 has {of_first}; such a run can \
+         be replayed on its own number of ranks only"
     )]
     NotAlike {
         /// The first that differs from rank 0.

@@ -4,8 +4,8 @@
 //! another. What the time line does not say is assumed (docs/sim-replay.md):
 //!
 //! - A completing call (`MPI_Wait` and its family) waits for all receives that are posted; a test
-//!   that is followed by other calls, too, and what is computed between tests that follow each other
-//!   is polling.
+//!   that is followed by other calls, too, and what is computed between tests that follow each
+//!   other is polling.
 //! - Messages of a pair of ranks match in order, whatever their tags and communicators.
 //! - A receive without a named source takes what named ones leave, in order of the sends; those for
 //!   which nothing is left had `MPI_PROC_NULL` for a source.

@@ -3,9 +3,11 @@
 //! | window | registered | its key |
 //! |---|---|---|
 //! | create, allocate | when it is made | in the last exchange of that call |
-//! | dynamic | at each attach | asked for by each long operation: memory may be detached and attached again at the same address, and a refused key would end the connection |
+//! | dynamic | at each attach | asked for by each long operation |
 //!
-//! Keys are random (`mica_channel::net`), and revoked by free and detach.
+//! Memory of a dynamic window may be detached and attached again at the same address, and a key
+//! that is refused would end the connection, so none is kept. Keys are random
+//! (`mica_channel::net`), and revoked by free and detach.
 //!
 //! A put or get is complete when its bytes are at the target, and flush, unlock, fence and complete
 //! wait for that before they send their own request. So an operation after them, by whichever path,
