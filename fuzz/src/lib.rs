@@ -1,17 +1,25 @@
 //! Fuzz targets: each takes any bytes, passes them to code that parses external input, and panics
 //! when an invariant is violated.
 //!
-//! | target | code under test | invariant besides "no panic" |
-//! |---|---|---|
-//! | `pmi1`, `pmi2` | the messages of process managers (`mica_bootstrap`) | how the bytes come in pieces does not matter; what is read and written again is read as the same |
-//! | `endpoint_record` | the endpoint record of a process (`mica_bootstrap::endpoint_record`) | encode is the inverse of decode |
-//! | `contact`, `network` | a rank's network address, a message's header (`mica_channel::net::wire`) | write is the inverse of read |
-//! | `packet` | the packets between engines (`mica_protocol::packet`) | a decoded packet, encoded and decoded again, is the same |
-//! | `agent` | the messages between `mpiexec` and its agents, the handshake, the secret (`mica_launch`) | as for `packet`; a forged proof is refused |
-//! | `hosts` | host lists and Slurm's host expressions (`mica_launch::hosts`) | each rank has one host |
-//! | `tuning` | the tuning file (`mica_policy::tuning`) | what is printed is read as the same; choices with its costs do not fail |
-//! | `info` | info objects (`mica_mpi::info`) | the same answers as a plain list of pairs |
-//! | `datatype` | datatype constructors, contents, pack, external32 (`mica_mpi::datatype`) | contents rebuild the same datatype; unpack is the inverse of pack |
+//! The targets, with the code under test, and what holds besides "no panic":
+//!
+//! - `pmi1`, `pmi2`: the messages of process managers (`mica_bootstrap`). How the bytes come in
+//!   pieces does not matter; what is read and written again is read as the same.
+//! - `endpoint_record`: the endpoint record of a process (`mica_bootstrap::endpoint_record`).
+//!   Encode is the inverse of decode.
+//! - `contact`, `network`: a rank's network address, a message's header
+//!   (`mica_channel::net::wire`). Write is the inverse of read.
+//! - `packet`: the packets between engines (`mica_protocol::packet`). A decoded packet, encoded and
+//!   decoded again, is the same.
+//! - `agent`: the messages between `mpiexec` and its agents, the handshake, the secret
+//!   (`mica_launch`). As for `packet`; a forged proof is refused.
+//! - `hosts`: host lists and Slurm's host expressions (`mica_launch::hosts`). Each rank has one
+//!   host.
+//! - `tuning`: the tuning file (`mica_policy::tuning`). What is printed is read as the same;
+//!   choices with its costs do not fail.
+//! - `info`: info objects (`mica_mpi::info`). The same answers as a plain list of pairs.
+//! - `datatype`: datatype constructors, contents, pack, external32 (`mica_mpi::datatype`). Contents
+//!   rebuild the same datatype; unpack is the inverse of pack.
 //!
 //! `corpus/TARGET` has inputs that reach each branch of the target, and every input that ever
 //! failed.

@@ -1,6 +1,6 @@
 //! Processes of a simulated node, without emulation: the registers of the adapter are a file
-//! without a model behind it. Shows that a process joins by them alone, what it stores to them, and how it
-//! refuses what is no adapter.
+//! without a model behind it. Shows that a process joins by them alone, what it stores to them, and
+//! how it refuses what is no adapter.
 
 use std::fs::{self, File};
 use std::io::Write;

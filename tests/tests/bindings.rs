@@ -101,7 +101,8 @@ fn compile(compiler: &str, standard: &str, extra: &[&str], source: &Path, output
 fn comparison() -> String {
     let mut program = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include <mpi.h>\n\
-         #if MPI_VERSION != 5 || MPI_ABI_VERSION != 1\n#error versions must work in the preprocessor\n#endif\n\
+         #if MPI_VERSION != 5 || MPI_ABI_VERSION != 1\n\
+         #error versions must work in the preprocessor\n#endif\n\
          static int wrong = 0;\n\
          static void compare(const char *name, intptr_t is, intptr_t should)\n{\n\
          \x20   if (is != should) {\n\
@@ -152,8 +153,9 @@ int main(int argc, char **argv)
     MPI_Datarep_conversion_function_c *convert = MPI_CONVERSION_FN_NULL_C;
     int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm) = MPI_Send;
     int (*send_c)(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm) = PMPI_Send_c;
-    int (*alltoallw)(const void *, const MPI_Count[], const MPI_Aint[], const MPI_Datatype[], void *,
-                     const MPI_Count[], const MPI_Aint[], const MPI_Datatype[], MPI_Comm) = MPI_Alltoallw_c;
+    int (*alltoallw)(const void *, const MPI_Count[], const MPI_Aint[], const MPI_Datatype[],
+                     void *, const MPI_Count[], const MPI_Aint[], const MPI_Datatype[],
+                     MPI_Comm) = MPI_Alltoallw_c;
     int (*ranges)(MPI_Group, int, int[][3], MPI_Group *) = MPI_Group_range_incl;
     int (*op_create)(MPI_User_function_c *, int, MPI_Op *) = MPI_Op_create_c;
     int (*spawn)(int, char *[], char **[], const int[], const MPI_Info[], int, MPI_Comm, MPI_Comm *,
@@ -173,11 +175,12 @@ int main(int argc, char **argv)
     case MPI_UNDEFINED: return 2;
     default: break;
     }
-    (void) argv; (void) comm; (void) type; (void) errhandler; (void) file; (void) group; (void) info;
-    (void) message; (void) op; (void) request; (void) session; (void) win; (void) pvar; (void) safety;
-    (void) order; (void) bottom; (void) in_place; (void) weights; (void) codes; (void) words; (void) lists;
-    (void) one; (void) many; (void) current; (void) copy; (void) erase; (void) convert; (void) send;
-    (void) send_c; (void) alltoallw; (void) ranges; (void) op_create; (void) spawn; (void) unpack;
+    (void) argv; (void) comm; (void) type; (void) errhandler; (void) file; (void) group;
+    (void) info; (void) message; (void) op; (void) request; (void) session; (void) win; (void) pvar;
+    (void) safety; (void) order; (void) bottom; (void) in_place; (void) weights; (void) codes;
+    (void) words; (void) lists; (void) one; (void) many; (void) current; (void) copy;
+    (void) erase; (void) convert; (void) send; (void) send_c; (void) alltoallw;
+    (void) ranges; (void) op_create; (void) spawn; (void) unpack;
     (void) environment; (void) pcontrol; (void) wtime; (void) c2f; (void) text;
     status.MPI_SOURCE = 3; status.MPI_TAG = 4; status.MPI_ERROR = 5;
     MPI_Status_c2f(&status, fortran);

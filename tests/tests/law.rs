@@ -54,8 +54,8 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-profile", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
     ("mica-links", &[]),
-    // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy` the
-    // algorithms of collectives, `profile` the calls that the replayer repeats.
+    // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy`
+    // the algorithms of collectives, `profile` the calls that the replayer repeats.
     ("mica-sim", &["mica-profile", "mica-policy", "mica-node"]),
     // A simulated node, loaded into the emulator.
     ("mica-sim-plugin", &["mica-sim", "mica-node"]),

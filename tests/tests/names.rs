@@ -1,6 +1,6 @@
 //! A type's name carries one idea in the whole workspace (docs/glossary.md): no two types of the
-//! crates have the same name, public or not. Not held to it: tests, and models and doubles for them,
-//! which take the place of the type that they are called after.
+//! crates have the same name, public or not. Not held to it: tests, and models and doubles for
+//! them, which take the place of the type that they are called after.
 
 use std::collections::BTreeMap;
 use std::fs;

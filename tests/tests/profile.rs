@@ -452,7 +452,8 @@ fn command_without_mpi_is_reported_as_such() {
 /// A `perf` that runs the command and reports as many cache misses as `count` says of `N` ranks.
 fn perf_that_counts(directory: &Path, count: &str) {
     let script = format!(
-        "#!/bin/sh\nwhile [ \"$1\" != -- ]; do\n    [ \"$1\" = -o ] && file=$2\n    shift\ndone\nshift\n\
+        "#!/bin/sh\nwhile [ \"$1\" != -- ]; do\n    [ \"$1\" = -o ] && file=$2\n    shift\ndone\n\
+         shift\n\
          N=$(echo \"$*\" | sed -n 's/.* -n \\([0-9]*\\) .*/\\1/p')\nN=${{N:-1}}\n\
          echo \"$(({count})),,cache-misses:u,1,100.00,,\" >\"$file\"\nexec \"$@\"\n"
     );

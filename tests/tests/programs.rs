@@ -285,8 +285,8 @@ fn the_filter_refuses_cma() {
     assert_eq!(refused.stdout, "Operation not permitted\n");
 }
 
-/// Each function of chapter 15 (those of MPI_T, and MPI_Pcontrol) is called by a program of the family `tool`, which checks what it
-/// returns.
+/// Each function of chapter 15 (those of MPI_T, and MPI_Pcontrol) is called by a program of the
+/// family `tool`, which checks what it returns.
 #[test]
 fn each_function_of_the_tools_interface_is_called_and_checked() {
     let install = Install::find();

@@ -26,7 +26,8 @@ thr_partitioned    ranks=2
 thr_partitioned    ranks=2 MICA_EAGER_MAX=8K MICA_DIRECT_MIN=8K MICA_DIRECT_RUN_MIN=1
 session_threads    ranks=2
 nbc_progress       ranks=2
-pt2pt_outstanding  ranks=2 MICA_EAGER_MAX=8K MICA_COPY_ENGINE=thread MICA_OFFLOAD_MIN=8K MICA_WAY=offload
+pt2pt_outstanding  ranks=2 MICA_EAGER_MAX=8K MICA_COPY_ENGINE=thread MICA_OFFLOAD_MIN=8K \
+                   MICA_WAY=offload
 ";
 
 /// For AddressSanitizer: the same threads, and the paths that handle buffers, layouts and lists of
@@ -83,7 +84,8 @@ fn options(sanitizer: &str) -> (&'static str, String) {
             // Leaks: programs end with MPI objects alive. ODR: gcc registers two static variables
             // of functions that have the same name as one.
             format!(
-                "exitcode=66:detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=1:suppressions={file}"
+                "exitcode=66:detect_leaks=0:detect_odr_violation=0:\
+                 detect_stack_use_after_return=1:suppressions={file}"
             ),
         ),
     }

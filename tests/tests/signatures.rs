@@ -1,9 +1,9 @@
 //! Functions that are hard to read at a glance say why they are so.
 //!
 //! Reads every file under `crates/*/src` outside tests and finds the functions that are longer than
-//! a screen, take more than six arguments, or take a flag (`bool`, also as a const parameter), which
-//! at the call site is a bare `true`. Each is either changed, or has the reason in a line comment of
-//! its own directly above it (CONTRIBUTING.md, "Rules"):
+//! a screen, take more than six arguments, or take a flag (`bool`, also as a const parameter),
+//! which at the call site is a bare `true`. Each is either changed, or has the reason in a line
+//! comment of its own directly above it (CONTRIBUTING.md, "Rules"):
 //!
 //! ```text
 //! // long: one arm per call of the standard; a split would only move the arms.
@@ -16,8 +16,8 @@
 //!
 //! A flag needs no reason where the call reads well as it is: it is the function's whole argument
 //! (`enable(true)`), or the value of a setter (`set_skewed(peer, true)`). What another signature
-//! dictates needs none either: implementations of a trait (the trait's declaration needs the reason),
-//! and functions with a foreign ABI. Closures and what macros expand to are not seen.
+//! dictates needs none either: implementations of a trait (the trait's declaration needs the
+//! reason), and functions with a foreign ABI. Closures and what macros expand to are not seen.
 
 use std::fmt;
 use std::fs;

@@ -8,14 +8,20 @@
 /// Defines `MPI_X` and `PMPI_X`, which call a shim, or raise `MPI_ERR_UNSUPPORTED_OPERATION`.
 #[macro_export]
 macro_rules! call {
-    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) on $target:ident$(($handle:ident))? => unsupported) => {
+    (
+        $mpi:ident $pmpi:ident($($p:ident: $t:ty),*)
+        on $target:ident$(($handle:ident))? => unsupported
+    ) => {
         $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             let _ = ($($p,)*);
             let target = $crate::raise::ErrorTarget::$target$(($handle.raw()))?;
             $crate::unsupported::unsupported(stringify!($mpi), target)
         } }
     };
-    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) on $target:ident$(($handle:ident))? => $shim:expr) => {
+    (
+        $mpi:ident $pmpi:ident($($p:ident: $t:ty),*)
+        on $target:ident$(($handle:ident))? => $shim:expr
+    ) => {
         $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             // SAFETY: the caller of the MPI function promises what the shim asks for.
             #[allow(unused_unsafe)]

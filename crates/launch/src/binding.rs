@@ -40,7 +40,8 @@ pub fn width(text: &str) -> Option<usize> {
 impl Binding {
     /// What `--bind-to` takes, for messages.
     pub const BIND_WANTED: &'static str = "one of core, hwthread, l3, numa, package, none, each \
-                                           of the first with :N for N of them; rr; or user:SET,SET... with sets of processors as in 0+2";
+                                           of the first with :N for N of them; rr; or \
+                                           user:SET,SET... with sets of processors as in 0+2";
     /// What `--map-by` takes, for messages.
     pub const MAP_WANTED: &'static str = "one of core, slot, hwthread, package, numa, l3, node, \
                                           ppr:N:node, where :PE=N gives each rank N cores; or \

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A tag is checked before its body is decoded ([`crate::auth`]). A link counts as lost when the
-//! other side closes it, sends anything wrong, or is silent for the time given to [`Connection::check`],
-//! and when this side wants to send a message that is too long for a frame; both sides send
-//! [heartbeats](Connection::beat) each second, so that silence means a failure.
+//! other side closes it, sends anything wrong, or is silent for the time given to
+//! [`Connection::check`], and when this side wants to send a message that is too long for a frame;
+//! both sides send [heartbeats](Connection::beat) each second, so that silence means a failure.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -43,8 +43,8 @@ pub enum LinkLost {
     Wrong(&'static str),
     /// This side has a message that is longer than a frame may be.
     #[error(
-        "a message of {0} bytes is too long for it (limit: {BODY_MAX}): the environment, arguments or values that \
-         ranks publish are too much"
+        "a message of {0} bytes is too long for it (limit: {BODY_MAX}): the environment, arguments \
+         or values that ranks publish are too much"
     )]
     TooLong(usize),
     /// Nothing came for this long.

@@ -308,7 +308,8 @@ mod tests {
     impl NodeJob {
         /// The part of two ranks, one of each of two programs with many options.
         pub fn example() -> NodeJob {
-            let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 -env B 2 a b : -n 3 -wdir / -envnone c";
+            let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 \
+                        -env B 2 a b : -n 3 -wdir / -envnone c";
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             match parse(&words).unwrap() {
                 CommandRequest::Run(options) => NodeJob::part(&options, vec![1, 4]),

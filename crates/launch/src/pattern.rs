@@ -25,7 +25,9 @@ pub struct PatternRank {
 impl NamePattern {
     /// The placeholders after `%`, for messages.
     pub const WANTED: &'static str = "a text with %r (rank), %0r (rank, as many digits for all), \
-                                      %h (host), %p (number of the node), %g (number of the job: 0), %t (time in seconds) or %% (a percent sign)";
+                                      %h (host), %p (number of the node), %g \
+                                      (number of the job: 0), %t (time in seconds) or %% \
+                                      (a percent sign)";
 
     /// Parses a pattern; `None` if something else follows a `%`.
     pub fn parse(text: &str) -> Option<NamePattern> {

@@ -497,7 +497,8 @@ impl<'a> RankProcesses<'a> {
         let names: Vec<String> = left.iter().map(|&pid| process_name(pid)).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "could not end {}, which the job left behind: the kernel does not let go of it, or it runs as another user",
+                "could not end {}, which the job left behind: the kernel does not let go of it, or \
+                 it runs as another user",
                 names.join(", ")
             )
         })

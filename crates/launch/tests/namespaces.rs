@@ -71,7 +71,8 @@ fn ranks_are_where_their_host_is() {
     let Some(hosts) = Namespaces::new() else {
         return;
     };
-    let script = "echo $MICA_RANK $(ip -4 -o address show scope global | grep -o '10[.][.0-9]*' | head -n 1)";
+    let script = "echo $MICA_RANK $(ip -4 -o address show scope global | grep -o '10[.][.0-9]*' \
+                  | head -n 1)";
     let output = mpiexec(&hosts, &["-n", "3"], script).output().unwrap();
     let mut lines: Vec<&str> = std::str::from_utf8(&output.stdout)
         .unwrap()

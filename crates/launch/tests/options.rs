@@ -116,7 +116,8 @@ fn nodes_get_as_much_of_the_environment_as_is_said() {
 #[test]
 fn programs_come_from_a_file() {
     let file = empty_folder("config").join("programs");
-    let lines = "# first\n-n 1 -env A 1 sh -c 'echo $MICA_RANK one $A'\n-n 2 sh -c \\\n 'echo $MICA_RANK two $A'\n";
+    let lines = "# first\n-n 1 -env A 1 sh -c 'echo $MICA_RANK one $A'\n\
+                 -n 2 sh -c \\\n 'echo $MICA_RANK two $A'\n";
     fs::write(&file, lines).unwrap();
     for option in ["-configfile", "--app"] {
         let output = mpiexec(&[option, file.to_str().unwrap()])

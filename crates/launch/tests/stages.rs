@@ -270,7 +270,8 @@ fn late_arrivals_of_all_nodes_are_one_table() {
         assert_eq!(lines.len(), 3, "{report}");
         assert!(lines[0].contains("4 of 4 ranks"), "{report}");
         let row: Vec<&str> = lines[2].split_whitespace().collect();
-        let expected = "mpiexec: barrier 4 40 30 30.00 ms 1.00 ms 1.50 ms 80.00 ms 3: 100% (100%) solve+0x1234";
+        let expected = "mpiexec: barrier 4 40 30 30.00 ms 1.00 ms 1.50 ms 80.00 ms 3: 100% (100%) \
+                        solve+0x1234";
         assert_eq!(row, expected.split(' ').collect::<Vec<_>>(), "{report}");
         let report = ask("late but one", "-x=MICA_LATE=on");
         assert!(report.contains("3 of 4 ranks"), "{report}");

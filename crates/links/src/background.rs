@@ -10,8 +10,8 @@
 //!
 //! How much a burst takes is a choice, too. The paper's slow calls are 250 times as long as its
 //! fast ones; fair sharing of a link by a few streams slows a call by their number and no more. So
-//! an I/O burst has [priority](BurstTraffic::Reserved) and leaves little of the links to others until
-//! it ends. Memory streams are [fair](BurstTraffic::Fair).
+//! an I/O burst has [priority](BurstTraffic::Reserved) and leaves little of the links to others
+//! until it ends. Memory streams are [fair](BurstTraffic::Fair).
 
 use rand_core::{Rng, SeedableRng};
 use rand_xorshift::XorShiftRng;

@@ -10,10 +10,10 @@
 //! - `amd_df`, Zen 5: `local_socket_outbound_data_beats_link_0` to `5`, event 0xd5f + 0x40 N, umask
 //!   0xf3e, of 64 bytes; amdzen5/data-fabric.json.
 //!
-//! The files are Linux's, in tools/perf/pmu-events (Intel's script lies there, AMD's under arch/x86).
-//! Family and model of AMD's generations are those of mapfile.csv there. All events count what a
-//! chip sends, payload only. Parallel links between two chips are one directed link, as in
-//! [`machine`](crate::machine): their counts are added up.
+//! The files are Linux's, in tools/perf/pmu-events (Intel's script lies there, AMD's under
+//! arch/x86). Family and model of AMD's generations are those of mapfile.csv there. All events
+//! count what a chip sends, payload only. Parallel links between two chips are one directed link,
+//! as in [`machine`](crate::machine): their counts are added up.
 //!
 //! Where a link leads: the kernel says it of UPI (`uncore_upi_X/dieY` holds `upi_Z,die_W`, since
 //! Linux 6.2; Documentation/ABI/testing/sysfs-devices-mapping). Without it, and on AMD, all links

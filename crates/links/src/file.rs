@@ -13,8 +13,9 @@
 //!
 //! Columns, in this order: `workload` (u32), `start`, `time`, then `rank_entry:R` and `rank_time:R`
 //! for each rank, `link_bytes:L`, `background_bytes:L` and `account_bytes:L` for each link L of the
-//! header's `links`, `moved_bytes` (all f64); [`Calls`] says what each is. A group may be missing as
-//! a whole, except for `link_bytes`. A reader refuses a column that it does not know: a new one is a new version.
+//! header's `links`, `moved_bytes` (all f64); [`Calls`] says what each is. A group may be missing
+//! as a whole, except for `link_bytes`. A reader refuses a column that it does not know: a new one
+//! is a new version.
 
 use std::io::{BufRead, Read, Write};
 

@@ -32,9 +32,9 @@ pub struct IoIntensity {
 }
 
 impl IoIntensity {
-    /// What [`Background::io`](crate::Background::io) has: chosen so that the modelled X4600 shows the
-    /// shares that the paper measured, so these shares are no evidence for it. `model::study` varies
-    /// it.
+    /// What [`Background::io`](crate::Background::io) has: chosen so that the modelled X4600 shows
+    /// the shares that the paper measured, so these shares are no evidence for it. `model::study`
+    /// varies it.
     pub const DEFAULT: IoIntensity = IoIntensity {
         share: IO_SHARE,
         quiet: IO_QUIET,

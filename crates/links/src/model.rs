@@ -1,6 +1,6 @@
 //! Runs calls of a collective on a modelled machine: ranks carry out the steps of its recorded
-//! [`RecordedSchedule`], transfers share the [`LinkNetwork`] with a [`Background`], and every call yields its
-//! times and the bytes on every link, as a measurement would ([`observe_model`]).
+//! [`RecordedSchedule`], transfers share the [`LinkNetwork`] with a [`Background`], and every call
+//! yields its times and the bytes on every link, as a measurement would ([`observe_model`]).
 //!
 //! Event-driven. A rank does one step at a time: a published phase reaches another chip after the
 //! latency of the way there; a copy takes that latency, the wait in the queues of the links, then

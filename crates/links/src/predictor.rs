@@ -7,7 +7,8 @@
 //!
 //! Accuracy is that of held-out calls: folds of consecutive calls, so that a burst is not learnt
 //! from its own middle. It is compared with the best constant guess, by a block bootstrap: where
-//! 95 % of the calls are short, that guess is right in 95 %, and this is what a predictor must beat.
+//! 95 % of the calls are short, that guess is right in 95 %, and this is what a predictor must
+//! beat.
 //!
 //! | file | what it has |
 //! |---|---|

@@ -42,7 +42,8 @@ pub struct ExplainQuestion {
     layout: ExplainLayout,
     /// The paths to choose from: here (those that work on this machine), all, or a list such as
     /// cells,streamed,pull.
-    #[arg(long, alias = "ways", value_name = "PATHS", value_parser = paths, default_value = "here", requires = "explain")]
+    #[arg(long, alias = "ways", value_name = "PATHS", value_parser = paths)]
+    #[arg(default_value = "here", requires = "explain")]
     paths: Choice,
     /// Its buffers have been moved to shared memory, or attached, so that the other rank can load
     /// and store there.

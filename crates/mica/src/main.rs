@@ -2,8 +2,8 @@
 //! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
 //! (`bench`), where a program's communication time goes (`profile`), where its ranks had better run
 //! (`place`), which links between chips make a collective slow (`links`), the LogGP parameters of a
-//! channel (`loggp`), what the ranks of a running job do (`top`), how it would run on another cluster
-//! (`sim`), and its version (`version`).
+//! channel (`loggp`), what the ranks of a running job do (`top`), how it would run on another
+//! cluster (`sim`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 

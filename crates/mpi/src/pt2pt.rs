@@ -132,7 +132,8 @@ struct Target {
     context: u64,
 }
 
-/// Where the message `view` to rank `dest` of the communicator `comm` goes; `None` for `MPI_PROC_NULL`.
+/// Where the message `view` to rank `dest` of the communicator `comm` goes; `None` for
+/// `MPI_PROC_NULL`.
 #[inline(always)]
 fn target(comm: u32, view: &View, dest: i32, tag: i32) -> Result<Option<Target>> {
     if let Some(route) = Route::of(comm)

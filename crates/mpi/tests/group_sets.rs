@@ -101,7 +101,8 @@ proptest! {
         if valid && !has_duplicates(&ranks) {
             let chosen: Vec<u32> = ranks.iter().map(|&rank| a[rank as usize]).collect();
             prop_assert_eq!(list(&g.incl(&ranks).unwrap()), chosen.clone());
-            let rest: Vec<u32> = a.iter().copied().filter(|member| !chosen.contains(member)).collect();
+            let is_left = |member: &u32| !chosen.contains(member);
+            let rest: Vec<u32> = a.iter().copied().filter(is_left).collect();
             prop_assert_eq!(list(&g.excl(&ranks).unwrap()), rest);
         } else {
             prop_assert_eq!(g.incl(&ranks).unwrap_err().code(), c::ERR_RANK);
@@ -140,7 +141,10 @@ proptest! {
         for (rank, there) in ranks.into_iter().zip(translated) {
             let expected = match rank {
                 c::PROC_NULL => c::PROC_NULL,
-                _ => b.iter().position(|&m| m == a[rank as usize]).map_or(c::UNDEFINED, |r| r as i32),
+                _ => {
+                    let place = b.iter().position(|&m| m == a[rank as usize]);
+                    place.map_or(c::UNDEFINED, |r| r as i32)
+                }
             };
             prop_assert_eq!(there, expected);
         }

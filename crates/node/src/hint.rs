@@ -15,12 +15,14 @@ pub fn fetch_for_writing(address: *const u8, bytes: usize) {
         // replacement: where the target's features do not include this instruction, which older
         // processors ignore, it becomes a hint for reading.)
         unsafe {
-            std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            std::arch::asm!("prefetchw [{}]", in(reg) line,
+                options(nostack, preserves_flags, readonly));
         }
         #[cfg(target_arch = "aarch64")]
         // SAFETY: as above.
         unsafe {
-            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line,
+                options(nostack, preserves_flags, readonly));
         }
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let _ = line;

@@ -16,9 +16,9 @@
 //! | decrements `sole` (Release) when it leaves | sees what was done in the section (Acquire) |
 //!
 //! A short section in which no other [leaf section](ThreadMode::leaf) of the mode begins has a flag
-//! instead, `leaf`, which is set and cleared and never read. To count up and down takes the value of
-//! the last store each time, 2 ns on the way through the store buffer, and calls one after another
-//! waited for that.
+//! instead, `leaf`, which is set and cleared and never read. To count up and down takes the value
+//! of the last store each time, 2 ns on the way through the store buffer, and calls one after
+//! another waited for that.
 //!
 //! Where `membarrier` is refused the mutex is never elided.
 
@@ -54,8 +54,8 @@ pub struct ThreadMode {
     shared: AtomicBool,
     /// The thread that the promise covers is in a leaf section. Only that thread writes it.
     leaf: AtomicBool,
-    /// The nesting depth of the other [`SoleThread`] sections of the thread that the promise covers.
-    /// Only that thread writes it.
+    /// The nesting depth of the other [`SoleThread`] sections of the thread that the promise
+    /// covers. Only that thread writes it.
     sole: AtomicU32,
 }
 
@@ -292,8 +292,8 @@ impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
         }
     }
 
-    /// Acquires the lock without the mutex, for a [leaf section](ThreadMode::leaf); `None` where the
-    /// mutex is in force.
+    /// Acquires the lock without the mutex, for a [leaf section](ThreadMode::leaf); `None` where
+    /// the mutex is in force.
     #[inline(always)]
     pub fn lock_if_sole(&self) -> Option<SoleGuard<'_, T>> {
         let leaf = self.mode.borrow().leaf()?;

@@ -125,7 +125,9 @@ api! {
     put: c"PMIx_Put", fn(u8, *const c_char, *mut PmixValue) -> c_int;
     commit: c"PMIx_Commit", fn() -> c_int;
     fence: c"PMIx_Fence", fn(*const PmixProc, usize, *const PmixInfo, usize) -> c_int;
-    get: c"PMIx_Get", fn(*const PmixProc, *const c_char, *const PmixInfo, usize, *mut *mut PmixValue) -> c_int;
+    get: c"PMIx_Get", fn(
+        *const PmixProc, *const c_char, *const PmixInfo, usize, *mut *mut PmixValue
+    ) -> c_int;
     error_string: c"PMIx_Error_string", fn(c_int) -> *const c_char;
     version: c"PMIx_Get_version", fn() -> *const c_char;
 }

@@ -9,9 +9,9 @@
 //!
 //! The counter is used if the processor guarantees that it runs at a constant rate whatever the
 //! core does (invariant TSC), and the process may read it (`PR_SET_TSC`); otherwise every call is a
-//! `clock_gettime`: so it is in a simulated process, whose counter is the host's. On machines whose sockets' counters differ, the time jumps when a thread moves
-//! between sockets: use this clock for decisions that may be wrong once, not for figures that are
-//! shown to anybody.
+//! `clock_gettime`: so it is in a simulated process, whose counter is the host's. On machines whose
+//! sockets' counters differ, the time jumps when a thread moves between sockets: use this clock for
+//! decisions that may be wrong once, not for figures that are shown to anybody.
 
 use std::sync::OnceLock;
 

@@ -105,7 +105,8 @@ tunables! {
          the launcher's value holds for the job.", Launcher;
     BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", TunableKind::Bytes,
         "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated \
-         for all pairs that have one at MPI_Init; the launcher's value holds for the job.", Launcher;
+         for all pairs that have one at MPI_Init; the launcher's value holds for the job.",
+        Launcher;
     RING_MAX: "ring_max", "MICA_RING_MAX", "auto", TunableKind::Threshold,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
     EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "auto", TunableKind::Threshold,
@@ -155,9 +156,9 @@ tunables! {
         TunableKind::Choice(&["barging", "mcs", "test_and_set", "thread", "event"]),
         "How origins take the lock of a window's target: by a queue in which the holder wakes the \
          next (mcs), by such a queue where others may take the lock before those that wait, 256 \
-         times or for 20 us at most (barging), by attempts with pauses that double (test_and_set), or by a message to a \
-         thread of the target that polls for requests (thread) or sleeps until one comes (event); \
-         the same for all ranks.", Alike;
+         times or for 20 us at most (barging), by attempts with pauses that double \
+         (test_and_set), or by a message to a thread of the target that polls for requests \
+         (thread) or sleeps until one comes (event); the same for all ranks.", Alike;
     PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off",
         TunableKind::Choice(&["off", "on"]),
         "on: a thread of the rank makes progress while the program computes, on long messages and \
@@ -199,16 +200,16 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by \
          membarrier.", Launcher;
     STATS: "stats", "MICA_STATS", "off", TunableKind::Choice(&["off", "table"]),
-        "table: mpiexec prints what moved over which channel, how far, and why ranks waited, when the \
-         job has ended.", Launcher;
+        "table: mpiexec prints what moved over which channel, how far, and why ranks waited, when \
+         the job has ended.", Launcher;
     LATE: "late", "MICA_LATE", "off", TunableKind::Choice(&["off", "on"]),
         "on: ranks count at each call of a collective who came last and how long they waited, and \
          mpiexec prints it when the job has ended.";
     RECORD_TRANSFERS: "record_transfers", "MICA_RECORD_TRANSFERS", "off",
         TunableKind::Path(&["off"]),
-        "Each rank writes the steps of its collectives within the node (phases that it publishes or \
-         waits for, bytes that it loads or stores) to the file PREFIX.RANK, for mica links; the fast \
-         path of short collectives is off meanwhile.";
+        "Each rank writes the steps of its collectives within the node (phases that it publishes \
+         or waits for, bytes that it loads or stores) to the file PREFIX.RANK, for mica links; the \
+         fast path of short collectives is off meanwhile.";
     TRANSFER_ACCOUNT: "transfer_account", "MICA_TRANSFER_ACCOUNT", "off",
         TunableKind::Path(&["off"]),
         "Each rank counts the bytes that each of its collectives reads from and writes to every \
@@ -297,7 +298,8 @@ tunables! {
         "Memory of one communicator's shared area at most, for collectives; 0: none; the \
          launcher's value holds for the job.", Launcher;
     COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", TunableKind::Bytes,
-        "Memory of all shared areas of a node at most; the launcher's value holds for the job.", Launcher;
+        "Memory of all shared areas of a node at most; the launcher's value holds for the job.",
+        Launcher;
 }
 
 /// The values that were replaced in this process, by the tunables' names.

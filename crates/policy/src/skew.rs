@@ -162,51 +162,54 @@ mod tests {
     }
 
     proptest! {
-            #[test]
-            fn changes_alternate_and_are_earned(
-                lengths in prop::collection::vec(0u32..12, 0..400),
-                many in 1u32..8,
-                period in 1u32..8,
-            ) {
-                let policy = SkewPolicy::new(many, period);
-                let found = changes(&policy, lengths.iter().copied());
-                let mut previous: Option<usize> = None;
-                for (n, &(at, change)) in found.iter().enumerate() {
-                    // Alternating, from Skewed on.
-                    let rises = n % 2 == 0;
-                    prop_assert_eq!(change == SkewChange::Skewed, rises);
-                    // Each after a full run of observations that all indicate it, none of which
-                    // counted for the previous change.
-                    let run = if rises { policy.rise } else { policy.fall } as usize;
-                    let start = (at + 1).checked_sub(run).expect("observations come first");
-                    prop_assert!(previous.is_none_or(|previous| start > previous));
-                    for &length in &lengths[start..=at] {
-                        let speaks = if rises { length > policy.many } else { length <= policy.few };
-    prop_assert!(speaks);
-                    }
-                    previous = Some(at);
+        #[test]
+        fn changes_alternate_and_are_earned(
+            lengths in prop::collection::vec(0u32..12, 0..400),
+            many in 1u32..8,
+            period in 1u32..8,
+        ) {
+            let policy = SkewPolicy::new(many, period);
+            let found = changes(&policy, lengths.iter().copied());
+            let mut previous: Option<usize> = None;
+            for (n, &(at, change)) in found.iter().enumerate() {
+                // Alternating, from Skewed on.
+                let rises = n % 2 == 0;
+                prop_assert_eq!(change == SkewChange::Skewed, rises);
+                // Each after a full run of observations that all indicate it, none of which
+                // counted for the previous change.
+                let run = if rises { policy.rise } else { policy.fall } as usize;
+                let start = (at + 1).checked_sub(run).expect("observations come first");
+                prop_assert!(previous.is_none_or(|previous| start > previous));
+                for &length in &lengths[start..=at] {
+                    let speaks = match rises {
+                        true => length > policy.many,
+                        false => length <= policy.few,
+                    };
+                    prop_assert!(speaks);
                 }
-            }
-
-            #[test]
-            fn a_full_run_is_always_noticed(
-                before in prop::collection::vec(0u32..30, 0..100),
-                many in 1u32..8,
-                period in 1u32..8,
-            ) {
-                let policy = SkewPolicy::new(many, period);
-                let mut monitor = SkewMonitor::default();
-                for length in before {
-                    monitor.observe(&policy, length);
-                }
-                for _ in 0..policy.rise {
-                    monitor.observe(&policy, policy.many + 1);
-                }
-                prop_assert!(monitor.is_skewed());
-                for _ in 0..policy.fall {
-                    monitor.observe(&policy, 0);
-                }
-                prop_assert!(!monitor.is_skewed());
+                previous = Some(at);
             }
         }
+
+        #[test]
+        fn a_full_run_is_always_noticed(
+            before in prop::collection::vec(0u32..30, 0..100),
+            many in 1u32..8,
+            period in 1u32..8,
+        ) {
+            let policy = SkewPolicy::new(many, period);
+            let mut monitor = SkewMonitor::default();
+            for length in before {
+                monitor.observe(&policy, length);
+            }
+            for _ in 0..policy.rise {
+                monitor.observe(&policy, policy.many + 1);
+            }
+            prop_assert!(monitor.is_skewed());
+            for _ in 0..policy.fall {
+                monitor.observe(&policy, 0);
+            }
+            prop_assert!(!monitor.is_skewed());
+        }
+    }
 }

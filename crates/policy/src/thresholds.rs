@@ -384,7 +384,8 @@ mod tests {
             shares in (0.0..=1.0f64, 0.0..=1.0f64),
         ) -> PathCost {
             let first = knees.0;
-            PathCost::new(start, &[(0, prices[0]), (first, prices[1]), (first + knees.1, prices[2])])
+            let second = first + knees.1;
+            PathCost::new(start, &[(0, prices[0]), (first, prices[1]), (second, prices[2])])
                 .pieces(pieces)
                 .shares(shares.0, shares.1)
         }
@@ -403,7 +404,8 @@ mod tests {
                 table.set(Level::Node, path, cost);
             }
             let waiting = Situation { oversubscribed, ..situation(Level::Node) };
-            let direct = MessagePaths::RENDEZVOUS.without(MessagePaths::NONE.with(MessagePath::Offload));
+            let offload = MessagePaths::NONE.with(MessagePath::Offload);
+            let direct = MessagePaths::RENDEZVOUS.without(offload);
             let t = Thresholds::derive(&table, &waiting);
             let lens: Vec<usize> = lens
                 .into_iter()

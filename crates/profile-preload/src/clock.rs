@@ -2,9 +2,9 @@
 //! `CLOCK_MONOTONIC` (25 to 30 ns a reading against 8 to 12).
 //!
 //! Durations are scaled by a factor that [`calibrate`] determines once, before the first record.
-//! Points in time stay in ticks until the end, when [`ClockLine`] through a reading of both clocks at
-//! the start and one at the end gives `CLOCK_MONOTONIC`: that clock is the same for all processes
-//! of a node, so that times of ranks can be compared, to some 100 ns.
+//! Points in time stay in ticks until the end, when [`ClockLine`] through a reading of both clocks
+//! at the start and one at the end gives `CLOCK_MONOTONIC`: that clock is the same for all
+//! processes of a node, so that times of ranks can be compared, to some 100 ns.
 
 use std::sync::OnceLock;
 

@@ -235,8 +235,8 @@ impl CommInfo {
         }
     }
 
-    /// World ranks of those that neighborhood collectives on it send to, in their order; [`FOREIGN`]
-    /// for `MPI_PROC_NULL`. `comm` is its handle, with which a call has succeeded.
+    /// World ranks of those that neighborhood collectives on it send to, in their order;
+    /// [`FOREIGN`] for `MPI_PROC_NULL`. `comm` is its handle, with which a call has succeeded.
     pub fn neighbors(&self, comm: MPI_Comm) -> &[u32] {
         self.neighbors.get_or_init(|| {
             // SAFETY: the communicator is valid, since a call with it succeeded.

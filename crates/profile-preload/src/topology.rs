@@ -76,7 +76,8 @@ unsafe fn of_distributed_graph(comm: MPI_Comm) -> Vec<c_int> {
         let (mut found, mut weights) = (array(count), array(count));
         pmpi!(c"MPI_Dist_graph_neighbors"(
             comm => MPI_Comm,
-            sources => c_int, from.as_mut_ptr() => *mut c_int, from_weights.as_mut_ptr() => *mut c_int,
+            sources => c_int, from.as_mut_ptr() => *mut c_int,
+            from_weights.as_mut_ptr() => *mut c_int,
             count => c_int, found.as_mut_ptr() => *mut c_int, weights.as_mut_ptr() => *mut c_int));
         found
     }

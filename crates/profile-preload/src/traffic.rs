@@ -1,5 +1,5 @@
-//! What a call moves, as its arguments say it. The generated wrappers make a [`CallTraffic`]; `record`
-//! turns it into bytes and peers with the sizes and groups that MPI gives.
+//! What a call moves, as its arguments say it. The generated wrappers make a [`CallTraffic`];
+//! `record` turns it into bytes and peers with the sizes and groups that MPI gives.
 
 use std::ffi::{c_int, c_void};
 

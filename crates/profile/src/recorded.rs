@@ -44,7 +44,10 @@ pub enum TrafficError {
         reason: std::io::Error,
     },
     /// It is not a profile.
-    #[error("{} is not a profile of `mica profile`, nor an observation of `mica links`: {what}", file.display())]
+    #[error(
+        "{} is not a profile of `mica profile`, nor an observation of `mica links`: {what}",
+        file.display()
+    )]
     Malformed {
         /// The file.
         file: PathBuf,

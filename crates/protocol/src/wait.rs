@@ -36,8 +36,8 @@ const QUESTION_EVERY: u32 = 64;
 /// over long before. A multiple of [`QUESTION_EVERY`].
 const LONG_WAIT_POLLS: u32 = 2048;
 
-/// Failed polls before a simulated process sends its clock to the next event: what is already on its
-/// way through the adapter comes meanwhile.
+/// Failed polls before a simulated process sends its clock to the next event: what is already on
+/// its way through the adapter comes meanwhile.
 const POLLS_BEFORE_CLOCK: u32 = 4;
 
 /// A wait that lasts longer gets the name of its function: long beside the 10 us that walking the

@@ -116,7 +116,8 @@ pub unsafe fn mpi_t_pvar_session_free(pe_session: *mut MPI_T_pvar_session) -> To
 /// MPI_T_pvar_handle_alloc.
 ///
 /// # Safety
-/// `obj_handle` is null or points to a handle of the kind that the variable is bound to; `handle` and `count` are null or writable.
+/// `obj_handle` is null or points to a handle of the kind that the variable is bound to; `handle`
+/// and `count` are null or writable.
 pub unsafe fn mpi_t_pvar_handle_alloc(
     pe_session: MPI_T_pvar_session,
     pvar_index: c_int,

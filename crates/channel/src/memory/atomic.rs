@@ -1,10 +1,11 @@
 //! Processor atomics on elements in memory that several ranks reach: accumulate operations are
 //! atomic for each element (MPI 5.0, 12.3).
 //!
-//! An element is 1, 2, 4 or 8 bytes at an address that its size divides ([`AtomicWidth::at`]), or 16
-//! ([`wide_atomic`](super::wide_atomic)); others are changed in a bulk update, which excludes these atomics
-//! ([`mica_node::window::AccumulateGate`]). A value is the element's bytes as the processor stores
-//! them, in the low bytes of a word; what they mean (integer, floating point) is the caller's.
+//! An element is 1, 2, 4 or 8 bytes at an address that its size divides ([`AtomicWidth::at`]), or
+//! 16 ([`wide_atomic`](super::wide_atomic)); others are changed in a bulk update, which excludes
+//! these atomics ([`mica_node::window::AccumulateGate`]). A value is the element's bytes as the
+//! processor stores them, in the low bytes of a word; what they mean (integer, floating point) is
+//! the caller's.
 //!
 //! Each operation is one read-modify-write with Acquire and Release: what an origin did before is
 //! visible to the origin that reads the value it wrote.

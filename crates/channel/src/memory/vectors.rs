@@ -1,10 +1,10 @@
 //! Loops over elements by the widest vectors that the processor has.
 //!
 //! The library is compiled for the oldest processor of its architecture: 16-byte vectors on x86-64.
-//! [`combine_elements`] is compiled twice there, and takes the copy for 32-byte vectors (AVX2) where
-//! the processor has them: half as many instructions for the same bytes, which is what counts for
-//! operands that lie in the first or second cache. The results are the same, element for element.
-//! The kernels of the predefined operators call it.
+//! [`combine_elements`] is compiled twice there, and takes the copy for 32-byte vectors (AVX2)
+//! where the processor has them: half as many instructions for the same bytes, which is what counts
+//! for operands that lie in the first or second cache. The results are the same, element for
+//! element. The kernels of the predefined operators call it.
 
 /// Does `inout[i] = f(input[i], inout[i])` for the elements of `N` bytes in two slices, up to the
 /// end of the shorter. `f` should be a few instructions without a branch, so that the compiler

@@ -1,10 +1,10 @@
 //! Processor atomics on elements of 16 bytes (CMPXCHG16B on x86-64): complex doubles, long doubles,
 //! integers of 128 bits.
 //!
-//! Beside [`AtomicWidth`](super::AtomicWidth), whose values are words: a value is its 16 bytes here.
-//! Every processor of x86-64 since 2006 has the instruction, but the architecture does not demand
-//! it, so it is asked for. Elsewhere, and where the address is not a multiple of 16, accumulates use
-//! the lock (`mica_node::window::AccumulateGate`).
+//! Beside [`AtomicWidth`](super::AtomicWidth), whose values are words: a value is its 16 bytes
+//! here. Every processor of x86-64 since 2006 has the instruction, but the architecture does not
+//! demand it, so it is asked for. Elsewhere, and where the address is not a multiple of 16,
+//! accumulates use the lock (`mica_node::window::AccumulateGate`).
 
 use super::region::RegionRef;
 
@@ -60,7 +60,8 @@ impl RegionRef<'_> {
 /// 2. at `at`, on a multiple of 16, lie 16 bytes that can be read and written.
 #[cfg(target_arch = "x86_64")]
 unsafe fn compare_exchange(at: *mut u8, expected: u128, new: u128) -> u128 {
-    // By the instruction: the intrinsic of core becomes a call of libatomic where it is not inlined.
+    // By the instruction: the intrinsic of core becomes a call of libatomic where it is not
+    // inlined.
     let (low, high): (u64, u64);
     // SAFETY: the obligations. RBX, which the compiler keeps for itself, holds the low half for one
     // instruction and is restored.

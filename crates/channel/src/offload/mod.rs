@@ -11,7 +11,8 @@
 //!
 //! | the paper | here |
 //! |---|---|
-//! | `ioat_icopy`, `ioat_iread`, `ioat_iwrite` | [`CopyEngine::start`] of [`CopyJob::copy`], [`CopyJob::read`], [`CopyJob::write`] |
+//! | `ioat_icopy` | [`CopyEngine::start`] of [`CopyJob::copy`] |
+//! | `ioat_iread`, `ioat_iwrite` | the same of [`CopyJob::read`], [`CopyJob::write`] |
 //! | `ioat_copy`, `ioat_read`, `ioat_write` | [`CopyEngine::run`] of the same jobs |
 //! | `ioat_check_copy`, `ioat_check` | [`Cookie::check`] |
 //! | `ioat_wait_copy`, `ioat_wait` | [`Cookie::wait`] |
@@ -61,7 +62,8 @@ bitflags::bitflags! {
         /// Reads and writes a peer's memory by cross memory attach. A device cannot: it works in
         /// one address space.
         const PEER_MEMORY = 1 << 1;
-        /// Makes progress while the caller computes, and reports completion ([`OffloadSetup::notify`]).
+        /// Makes progress while the caller computes, and reports completion
+        /// ([`OffloadSetup::notify`]).
         const SELF_DRIVEN = 1 << 2;
         /// Uses no core while it copies.
         const HARDWARE = 1 << 3;

@@ -16,7 +16,8 @@ pub(super) fn usage(spec: &Spec) -> String {
 pub fn help() -> String {
     let mut text = String::from(
         "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\n\
-         Starts the ranks of an MPI job, here or on other hosts, and waits for them. Any program can be\n\
+         Starts the ranks of an MPI job, here or on other hosts, and waits for them. \
+         Any program can be\n\
          started, not only MPI programs. Long names may be written with one dash or two.\n",
     );
     for (scope, title) in [

@@ -105,8 +105,8 @@ fn familiar_options_are_accepted() {
 
 #[test]
 fn hosts_and_how_to_reach_them() {
-    let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 -wdir /no/such \
-                --fanout 0 p";
+    let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 \
+                -wdir /no/such --fanout 0 p";
     let options = run(line);
     let names: Vec<&str> = options
         .hosts
@@ -269,7 +269,9 @@ fn options_of_others_are_done_or_answered() {
                  errfile-pattern gpus-per-proc hybrid-hosts iface info localhost nameserver \
                  order-nodes outfile-pattern pmi-port ppn prepend-pattern prepend-rank \
                  print-all-exitcodes profile skip-launch-node usize verbose help h hostfile \
-                 machinefile host hostlist output-from l outfile errfile bootstrap bootstrap-exec binding debug enable-auto-cleanup enable-hostname-propagation g gpu-subdevs-per-proc v version";
+                 machinefile host hostlist output-from l outfile errfile bootstrap bootstrap-exec \
+                 binding debug enable-auto-cleanup enable-hostname-propagation g \
+                 gpu-subdevs-per-proc v version";
     let open_mpi = "c np N npernode pernode npersocket H host hostfile machinefile x wdir wd path \
                     bind-to bind-to-core bind-to-socket bind-to-none map-by bynode byslot bycore \
                     bysocket rank-by report-bindings cpus-per-proc cpus-per-rank cpu-set cpu-list \
@@ -278,7 +280,9 @@ fn options_of_others_are_done_or_answered() {
                     quiet v V version h help stdin timeout get-stack-traces \
                     report-state-on-timeout preload-binary preload-files prefix app \
                     allow-run-as-root do-not-launch display-map display-allocation display-topo \
-                    max-restarts ompi-server enable-recovery continuous index-argv-by-rank leave-session-attached nolocal tv debug debugger xterm report-pid report-uri show-progress personality ppr display output with-ft tmpdir runtime-options";
+                    max-restarts ompi-server enable-recovery continuous index-argv-by-rank \
+                    leave-session-attached nolocal tv debug debugger xterm report-pid report-uri \
+                    show-progress personality ppr display output with-ft tmpdir runtime-options";
     let intel = "perhost grr rr ppn machine s gtool gdb configfile trace check_mpi umask ilp64 \
                  silent-abort print-rank-map localhost part branch-count";
     let words = [hydra, open_mpi, intel].map(str::split_whitespace);

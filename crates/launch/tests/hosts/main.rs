@@ -81,7 +81,8 @@ fn stderr_of(child: &mut Child) -> String {
 #[test]
 fn ranks_of_two_nodes_make_one_job() {
     let script = "echo $MICA_RANK/$MICA_SIZE $MPI_LOCALRANKID/$MPI_LOCALNRANKS \
-                  $PMI_RANK/$PMI_SIZE; test -e /proc/self/fd/$MICA_SEGMENT_FD && test -e /proc/self/fd/$PMI_FD";
+                  $PMI_RANK/$PMI_SIZE; test -e /proc/self/fd/$MICA_SEGMENT_FD \
+                  && test -e /proc/self/fd/$PMI_FD";
     let output = run(&["-n", "5"], script);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(

@@ -167,7 +167,8 @@ fn ssh_is_given_a_line_for_a_shell() {
 fn slurm_starts_an_agent_on_each_host() {
     let srun = remote_shell(
         "srun",
-        "test \"$*\" = \"${*#*--nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2}\" && exit 9\n\
+        "test \"$*\" = \"${*#*--nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2}\" \
+         && exit 9\n\
          while [ \"${1#--}\" != \"$1\" ]; do shift; done\n\
          read secret\n\
          for node in 0 1; do\n\

@@ -81,8 +81,8 @@ pub fn distribution(seconds: &[f64]) -> Option<TimeDistribution> {
     })
 }
 
-/// The times of calls up to `limit` in bars of one width, chosen after Freedman and Diaconis (1981),
-/// 80 at most.
+/// The times of calls up to `limit` in bars of one width, chosen after Freedman and Diaconis
+/// (1981), 80 at most.
 pub fn histogram(seconds: &[f64], limit: f64) -> Vec<Bin> {
     let fast = sorted(seconds.iter().copied().filter(|time| *time <= limit));
     let (Some(low), Some(high)) = (fast.first(), fast.last()) else {

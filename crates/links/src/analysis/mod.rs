@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | `rank` | ranks, Spearman's correlation and its test, Holm's correction | |
 //! | `resample` | block bootstrap, shuffled blocks, intervals | |
-//! | `distribution` | quantiles, histogram, share of the slowest; load of links in fast calls | 2, 3, 6 |
+//! | `distribution` | quantiles, histogram, the slowest; load of links in fast calls | 2, 3, 6 |
 //! | `blame` | links ordered by correlation with time, and those to blame | 4, 5 |
 //! | `cluster` | clusters of execution time and the links that mark each | 7 |
 //! | `select` | the relevant set of links and its stability | |

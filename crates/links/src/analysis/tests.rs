@@ -23,8 +23,8 @@ struct Sample {
 }
 
 impl Sample {
-    /// Columns of about 360 us, as the paper's; each `planted` link has bursts of some calls' length
-    /// in which its load triples, and calls take `factor` times as long for each.
+    /// Columns of about 360 us, as the paper's; each `planted` link has bursts of some calls'
+    /// length in which its load triples, and calls take `factor` times as long for each.
     fn new(seed: u64, planted: &[usize], factor: f64) -> Sample {
         let mut rng = Rng::with_seed(seed);
         let mut noise = |scale: f64| {

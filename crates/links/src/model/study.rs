@@ -3,8 +3,8 @@
 //!
 //! Sensitivity: the same calls under traffic of other intensities, one factor at a time around the
 //! default: the part of a link that an I/O burst takes and the time between bursts; the number of
-//! memory streams and how long they run. The default I/O was chosen to show the paper's 93 %, so that
-//! number by itself shows nothing; the table says how far the choice carries it.
+//! memory streams and how long they run. The default I/O was chosen to show the paper's 93 %, so
+//! that number by itself shows nothing; the table says how far the choice carries it.
 //!
 //! Predictor: for each schedule a tree is learnt in a world of its own (load of every link before
 //! each call, and the call's class), then used in worlds that it has not seen, with other seeds.

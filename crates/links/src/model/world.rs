@@ -1,5 +1,5 @@
-//! The modelled machine as a [`PredictorWorld`]: calls one after the other, by any of several recorded
-//! schedules, while the background goes on, also between calls.
+//! The modelled machine as a [`PredictorWorld`]: calls one after the other, by any of several
+//! recorded schedules, while the background goes on, also between calls.
 //!
 //! All ranks enter a call at the same time, and the next call begins when the last has returned and
 //! the caller asks for it: what is before a call is then the same for all schedules. The load of a

@@ -1,11 +1,11 @@
 //! What the predictor gains, in two uses: postponing a call while a long one is predicted
 //! (muecke-2010, chapter 6), and choosing between schedules of the collective before each call.
 //!
-//! Both run in a [`PredictorWorld`]: a model of a machine (`model::world`), or the machine. Each seed is one
-//! world with its own background traffic; the same seed is run with and without the predictor, so
-//! that worlds are compared in pairs, and the interval is over seeds. Time that a postponed call
-//! waits counts: a program that has nothing else to do gains only if the call itself gets shorter by
-//! more. What a program saves that has other work for that time is given beside it.
+//! Both run in a [`PredictorWorld`]: a model of a machine (`model::world`), or the machine. Each
+//! seed is one world with its own background traffic; the same seed is run with and without the
+//! predictor, so that worlds are compared in pairs, and the interval is over seeds. Time that a
+//! postponed call waits counts: a program that has nothing else to do gains only if the call itself
+//! gets shorter by more. What a program saves that has other work for that time is given beside it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -17,7 +17,8 @@ const FLAGS: [&str; 3] = ["-std=gnu11", "-O2", "-pthread"];
 
 /// Prints the library's version without a launcher.
 const VERSION: &str = "#include <mpi.h>\n#include <stdio.h>\n\
-    int main(void) { char v[MPI_MAX_LIBRARY_VERSION_STRING]; int n; MPI_Get_library_version(v, &n); puts(v); return 0; }\n";
+    int main(void) { char v[MPI_MAX_LIBRARY_VERSION_STRING]; int n; \
+    MPI_Get_library_version(v, &n); puts(v); return 0; }\n";
 
 /// Compiles programs into `work`.
 pub struct Builder<'a> {

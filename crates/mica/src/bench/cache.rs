@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn counters_are_read() {
-        let file = "desc: I1 cache: 32768 B\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\nfn=x\n1 2 3\n\
+        let file = "desc: I1 cache: 32768 B\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\nfn=x\n\
+            1 2 3\n\
             summary: 100 9 9 50 7 3 40 5 2\n";
         assert_eq!(from_cachegrind(file).unwrap(), LevelMisses(12.0, 5.0));
         assert!(

@@ -266,7 +266,10 @@ mod tests {
         [[guideline]]
         text = "bcast"
         measure = "bcast"
-        than = [{ measure = "scatter", bytes = "over-ranks" }, { measure = "allgather", bytes = "over-ranks" }]
+        than = [
+            { measure = "scatter", bytes = "over-ranks" },
+            { measure = "allgather", bytes = "over-ranks" },
+        ]
         [[guideline]]
         text = "allgather"
         measure = "allgather"

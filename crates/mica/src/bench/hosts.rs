@@ -91,7 +91,8 @@ impl Hosts {
         let text = format!(
             "#!/bin/sh\n\
              # ssh to the hosts of `mica bench`: [OPTIONS] HOST COMMAND...\n\
-             while :; do\n    case ${{1-}} in\n        -o|-l|-p|-i|-F) shift 2 ;;\n        -*) shift ;;\n        *) break ;;\n    esac\ndone\n\
+             while :; do\n    case ${{1-}} in\n        -o|-l|-p|-i|-F) shift 2 ;;\n        \
+             -*) shift ;;\n        *) break ;;\n    esac\ndone\n\
              host=${{1-}}\n\
              case $host in\n    {a}) cpus={} ;;\n    {b}) cpus={} ;;\n    \
              *) echo \"mica bench: there is no host '$host'\" >&2; exit 255 ;;\nesac\n\

@@ -7,13 +7,15 @@ use crate::draw::page;
 use crate::draw::text::escape;
 
 const STYLE: &str = "
-body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #111; background: #fff; margin: 2rem auto;
+body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #111; background: #fff; \
+    margin: 2rem auto;
        max-width: 84rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 p.note, details { color: #555; }
 div.table { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
+th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #e4e4e4; \
+    vertical-align: top; }
 th { font-weight: 600; border-bottom: 1px solid #999; }
 td.reached { color: #00694c; font-weight: 600; } td.missed { color: #b3261e; font-weight: 600; }
 div.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(34rem, 1fr)); gap: 1rem; }
@@ -47,7 +49,8 @@ pub fn page(report: &BenchReport) -> String {
     }
     if !report.plots.is_empty() {
         html += "<h2>Plots</h2>\n<p class=\"note\">Lines join the medians of the rounds; bands \
-                 hold the middle half. Point at a mark for its numbers.</p>\n<div class=\"plots\">\n";
+                 hold the middle half. Point at a mark for its numbers.</p>\n\
+                 <div class=\"plots\">\n";
         for plot in &report.plots {
             html += &plot.svg();
         }

@@ -235,8 +235,9 @@ fn libraries_are_run_in_turn_and_judged() {
     assert_eq!(runs[2]["environment"]["MICA_SLOW"], "1");
     assert_eq!(runs[1]["figures"][2]["bytes"], 512);
     for part in [
-        "| time | 8 B, 2 ranks | us | 1.00 [1.00, 1.00, 1.00, 1.00] | 5.00 [5.00, 5.00, 5.00, 5.00] | \
-         2.00 [2.00, 2.00, 2.00, 2.00] | 0.500 (a flag) | 2.00 | mpich | 0.500 [0.500, 0.500] |",
+        "| time | 8 B, 2 ranks | us | 1.00 [1.00, 1.00, 1.00, 1.00] | \
+         5.00 [5.00, 5.00, 5.00, 5.00] | 2.00 [2.00, 2.00, 2.00, 2.00] | 0.500 (a flag) | 2.00 | \
+         mpich | 0.500 [0.500, 0.500] |",
         "| fast | 8 B, 2 ranks | 1.00 us | 2.00 us | mpich | 0.500 | at most 0.650 | reached |",
         "| not slow | 8 B, 2 ranks | 5.00 us | 1.00 us | mica | 5.00 | at most 1.50 | missed |",
         "- mpich: Fake 1.0",

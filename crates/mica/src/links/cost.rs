@@ -5,13 +5,13 @@
 //! this machine's link counters, or, where it has none that may be read, of a software event, whose
 //! reading takes the same system call and no access to another chip.
 //!
-//! Observing (`--observer`): batches of a hundred calls alternate within a job, with nothing but the
-//! time of the batch, and with the clock after each call and the library's account, as `mica links
-//! run` observes where it reads no counters. Jobs of one kind differ by more than the observer costs,
-//! batches that follow each other do not. The compared value is the time of an observed batch over
-//! the mean of its neighbours: of these the median of a job, of these the median over jobs; the
-//! interval is a bootstrap over jobs. In both kinds of batches the fast path of short collectives is
-//! off, which the account would also take from an unobserved program.
+//! Observing (`--observer`): batches of a hundred calls alternate within a job, with nothing but
+//! the time of the batch, and with the clock after each call and the library's account, as `mica
+//! links run` observes where it reads no counters. Jobs of one kind differ by more than the
+//! observer costs, batches that follow each other do not. The compared value is the time of an
+//! observed batch over the mean of its neighbours: of these the median of a job, of these the
+//! median over jobs; the interval is a bootstrap over jobs. In both kinds of batches the fast path
+//! of short collectives is off, which the account would also take from an unobserved program.
 
 use std::error::Error;
 use std::fmt::Write as _;

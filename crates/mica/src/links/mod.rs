@@ -3,9 +3,9 @@
 //!
 //! [`run`] observes consecutive calls on this machine and writes an observation (`mica_links::file`
 //! has the format); [`model`] writes one of a modelled machine. `analyze` prints what
-//! `mica_links::explain` says about it, as text or JSON; [`report`] draws that on one page, with the
-//! figures of the paper and its numbers ([`paper`]). [`cost`] measures what observing and predicting
-//! cost. An observation may come from any other source that writes the same file.
+//! `mica_links::explain` says about it, as text or JSON; [`report`] draws that on one page, with
+//! the figures of the paper and its numbers ([`paper`]). [`cost`] measures what observing and
+//! predicting cost. An observation may come from any other source that writes the same file.
 
 mod cost;
 mod disturb;

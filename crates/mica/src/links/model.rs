@@ -76,9 +76,9 @@ enum BackgroundTraffic {
 }
 
 /// Said of every observation under modelled I/O.
-const TUNED: &str = "The I/O background of the model was chosen so that the slowest 5 % of the calls \
-    of an allreduce of 16 KiB take about the 93 % of the time that the paper measured: that share is \
-    no evidence of the cause. mica links model --study shows it under other backgrounds.";
+const TUNED: &str = "The I/O background of the model was chosen so that the slowest 5 % of the \
+    calls of an allreduce of 16 KiB take about the 93 % of the time that the paper measured: that \
+    share is no evidence of the cause. mica links model --study shows it under other backgrounds.";
 
 /// Runs the model, writes the observation, and says where.
 pub fn model(options: &ModelOptions) -> Result<String, Box<dyn Error>> {

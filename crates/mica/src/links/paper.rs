@@ -1,7 +1,8 @@
-//! The numbers of muecke-2010 beside those of an observation, figure by figure, and why they differ.
+//! The numbers of muecke-2010 beside those of an observation, figure by figure, and why they
+//! differ.
 //!
-//! The paper: 2000 consecutive `MPI_Allreduce` of 16 kB on 32 ranks of a Sun Fire X4600 M2 with Open
-//! MPI 1.3, section 5.1. It has no numbered tables, and its text gives no number for Figure 6.
+//! The paper: 2000 consecutive `MPI_Allreduce` of 16 kB on 32 ranks of a Sun Fire X4600 M2 with
+//! Open MPI 1.3, section 5.1. It has no numbered tables, and its text gives no number for Figure 6.
 
 use mica_links::LoadSource;
 use mica_links::analysis::cluster::TimeCluster;

@@ -3,8 +3,8 @@
 //!
 //! The job ([`super::job`]) times each call on every rank, and one rank of each node reads the
 //! counters that [`super::wanted`] has found around each; the library adds up what each call moves.
-//! [`super::observed`] makes an observation of both, with what the kernel says about memory domains.
-//! Traffic of [`super::disturb`] may run beside it.
+//! [`super::observed`] makes an observation of both, with what the kernel says about memory
+//! domains. Traffic of [`super::disturb`] may run beside it.
 
 use std::error::Error;
 use std::fs;

@@ -184,7 +184,8 @@ fn text_json_and_page_show_the_study_and_the_paper() {
 /// Measures the page as a reader sees it, and leaves what came of it in an attribute.
 const READER: &str = r#"<script>
 const boxes = [...document.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect());
-document.documentElement.dataset.charts = boxes.filter((b) => b.width > 100 && b.height > 100).length;
+document.documentElement.dataset.charts = boxes
+  .filter((box) => box.width > 100 && box.height > 100).length;
 document.documentElement.dataset.tables = [...document.querySelectorAll("table")]
   .filter((table) => table.rows.length > 1 && table.getBoundingClientRect().height > 20).length;
 document.documentElement.dataset.cut =

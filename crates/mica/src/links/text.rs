@@ -305,8 +305,8 @@ fn confusion(validation: &Validation) -> String {
         rows.add_row(std::iter::once(class.name().to_owned()).chain(row));
     }
     format!(
-        "{rows}\nRight in {} of held-out calls, the best constant guess in {}; difference {:+.1} to \
-         {:+.1} points: {}.",
+        "{rows}\nRight in {} of held-out calls, the best constant guess in {}; difference {:+.1} \
+         to {:+.1} points: {}.",
         percent(validation.accuracy),
         percent(validation.constant),
         100.0 * validation.gain.low,

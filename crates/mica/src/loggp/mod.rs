@@ -48,7 +48,8 @@ pub struct LogGpOptions {
     #[arg(long, value_name = "SIZE")]
     largest: Option<String>,
     /// Fit the raw times of this file; run nothing.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["channel", "machine", "prefix", "launcher"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["channel", "machine", "prefix", "launcher"])]
     raw: Option<PathBuf>,
     /// Print also the differences from this loggp.json.
     #[arg(long, value_name = "FILE")]

@@ -50,7 +50,8 @@ pub fn notes(fitted: &LogGpFit) -> Vec<String> {
     let counted = fitted.sizes.iter().filter(|row| row.counts).count();
     notes.push(match fitted.bound {
         GapBound::Network => format!(
-            "g and G: a line through the gaps of {counted} of {} sizes, those above both overheads.",
+            "g and G: a line through the gaps of {counted} of {} sizes, those above both \
+             overheads.",
             fitted.sizes.len()
         ),
         GapBound::Processor => "g and G are the processors': at nearly every size an overhead is \

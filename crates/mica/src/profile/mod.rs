@@ -58,8 +58,9 @@ pub struct ProfileOptions {
     no_timeline: bool,
     /// Run the command at these numbers of ranks, on one node and on two virtual ones, and print
     /// times, speed-ups and the share of each level; -n of the command is replaced.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', conflicts_with_all = ["output", "text"],
-        value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["output", "text"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     scaling: Vec<u32>,
     /// Run the command as it is and with these settings, in alternating rounds, and print both
     /// profiles' tables side by side. Given several times: compare these with each other.
@@ -70,7 +71,8 @@ pub struct ProfileOptions {
     /// profiler costs it.
     #[arg(long, conflicts_with_all = ["scaling", "text"])]
     overhead: bool,
-    /// Nanoseconds that the profiler costs a call, from and to (bench/profile_cost.sh measures them):
+    /// Nanoseconds that the profiler costs a call, from and to (bench/profile_cost.sh measures
+    /// them):
     /// --overhead prints what follows from them and the number of calls.
     #[arg(long, value_name = "FROM,TO", requires = "overhead", value_parser = overhead::parse_cost)]
     call_cost: Option<overhead::CallCost>,

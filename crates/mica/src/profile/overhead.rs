@@ -7,13 +7,13 @@
 //!   known when `MPI_Init` was over. What `mica profile` does after the job is not in it. A program
 //!   should so run for a second or more, on a machine that does nothing else.
 //! - **Processor time** of the command's processes, likewise: what other processes and a
-//!   hypervisor take from the ranks is not in it. Ranks that wait spin, so that it is no exact measure
-//!   either.
-//! - **Calls times cost**: the calls that the busiest rank makes, each times what the profiler costs a
-//!   call ([`CallCost`]), in percent of the rank's application time. The number of calls is exact, and
-//!   the cost of a call can be measured to a nanosecond in many short batches, so that this resolves
-//!   what the other two cannot on a noisy machine. It leaves out what the profiler's memory traffic
-//!   costs the program between calls.
+//!   hypervisor take from the ranks is not in it. Ranks that wait spin, so that it is no exact
+//!   measure either.
+//! - **Calls times cost**: the calls that the busiest rank makes, each times what the profiler
+//!   costs a call ([`CallCost`]), in percent of the rank's application time. The number of calls is
+//!   exact, and the cost of a call can be measured to a nanosecond in many short batches, so that
+//!   this resolves what the other two cannot on a noisy machine. It leaves out what the profiler's
+//!   memory traffic costs the program between calls.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -190,8 +190,8 @@ impl Overhead {
         if let Some(calls) = &self.calls {
             let _ = writeln!(
                 text,
-                "calls x cost    {:+.2} to {:+.2} % ({} calls of a rank in {:.3} s, {:.0} to {:.0} ns \
-                 each)",
+                "calls x cost    {:+.2} to {:+.2} % ({} calls of a rank in {:.3} s, {:.0} to {:.0} \
+                 ns each)",
                 calls.percent[0],
                 calls.percent[1],
                 calls.calls,
@@ -206,7 +206,8 @@ impl Overhead {
         ] {
             let _ = writeln!(
                 text,
-                "{name:<8} {:.3} s, from {:.3} to {:.3}; processor time {:.2} s, from {:.2} to {:.2}",
+                "{name:<8} {:.3} s, from {:.3} to {:.3}; processor time {:.2} s, from {:.2} to \
+                 {:.2}",
                 times.median, times.min, times.max, cpu.median, cpu.min, cpu.max
             );
         }

@@ -25,7 +25,8 @@ pub struct SimOptions {
 
 #[derive(Subcommand)]
 enum SimCommand {
-    /// Run a program on N simulated nodes, one rank each. Under mpiexec, host ranks share the nodes.
+    /// Run a program on N simulated nodes, one rank each. Under mpiexec, host ranks share the
+    /// nodes.
     Run(run::SimRunOptions),
     /// Run a program with each parameter of the network raised, and say how much longer it takes.
     Sensitivity(sensitivity::SensitivityOptions),

@@ -1,10 +1,11 @@
-//! Jobs that another launcher has started (`srun`, the `mpiexec` of MPICH, Open MPI's `mpirun`), and
-//! programs without a launcher: no process of Mica's serves their segments.
+//! Jobs that another launcher has started (`srun`, the `mpiexec` of MPICH, Open MPI's `mpirun`),
+//! and programs without a launcher: no process of Mica's serves their segments.
 //!
-//! Each rank keeps the memfd of its node's segment open, so the kernel offers it in `/proc/PID/fd`: to
-//! open it there needs the right to read the process (`PTRACE_MODE_READ`: the same user, and no
-//! program with more rights than that user), which is the rule for who may watch a job. The rank takes
-//! no part in it, and the file is opened for reading alone, as the one that mpiexec hands out.
+//! Each rank keeps the memfd of its node's segment open, so the kernel offers it in `/proc/PID/fd`:
+//! to open it there needs the right to read the process (`PTRACE_MODE_READ`: the same user, and no
+//! program with more rights than that user), which is the rule for who may watch a job. The rank
+//! takes no part in it, and the file is opened for reading alone, as the one that mpiexec hands
+//! out.
 //!
 //! What a link says is not trusted: only a regular file in the kernel's own mount for memfds is
 //! opened, as a segment of this version of Mica ([`SegmentReader::open`]).

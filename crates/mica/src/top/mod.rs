@@ -34,7 +34,8 @@ const INTERVAL_MAX: f64 = 86_400.0;
 /// The options of `mica top`.
 #[derive(clap::Args)]
 pub struct TopOptions {
-    /// Process id of the job's launcher, or of a rank; may be left out if only one job of yours runs on this node.
+    /// Process id of the job's launcher, or of a rank; may be left out if only one job of yours
+    /// runs on this node.
     job: Option<u32>,
     /// Seconds between two samples, which rates are measured over.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]

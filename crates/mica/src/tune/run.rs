@@ -417,7 +417,8 @@ mod tests {
 
     const TABLE: &str = "mpiexec: what 2 ranks sent\n\
         mpiexec:   channel     messages           bytes   share  path\n\
-        mpiexec:   inline           317             115    0.0%  shared memory, in the ring's slot\n\
+        mpiexec:   inline           317             115    0.0%  shared memory, in the ring's \
+        slot\n\
         mpiexec:   cells             26          900000   90.0%  shared memory, through cells\n\
         mpiexec:   direct             2           99885    9.9%  single copy by the kernel\n";
 

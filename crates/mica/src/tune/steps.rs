@@ -4,7 +4,7 @@
 //! | figure | measured by |
 //! |---|---|
 //! | `sync_ns` | a barrier of two ranks through the shared area |
-//! | `copy` | broadcasts between two ranks through the area, less their stamps and the first piece |
+//! | `copy` | broadcasts between two ranks through the area, less stamps and first piece |
 //! | `expose_ns` | a short broadcast between two ranks by direct copy, less its stamps |
 //! | `round_ns` | a barrier of two ranks by messages, less its message |
 //! | `switch_ns` | a barrier through the area of twice as many ranks as cores, less its stamps |

@@ -63,8 +63,8 @@ pub trait RequestOperation: Any + Send + Sync + Debug {
     /// Its completion, if it is complete. Runs inside the engine.
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)>;
 
-    /// Called outside the engine after [`RequestOperation::poll`] has returned the completion: may call
-    /// the program.
+    /// Called outside the engine after [`RequestOperation::poll`] has returned the completion: may
+    /// call the program.
     fn complete(&self, status: Status, _then: OnCompletion) -> (Status, Option<Error>) {
         (status, None)
     }
@@ -119,8 +119,8 @@ pub struct RequestOutcome {
     /// There was no request, or an inactive one: the status is the empty one, to which an error
     /// code belongs (MPI 5.0, 3.7.3).
     pub empty: bool,
-    /// The operation to [complete](RequestOperation::complete) outside the engine, and whether it was
-    /// taken.
+    /// The operation to [complete](RequestOperation::complete) outside the engine, and whether it
+    /// was taken.
     after: Option<(Arc<dyn RequestOperation>, OnCompletion)>,
 }
 

@@ -92,8 +92,8 @@ pub(super) const EVENTS: [EventDeclaration; 5] = [
         of_comm: false,
         elements: message("path"),
         description: "The path of a long message from a rank of this node was chosen by this rank, \
-            its receiver: its source (rank in MPI_COMM_WORLD), tag, bytes, and the path, a value of \
-            the enumeration mica_message_path.",
+            its receiver: its source (rank in MPI_COMM_WORLD), tag, bytes, and the path, a value \
+            of the enumeration mica_message_path.",
     },
     EventDeclaration {
         name: "mica_late_arrival",

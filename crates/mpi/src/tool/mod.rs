@@ -5,10 +5,10 @@
 //! performance variables from `mica_node::counters`. Indices are places in fixed tables, so they,
 //! and the categories, never change.
 //!
-//! Sessions, handles and registrations are in one table behind a mutex ([`ToolObjects`]). No function of
-//! this module calls the engine while it holds that mutex, or takes the engine's lock at all: a
-//! tool may call from any thread, whatever thread level the program asked for, and from a callback,
-//! which runs under the engine's lock. Counters are read in the job segment.
+//! Sessions, handles and registrations are in one table behind a mutex ([`ToolObjects`]). No
+//! function of this module calls the engine while it holds that mutex, or takes the engine's lock
+//! at all: a tool may call from any thread, whatever thread level the program asked for, and from a
+//! callback, which runs under the engine's lock. Counters are read in the job segment.
 //!
 //! Called by the shims `tool*.rs`, which check pointers and copy strings.
 

@@ -4,7 +4,8 @@
 //! What counts or sums is not continuous: each handle begins stopped, at 0, and counts what happens
 //! while it is started, so that sessions do not disturb one another; it may be written and reset.
 //! What has a value at this moment (level, high watermark, state) is continuous and read-only.
-//! Values are those of the job segment; [`object`](super::object) has those of communicators and windows. Before the library has started, everything reads as 0.
+//! Values are those of the job segment; [`object`](super::object) has those of communicators and
+//! windows. Before the library has started, everything reads as 0.
 
 use super::cvar::ValueType;
 use super::enumeration::{RANK_STATE, handle as enumeration_handle};

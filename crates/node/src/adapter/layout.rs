@@ -68,11 +68,11 @@ pub enum CommandKind {
     SendSynchronous = 2,
     /// Post a receive (`rx_start`). Completes when the message is in the buffer.
     Receive = 3,
-    /// Cancel the posted receive with token `target`: [`OperationStatus::Done`], and that receive completes
-    /// with [`OperationStatus::Cancelled`]; or [`OperationStatus::NotFound`].
+    /// Cancel the posted receive with token `target`: [`OperationStatus::Done`], and that receive
+    /// completes with [`OperationStatus::Cancelled`]; or [`OperationStatus::NotFound`].
     Cancel = 4,
-    /// Look for an unexpected message that matches (`rx_probe`): [`OperationStatus::Done`] with source, tag
-    /// and length, or [`OperationStatus::NotFound`].
+    /// Look for an unexpected message that matches (`rx_probe`): [`OperationStatus::Done`] with
+    /// source, tag and length, or [`OperationStatus::NotFound`].
     Probe = 5,
     /// As `Probe`, and takes the message out of matching; it is known by this operation's token.
     Extract = 6,

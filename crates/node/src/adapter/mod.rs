@@ -15,17 +15,17 @@
 //!
 //! A command or event is one cache line. An operation: the process writes the next command of the
 //! ring and stores the command's number to [`Registers::doorbell`]; the adapter reads the command
-//! during this store, so its place is free right after it. When the operation completes, the adapter
-//! writes one event with the operation's token. The n-th event (from 0) is at place n modulo
-//! [`EVENTS`] and has `sequence` n + 1, written last: the process polls the sequence of the next
-//! event. It must not have more than [`EVENTS`] operations pending.
+//! during this store, so its place is free right after it. When the operation completes, the
+//! adapter writes one event with the operation's token. The n-th event (from 0) is at place n
+//! modulo [`EVENTS`] and has `sequence` n + 1, written last: the process polls the sequence of the
+//! next event. It must not have more than [`EVENTS`] operations pending.
 //!
 //! Waiting: a process that finds no event stores the number of events that it has taken to
 //! [`Registers::wait`]. Unless there is a later event, or a message has come since the last
 //! [`CommandKind::Probe`], `Extract` or return of a wait that matches no posted receive, the
-//! simulated clock goes on to the moment when there is one: the polls between are not simulated one by one.
-//! (A message that ends one wait does not end the next: a process that probes does so in between,
-//! and one that does not probe would never wait again.)
+//! simulated clock goes on to the moment when there is one: the polls between are not simulated one
+//! by one. (A message that ends one wait does not end the next: a process that probes does so in
+//! between, and one that does not probe would never wait again.)
 //!
 //! Memory ordering: a process and its adapter never run at the same time (the model runs inside the
 //! process's stores and between its instructions), so relaxed accesses suffice.

@@ -335,8 +335,8 @@ counters! {
         "pairwise", "messages in pairwise exchange";
         "shared", "the communicator's shared area";
         "direct", "access to the ranks' own buffers";
-        "by_size", "messages whose algorithm follows from the sizes alone, since ranks are on several \
-            nodes or share no area";
+        "by_size", "messages whose algorithm follows from the sizes alone, since ranks are on \
+         several nodes or share no area";
         "two_level", "steps within nodes, which are counted as well, and messages between them";
     }
     WindowLocks: "window_locks", Windows, Count,

@@ -112,9 +112,12 @@ fn names_are_unique_and_descriptions_are_sentences() {
 #[test]
 fn the_documentation_lists_every_counter() {
     let mut text = String::from(
-        "# Counters\n\nEvery rank counts these from `MPI_Init` on, in the job segment, where other processes of the job read them live.\n\
-         They are MPI_T's performance variables ([tools.md](tools.md)), by the names `mica_NAME`; `MICA_STATS=table` prints the\n\
-         sums over all ranks when the job ends. A counter by size class has one value for each class of message sizes: up to\n\
+        "# Counters\n\nEvery rank counts these from `MPI_Init` on, in the job segment, where other \
+         processes of the job read them live.\n\
+         They are MPI_T's performance variables ([tools.md](tools.md)), by the names `mica_NAME`; \
+         `MICA_STATS=table` prints the\n\
+         sums over all ranks when the job ends. A counter by size class has one \
+         value for each class of message sizes: up to\n\
          64 B, then up to 4 times as much each, up to 4 MiB, and all above.\n\
          Generated from `crates/node/src/counters/mod.rs`.\n\n\
          | name | class | values | what is counted |\n|---|---|---|---|\n",

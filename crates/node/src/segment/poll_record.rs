@@ -1,9 +1,9 @@
 //! What a rank polls for: a loop of `MPI_Test`, `MPI_Iprobe` and their kin that finds nothing.
 //!
-//! Such a rank neither waits nor computes, and nothing but the count of its failed polls says so. It
-//! is in the segment, so that `mica top` sees it move, and beside it what was asked for: the rank
-//! writes that when the count reaches [`POLLS`], and every now and then as long as it goes on. A
-//! count that does not move says that the rank has stopped polling.
+//! Such a rank neither waits nor computes, and nothing but the count of its failed polls says so.
+//! It is in the segment, so that `mica top` sees it move, and beside it what was asked for: the
+//! rank writes that when the count reaches [`POLLS`], and every now and then as long as it goes on.
+//! A count that does not move says that the rank has stopped polling.
 //!
 //! Written by the rank alone, read by other processes without notice (relaxed: they show it).
 

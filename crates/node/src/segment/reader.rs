@@ -39,7 +39,8 @@ pub struct RankView {
     pub pid: u32,
     /// What it waits for, if it has waited for some time.
     pub waiting: Option<WaitView>,
-    /// Its failed polls since the last successful one, and what they ask for; `None` if they are few.
+    /// Its failed polls since the last successful one, and what they ask for; `None` if they are
+    /// few.
     pub polling: Option<(u32, WaitView)>,
     /// Its counters.
     pub counters: Counters,

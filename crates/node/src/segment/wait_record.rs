@@ -5,8 +5,9 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-/// What a rank waits for. Written when a wait lasts ([`RankBlock::set_waiting`](super::RankBlock::set_waiting)), and read by the
-/// launcher's hang report and by `mica top`.
+/// What a rank waits for. Written when a wait lasts
+/// ([`RankBlock::set_waiting`](super::RankBlock::set_waiting)), and read by the launcher's hang
+/// report and by `mica top`.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct WaitRecord {

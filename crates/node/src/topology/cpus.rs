@@ -420,7 +420,8 @@ mod tests {
     #[test]
     fn quota_of_version_1_inside_a_container() {
         let groups = "5:cpu,cpuacct:/docker/0a1b\n4:memory:/docker/0a1b\n0::/\n";
-        let mounts = "31 20 0:27 /docker/0a1b /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n\
+        let mounts = "31 20 0:27 /docker/0a1b /sys/fs/cgroup/cpu ro - cgroup cgroup \
+                      rw,cpu,cpuacct\n\
                       32 20 0:28 /docker/0a1b /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let read = files(&[
             ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n"),

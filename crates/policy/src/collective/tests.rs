@@ -410,7 +410,8 @@ prop_compose! {
         algorithm in prop::option::of(prop::sample::select(&Algorithm::ALL[..])),
         collective in prop::sample::select(&Collective::ALL[..]),
     ) -> ForcedAlgorithms {
-        let forced = family.map_or(ForcedAlgorithms::default(), |f| ForcedAlgorithms::default().with_family(f));
+        let none = ForcedAlgorithms::default();
+        let forced = family.map_or(none, |family| none.with_family(family));
         algorithm.map_or(forced, |a| forced.with(collective, a))
     }
 }
@@ -465,7 +466,8 @@ proptest! {
             // lengths may share it.
             for _ in 0..2 {
                 prop_assert_eq!(choices.algorithm(collective, bytes, commutes, reach), wanted);
-                prop_assert_eq!(choices.once_reachable(collective, bytes, commutes, reach), announced);
+                let once = choices.once_reachable(collective, bytes, commutes, reach);
+                prop_assert_eq!(once, announced);
             }
             let changes = choices.changes(collective, commutes, reach);
             let stretch = changes.iter().rfind(|(from, _)| *from <= bytes);

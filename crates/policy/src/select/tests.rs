@@ -317,7 +317,8 @@ proptest! {
                 ),
             }
         }
-        let ruled_out = matches!(decision.verdicts[decision.path as usize], PathVerdict::RuledOut(_));
+        let verdict = &decision.verdicts[decision.path as usize];
+        let ruled_out = matches!(verdict, PathVerdict::RuledOut(_));
         prop_assert_eq!(ruled_out, !possible);
         prop_assert!(possible || decision.path == MessagePath::Streamed);
     }

@@ -297,12 +297,13 @@ prop_compose! {
     fn steps()(
         plain in prop::array::uniform3(prop::option::of(0.0..1e4f64)),
         levels in prop::sample::subsequence(LEVELS.to_vec(), 0..=LEVELS.len()),
-        measured in prop::collection::vec((prop::option::of(0.0..1e4f64), prop::option::of(0.0..1e4f64)), 3),
+        measured in prop::collection::vec(prop::array::uniform2(prop::option::of(0.0..1e4f64)), 3),
         copies in prop::collection::vec(prop::option::of(costs()), 3),
     ) -> CollectiveTuning {
-        let copies = copies.into_iter().map(|copy| copy.map(|copy| copy.pieces(0.0).shares(1.0, 1.0)));
+        let alone = |copy: PathCost| copy.pieces(0.0).shares(1.0, 1.0);
+        let copies = copies.into_iter().map(|copy| copy.map(alone));
         let levels = levels.into_iter().zip(measured).zip(copies);
-        let levels = levels.map(|((level, (sync_ns, expose_ns)), copy)| {
+        let levels = levels.map(|((level, [sync_ns, expose_ns]), copy)| {
             (level, LevelTuning { sync_ns, expose_ns, copy })
         });
         let [switch_ns, reduce_byte_ns, round_ns] = plain;

@@ -215,7 +215,14 @@ proptest! {
         reads: bool,
         seed: u64,
     ) {
-        let script = Script { payload_max: 400, link_room, brings, refuses_sends, reads, ..Script::PLAIN };
+        let script = Script {
+            payload_max: 400,
+            link_room,
+            brings,
+            refuses_sends,
+            reads,
+            ..Script::PLAIN
+        };
         let most = flood(ranks, script, seed);
         let limit = HOLD.max + u64::from(ranks - 1) * BEYOND;
         prop_assert!(most <= limit, "{most} bytes are kept, where {limit} may be");

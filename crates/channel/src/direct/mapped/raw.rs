@@ -16,8 +16,8 @@ pub(super) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     // SAFETY: the kernel keeps all registers but those named; what it does to memory is the
     // caller's obligation.
     unsafe {
-        std::arch::asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b,
-            in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+        std::arch::asm!("syscall", inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
             lateout("rcx") _, lateout("r11") _, options(nostack));
     }
     #[cfg(target_arch = "aarch64")]

@@ -1,9 +1,10 @@
 //! Packing and unpacking: the loops that move bytes between a layout in memory and their packed
 //! order.
 //!
-//! One set of loops serves both [directions](CopyDirection). Whole nodes take [`full`] and [`repeat`], whose innermost loops work on blocks of a
-//! constant length; a range within a node is found by arithmetic ([`range`]) and split into a
-//! partial first node, whole nodes, and a partial last node.
+//! One set of loops serves both [directions](CopyDirection). Whole nodes take [`full`] and
+//! [`repeat`], whose innermost loops work on blocks of a constant length; a range within a node is
+//! found by arithmetic ([`range`]) and split into a partial first node, whole nodes, and a partial
+//! last node.
 
 use super::super::bytes::copy_small;
 use super::TypeLayout;
@@ -200,7 +201,9 @@ unsafe fn nest<D: CopyDirection>(
     // addresses.
     unsafe {
         by_length!(len,
-            N => nest_by(outer, inner, N, memory, packed, |memory, packed| fixed::<D, N>(memory, packed)),
+            N => nest_by(outer, inner, N, memory, packed, |memory, packed| {
+                fixed::<D, N>(memory, packed)
+            }),
             nest_by(outer, inner, len as usize, memory, packed, |memory, packed| {
                 block::<D>(memory, packed, len as usize);
             })

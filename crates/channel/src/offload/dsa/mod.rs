@@ -2,7 +2,7 @@
 //! the successor of I/OAT, through a work queue for user programs.
 //!
 //! ```text
-//!   CopyJob --chunks--> Feeder: slots --descriptors--> Portal (Hardware, or a device in software for tests)
+//!   CopyJob --chunks--> Feeder: slots --descriptors--> Portal (Hardware, or software for tests)
 //!                          ^                              |
 //!                          +------ completion records <---+
 //! ```

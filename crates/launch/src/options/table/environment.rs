@@ -112,7 +112,8 @@ pub(super) const ENVIRONMENT: &[Spec] = &[
         names: &["-genvexcept"],
         values: &["A,B*,..."],
         scope: Scope::Job,
-        help: "Pass the environment of mpiexec to all ranks without these variables; B* means all that begin with B.",
+        help: "Pass the environment of mpiexec to all ranks without these variables; B* means all \
+               that begin with B.",
         apply: |parser, option, values| {
             parser.options.inherit = Inherit::Except(variable_names(option, &values[0])?);
             Ok(())

@@ -28,8 +28,8 @@ pub(super) const PLACES: &[Spec] = &[
             default), or in turns over packages, NUMA nodes or shared caches (the default if they \
             are bound to these). node and ppr:N:node say how many ranks a host takes before the \
             next has its turn: 1, or N. With PE=N each rank has N cores. profile:FILE gives the \
-            places that result to ranks so that those which exchange much are close, by the traffic \
-            in a profile.json of mica profile; it goes together with the others.",
+            places that result to ranks so that those which exchange much are close, by the \
+            traffic in a profile.json of mica profile; it goes together with the others.",
         apply: |parser, option, values| {
             if let Some(file) = values[0].as_bytes().strip_prefix(b"profile:")
                 && !file.is_empty()

@@ -92,7 +92,8 @@ pub fn by_size(view: &ProfileView) -> Section {
         id: "sizes",
         title: "Message sizes",
         question: "Are there many small messages or a few large ones? Small ones cost latency, \
-                   large ones bandwidth. Collective calls count once for each rank, with what it gave.",
+                   large ones bandwidth. Collective calls count once for each rank, with what it \
+                   gave.",
         body: match classes.is_empty() {
             true => "<p class=\"none\">Nothing was sent.</p>".into(),
             false => figure(&(legend(&series) + &charts), None, &size_table(&classes)),

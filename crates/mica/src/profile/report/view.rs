@@ -34,7 +34,8 @@ impl<'a> ProfileView<'a> {
         }
     }
 
-    /// The place of a call's colour, which is also its place among the series of [`ProfileView::series`].
+    /// The place of a call's colour, which is also its place among the series of
+    /// [`ProfileView::series`].
     pub fn hue(&self, call: &str) -> usize {
         let coloured = &self.calls[..self.calls.len().min(COLOURED)];
         coloured

@@ -13,8 +13,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {
         name: "adaptive",
         title: "A policy that changes itself",
-        question: "Does a policy that watches what becomes of injected lines come close to the best \
-            fixed one, whatever the program?",
+        question: "Does a policy that watches what becomes of injected lines come close to the \
+            best fixed one, whatever the program?",
         source: "leon-2009, 7.2",
     },
     runs,

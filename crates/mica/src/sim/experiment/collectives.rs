@@ -12,7 +12,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {
         name: "collectives",
         title: "Collective operations",
-        question: "Which collective operations does injecting the payload make faster, at which sizes?",
+        question: "Which collective operations does injecting the payload make faster, at which \
+                   sizes?",
         source: "leon-2009, 5.3.1, Figure 5.7",
     },
     runs,
@@ -158,8 +159,8 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
             .collect(),
         notes: vec![format!(
             "The benchmark never looks at what a bcast, scatter or allgather brings, and Mica \
-             receives into and sends from the program's buffers, so no processor reads it: there is \
-             nothing to gain but the library's own reads. If every rank reads its result, the \
+             receives into and sends from the program's buffers, so no processor reads it: there \
+             is nothing to gain but the library's own reads. If every rank reads its result, the \
              prefetcher hides most of the memory: the greatest gains on 4 nodes are then {} of {}",
             percents(&read),
             OPERATIONS.join(", ")

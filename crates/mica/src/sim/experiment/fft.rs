@@ -1,7 +1,7 @@
 //! HPC Challenge's FFT under the policies (leon-2009, 5.3; Figure 5.5).
 //!
-//! The thesis does not say whether the simulated processor prefetched in these runs; its table of the
-//! machine has no prefetcher, the Power5 has one. So all runs are made with and without.
+//! The thesis does not say whether the simulated processor prefetched in these runs; its table of
+//! the machine has no prefetcher, the Power5 has one. So all runs are made with and without.
 
 use super::declaration::Experiment;
 use super::report::{
@@ -15,8 +15,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {
         name: "fft",
         title: "A Fourier transform",
-        question: "What do the policies gain where all-to-all moves the data and the program uses all \
-            of it right after?",
+        question: "What do the policies gain where all-to-all moves the data and the program uses \
+            all of it right after?",
         source: "leon-2009, 5.3, Figure 5.5",
     },
     runs,

@@ -13,8 +13,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {
         name: "jacobi",
         title: "Pollution: the Jacobi method with overlap",
-        question: "Ghost rows come while the program computes on other data. Does putting them into \
-            the cache at once evict what it needs, and which policy avoids that?",
+        question: "Ghost rows come while the program computes on other data. Does putting them \
+            into the cache at once evict what it needs, and which policy avoids that?",
         source: "leon-2009, 2.4, Figure 2.6",
     },
     runs,

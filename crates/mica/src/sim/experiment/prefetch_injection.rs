@@ -13,8 +13,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {
         name: "prefetch-injection",
         title: "Prefetching and injection",
-        question: "What do a prefetcher and injection into the L3 gain where a program reads all that \
-            comes in, once and in order?",
+        question: "What do a prefetcher and injection into the L3 gain where a program reads all \
+            that comes in, once and in order?",
         source: "leon-2009, 2.3, Figures 2.4 and 2.5",
     },
     runs,

@@ -1,8 +1,8 @@
 //! `--check`: predicted and measured times of one program side by side.
 //!
-//! The program runs under `mica profile` at each number of ranks, with room for its whole time line.
-//! The first run is the one that all are predicted from; that it is predicted too shows what the
-//! model makes of calls that were measured, without any extrapolation.
+//! The program runs under `mica profile` at each number of ranks, with room for its whole time
+//! line. The first run is the one that all are predicted from; that it is predicted too shows what
+//! the model makes of calls that were measured, without any extrapolation.
 //!
 //! All ranks run on this node. Where there are more of them than cores they share these: what ranks
 //! compute lasts longer by the number of ranks of a core, relative to the first run.

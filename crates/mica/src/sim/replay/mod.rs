@@ -2,7 +2,8 @@
 //! another network. `mica_sim::replay` has the model, docs/sim-replay.md its assumptions.
 //!
 //! `--check 4,2,8 -- mpiexec -n 4 PROGRAM` runs the program under `mica profile` at each number of
-//! ranks, predicts all of them from the first, and prints predicted and measured times side by side.
+//! ranks, predicts all of them from the first, and prints predicted and measured times side by
+//! side.
 //!
 //! - [`source`]: the profile, and the parameters of the cluster;
 //! - [`check`]: the comparison with runs;

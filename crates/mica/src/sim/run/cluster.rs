@@ -3,8 +3,8 @@
 //! In each quantum every node that has something to do runs up to the same moment and reports what
 //! its adapter has sent. Then the host ranks exchange the heads of all packets; each runs the same
 //! model of the network over all of them, in order of (time, sender, number), and keeps the packets
-//! for its own nodes until the quantum in which they arrive. So a result does not depend on how many
-//! host ranks there are, or in which order nodes report.
+//! for its own nodes until the quantum in which they arrive. So a result does not depend on how
+//! many host ranks there are, or in which order nodes report.
 //!
 //! If no node runs, the clock jumps to the quantum of the next arrival. If there is none, the nodes
 //! wait for one another for ever, which ends the simulation with their numbers.

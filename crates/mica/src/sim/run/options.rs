@@ -32,8 +32,9 @@ pub struct SimRunOptions {
     /// latency, with which no message is late.
     #[arg(long, value_name = "NS")]
     pub quantum: Option<f64>,
-    /// Let quanta double up to FACTOR times the first while no packet is sent. Faster where programs
-    /// compute for long; the first packet after such a time may arrive late by up to a quantum.
+    /// Let quanta double up to FACTOR times the first while no packet is sent. Faster where
+    /// programs compute for long; the first packet after such a time may arrive late by up to a
+    /// quantum.
     #[arg(long, value_name = "FACTOR", default_value_t = 1,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub growth: u64,
