@@ -190,8 +190,11 @@ impl<'a> JobLoop<'a> {
     /// Serves events until the workers are not busy any more.
     pub fn run<W: Workers>(&mut self, workers: &mut W) -> Result<(), LaunchError> {
         while workers.is_busy(self) {
-            let more = workers.advance(self)?;
-            self.wait(workers, more)?;
+            let time = match workers.advance(self)? {
+                true => Some(Duration::ZERO),
+                false => self.deadlines.time_left(Instant::now()),
+            };
+            self.wait(workers, time)?;
             while let Some(event) = self.next_event() {
                 self.on_event(workers, event)?;
             }
@@ -219,9 +222,8 @@ impl<'a> JobLoop<'a> {
         (self.master, self.signals, self.ending)
     }
 
-    /// Waits for a source or a deadline; not at all if work is left that needs no event.
-    // flag: the call passes whether there is `more` to do.
-    fn wait<W: Workers>(&mut self, workers: &W, at_once: bool) -> Result<(), LaunchError> {
+    /// Waits for a source, at most for `time`.
+    fn wait<W: Workers>(&mut self, workers: &W, time: Option<Duration>) -> Result<(), LaunchError> {
         let stdin = io::stdin();
         let mut polled = Polled::default();
         polled.read(PollSource::Signals, self.signals.as_fd());
@@ -246,10 +248,6 @@ impl<'a> JobLoop<'a> {
             polled.read(PollSource::Input, stdin.as_fd());
         }
         workers.add_polled(&mut polled);
-        let time = match at_once {
-            true => Some(Duration::ZERO),
-            false => self.deadlines.time_left(Instant::now()),
-        };
         self.ready = self.poll.wait(&polled, time).map_err(doing("poll"))?;
         self.now = Instant::now();
         Ok(())

@@ -211,17 +211,20 @@ pub fn finish_output(
         return Ok(crate::INTERNAL);
     };
     let mut writer = user.writer;
-    let impatient = matches!(ending, Some(Ending::Signalled(_) | Ending::TimedOut));
-    let deadline = deadline.filter(|_| ending.is_none());
-    let status = match settle(&mut writer, signals, impatient, deadline)? {
+    let farewell = || Some(Instant::now() + FAREWELL);
+    let deadline = match ending {
+        None => deadline,
+        Some(Ending::Signalled(_) | Ending::TimedOut) => farewell(),
+        Some(_) => None,
+    };
+    let status = match settle(&mut writer, signals, deadline)? {
         OutputSettled::Signalled(number) => signal_status(number),
         OutputSettled::TimedOut => Ending::TimedOut.status(),
         OutputSettled::Written if writer.has_lost_output() => crate::INTERNAL,
         OutputSettled::Written => 0,
     };
     // The report of lost output is output, too.
-    let impatient = true;
-    settle(&mut writer, signals, impatient, None)?;
+    settle(&mut writer, signals, farewell())?;
     writer.finish();
     Ok(status)
 }
@@ -237,23 +240,18 @@ enum OutputSettled {
     TimedOut,
 }
 
-/// Waits until all is written, at most until `deadline`, and only for a short time if the user
-/// wants to leave (`impatient`). Signals are still handled.
-// flag: both calls pass a variable of this name.
+/// Waits until all is written, at most until `deadline`. Signals are still handled.
 fn settle(
     writer: &mut OutputWriter,
     signals: &Signals,
-    impatient: bool,
     deadline: Option<Instant>,
 ) -> Result<OutputSettled, LaunchError> {
-    let farewell = impatient.then(|| Instant::now() + FAREWELL);
     loop {
         writer.written();
         if writer.is_idle() {
             return Ok(OutputSettled::Written);
         }
-        let until = [farewell, deadline].into_iter().flatten().min();
-        let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
             return Ok(OutputSettled::TimedOut);
         }

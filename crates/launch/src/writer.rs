@@ -43,22 +43,26 @@ impl OutputWriter {
     pub fn start() -> io::Result<OutputWriter> {
         let sink = |target| OutputSink::new(move || own(target));
         let sinks = [OutputTarget::Out, OutputTarget::Err].map(sink);
-        OutputWriter::with_sinks(sinks, is_one_file())
+        let writer = OutputWriter::with_sinks(sinks)?;
+        Ok(OutputWriter {
+            is_one_file: is_one_file(),
+            ..writer
+        })
     }
 
     /// Writes to these files in place of this process's output.
     #[cfg(test)]
     pub fn to_files(out: std::fs::File, err: std::fs::File) -> io::Result<OutputWriter> {
         let sinks = [out, err].map(|file| OutputSink::new(move || file.try_clone()));
-        OutputWriter::with_sinks(sinks, false)
+        OutputWriter::with_sinks(sinks)
     }
 
-    // flag: the answer of `is_one_file()`; no for files of its own.
-    fn with_sinks(sinks: [OutputSink; 2], is_one_file: bool) -> io::Result<OutputWriter> {
+    /// Two files, one for each output.
+    fn with_sinks(sinks: [OutputSink; 2]) -> io::Result<OutputWriter> {
         Ok(OutputWriter {
             out: None,
             err: None,
-            is_one_file,
+            is_one_file: false,
             sinks: sinks.map(Arc::new),
             reports: WriteReports::new()?,
             pending: 0,

@@ -117,7 +117,7 @@ impl MachineReport {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         Ok(MachineReport {
             library: library(),
-            machine: machine_info(&machine, drawing),
+            machine: machine_info(&machine, drawing.then(|| machine.draw())),
             available: Available {
                 cores: topology::available_cores(),
                 affinity: topology::affinity().ok().map(|set| set.to_string()),
@@ -145,8 +145,7 @@ pub fn library() -> LibraryInfo {
     }
 }
 
-// flag: the command's own flag, passed on.
-fn machine_info(machine: &Machine, drawing: bool) -> MachineInfo {
+fn machine_info(machine: &Machine, drawing: Option<String>) -> MachineInfo {
     let numa_nodes = machine.numa_nodes().into_iter().map(|node| NumaNodeInfo {
         index: node.index,
         bytes: node.bytes,
@@ -166,7 +165,7 @@ fn machine_info(machine: &Machine, drawing: bool) -> MachineInfo {
         processing_units: machine.all_units(),
         numa_nodes: numa_nodes.collect(),
         caches: caches.collect(),
-        drawing: drawing.then(|| machine.draw()),
+        drawing,
     }
 }
 

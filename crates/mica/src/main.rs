@@ -93,12 +93,13 @@ fn main() -> ExitCode {
     let text = match CommandLine::parse().command {
         MicaCommand::Info { question, .. } if question.is_asked() => question.answer(),
         MicaCommand::Info {
-            json,
+            json: true,
             topology,
-            all,
             ..
-        } => info_text(json, topology, all),
-        MicaCommand::Doctor { json, all } => return doctor(json, all),
+        } => info_text(topology, ReportForm::Json),
+        MicaCommand::Info { topology, all, .. } => info_text(topology, ReportForm::text(all)),
+        MicaCommand::Doctor { json: true, .. } => return doctor(ReportForm::Json),
+        MicaCommand::Doctor { all, .. } => return doctor(ReportForm::text(all)),
         MicaCommand::Version { json } => Ok(version::text(json)),
         MicaCommand::Tune(options) => tune::tune(&options),
         MicaCommand::Place(options) => place::place(&options),
@@ -123,23 +124,46 @@ fn main() -> ExitCode {
 }
 
 /// Prints the report. The exit status says whether a finding hinders.
-// flag: the command's own flags.
-fn doctor(json: bool, all: bool) -> ExitCode {
+fn doctor(form: ReportForm) -> ExitCode {
     let report = doctor::DoctorReport::gather();
-    let text = match json {
-        true => serde_json::to_string_pretty(&report).expect("plain data is valid JSON") + "\n",
-        false => report.render(all),
+    let text = match form {
+        ReportForm::Json => json_text(&report),
+        ReportForm::Brief => report.render(false),
+        ReportForm::Full => report.render(true),
     };
     let _ = std::io::stdout().write_all(text.as_bytes());
     ExitCode::from(u8::from(!report.healthy))
 }
 
-// flag: the command's own flags.
-fn info_text(json: bool, topology: bool, all: bool) -> Result<String, Box<dyn std::error::Error>> {
+// flag: whether to draw the topology, as the command's option says.
+fn info_text(topology: bool, form: ReportForm) -> Result<String, Box<dyn std::error::Error>> {
     let info = info::MachineReport::gather(topology)?;
-    Ok(if json {
-        serde_json::to_string_pretty(&info).expect("plain data is valid JSON") + "\n"
-    } else {
-        table::render(&info, all)
+    Ok(match form {
+        ReportForm::Json => json_text(&info),
+        ReportForm::Brief => table::render(&info, &info.network.render(false)),
+        ReportForm::Full => table::render(&info, &info.network.render(true)),
     })
+}
+
+fn json_text(report: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(report).expect("plain data is valid JSON") + "\n"
+}
+
+/// How a report is printed.
+#[derive(Clone, Copy)]
+enum ReportForm {
+    Json,
+    /// What matters most.
+    Brief,
+    /// All that was found.
+    Full,
+}
+
+impl ReportForm {
+    fn text(all: bool) -> ReportForm {
+        match all {
+            true => ReportForm::Full,
+            false => ReportForm::Brief,
+        }
+    }
 }

@@ -8,9 +8,8 @@ use mica_node::topology::readable_bytes;
 use crate::channels::ChannelInfo;
 use crate::info::MachineReport;
 
-/// The whole text; `all` includes every offer of the network library.
-// flag: the command's own flags.
-pub fn render(info: &MachineReport, all: bool) -> String {
+/// The whole text; `network` is what it says of the network.
+pub fn render(info: &MachineReport, network: &str) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "Library\n{}\n", library(info));
     let _ = writeln!(text, "Machine\n{}\n", machine(info));
@@ -18,7 +17,7 @@ pub fn render(info: &MachineReport, all: bool) -> String {
         let _ = writeln!(text, "Topology\n{}", indented(drawing));
     }
     let _ = writeln!(text, "Channels\n{}", channels(&info.channels));
-    let _ = writeln!(text, "Network\n{}", info.network.render(all));
+    let _ = writeln!(text, "Network\n{}", network);
     let _ = writeln!(text, "Launchers\n{}", channels(&info.launchers));
     let _ = writeln!(text, "Tunables\n{}", tunables(info));
     if !info.complaints.is_empty() {
@@ -168,7 +167,7 @@ mod tests {
         info.channels[1].reason = Some("the kernel refused".to_owned());
         info.channels[1].remedy = Some("ask again".to_owned());
         info.complaints = vec!["MICA_SPIN=x: expected a number".to_owned()];
-        let text = render(&info, false);
+        let text = render(&info, &info.network.render(false));
         for part in [
             "Library",
             "Machine",

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use mica_channel::memory::{Block, Region};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
-use mica_mpi::op::{Op, PredefinedOp, reduce_local};
+use mica_mpi::op::{Op, OperandOrder, PredefinedOp, reduce_local};
 
 fn code<T: std::fmt::Debug>(result: mica_mpi::Result<T>) -> i32 {
     result.unwrap_err().code()
@@ -62,7 +62,7 @@ fn a_users_operator_lives_as_long_as_somebody_uses_it() {
     let calls = Arc::new(AtomicI64::new(0));
     let seen = Arc::clone(&calls);
     let handle = Op::user(
-        false,
+        OperandOrder::ByRank,
         Arc::new(move |_, _, count, _| {
             seen.fetch_add(count, Ordering::Relaxed);
         }),

@@ -62,6 +62,15 @@ impl Default for EagerLimits {
     }
 }
 
+/// Whether each rank of a node, or of a communicator there, has a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoreUse {
+    /// Each has a core of its own.
+    Own,
+    /// Ranks outnumber cores.
+    Shared,
+}
+
 /// What is known of the two ranks when the path is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation {

@@ -223,23 +223,26 @@ impl TimedCall {
             return Moved::default();
         };
         let mut moved = Moved::with(Some(comm), call.root);
-        let is_root = call.root == ROOT || (!comm.inter && call.root == comm.rank);
+        let role = match call.root == ROOT || (!comm.inter && call.root == comm.rank) {
+            true => RankRole::Root,
+            false => RankRole::Other,
+        };
         // SAFETY: as the caller promises; what is not significant at this rank is not read.
         unsafe {
-            if call.flow != Flow::Scatter || is_root {
+            if call.flow != Flow::Scatter || role == RankRole::Root {
                 moved.bytes = call.bytes(tables, comm);
                 moved.sends = u64::from(!matches!(call.data, Data::None));
             }
             match call.start {
                 DataStart::Persistent(request) => {
-                    self.prepare_collective(tables, comm, call, (is_root, *request), &mut moved);
+                    self.prepare_collective(tables, comm, call, (role, *request), &mut moved);
                 }
                 DataStart::Blocking => moved.arrival = arrival(comm, call.flow),
                 DataStart::Started => {}
             }
             if moved.sends > 0 {
                 count_message(tables, self.id, COLLECTIVE, moved.bytes);
-                flow(tables, comm, call, is_root, count_blocks);
+                flow(tables, comm, call, role, count_blocks);
             }
         }
         moved
@@ -254,14 +257,14 @@ impl TimedCall {
         tables: &mut Tables,
         comm: &'static CommInfo,
         call: &CollectiveTraffic,
-        (is_root, request): (bool, usize),
+        (role, request): (RankRole, usize),
         moved: &mut Moved,
     ) {
         let mut blocks = Vec::new();
         if moved.sends > 0 {
             // SAFETY: as the caller promises.
             unsafe {
-                flow(tables, comm, call, is_root, |_, to, bytes| {
+                flow(tables, comm, call, role, |_, to, bytes| {
                     blocks.push((to, bytes));
                 });
             }
@@ -275,6 +278,13 @@ impl TimedCall {
         }
         (moved.bytes, moved.sends) = (0, 0);
     }
+}
+
+/// What a rank is in a collective with a root.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RankRole {
+    Root,
+    Other,
 }
 
 /// The place of a blocking collective among those on its communicator, and who waits in it.
@@ -306,12 +316,11 @@ fn count_blocks(tables: &mut Tables, to: BlockReceiver, bytes: u64) {
 ///
 /// # Safety
 /// The arrays of the collective are those of a call that succeeded.
-// flag: every call passes a variable of this name.
 unsafe fn flow(
     tables: &mut Tables,
     comm: &'static CommInfo,
     call: &CollectiveTraffic,
-    is_root: bool,
+    role: RankRole,
     mut sink: impl FnMut(&mut Tables, BlockReceiver, u64),
 ) {
     let all = BlockReceiver::All(comm);
@@ -320,7 +329,7 @@ unsafe fn flow(
     match (call.flow, call.data) {
         (_, Data::None) => {}
         (Flow::Broadcast, _) => {
-            if is_root {
+            if role == RankRole::Root {
                 let bytes = block(tables, 0);
                 sink(tables, all, bytes);
             }
@@ -443,8 +452,8 @@ impl CollectiveTraffic {
             match (self.flow, self.data) {
                 (Flow::Neighbors, Data::Blocks(..) | Data::Each(..)) => {
                     let mut sum = 0;
-                    let is_root = false;
-                    flow(tables, comm, self, is_root, |_, _, bytes| sum += bytes);
+                    let role = RankRole::Other;
+                    flow(tables, comm, self, role, |_, _, bytes| sum += bytes);
                     sum
                 }
                 (Flow::Mixed, data) => data.bytes(tables, comm, comm.local_size),

@@ -9,6 +9,7 @@ use mica_channel::memory::View;
 use mica_channel::shm::{INLINE, PAYLOAD_MAX};
 use mica_node::topology::Level;
 use mica_node::tunables::{self, BadValue};
+use mica_policy::select::CoreUse;
 use mica_policy::{
     EagerLimits, MessagePath, MessagePaths, OutgoingMessage, PathCosts, Situation, Thresholds,
 };
@@ -100,11 +101,10 @@ impl Selection {
     ///
     /// # Errors
     /// When a tunable's value is invalid.
-    // flag: a property of the segment, kept as the field of this name.
     pub fn new(
         costs: PathCosts,
         peers: impl Iterator<Item = PeerKind>,
-        oversubscribed: bool,
+        cores: CoreUse,
     ) -> Result<Selection, BadValue> {
         let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
         let limits = EagerLimits {
@@ -116,7 +116,7 @@ impl Selection {
             costs,
             allowed,
             limits,
-            oversubscribed,
+            oversubscribed: cores == CoreUse::Shared,
             direct_min: tunables::DIRECT_MIN.threshold()?,
             kinds: Vec::new(),
             classes: Vec::new(),
@@ -352,7 +352,7 @@ mod tests {
 
     fn selection() -> Selection {
         let levels = [(Level::SharedCache, None), (Level::Node, None)].into_iter();
-        Selection::new(PathCosts::default(), levels, false).expect("defaults fit")
+        Selection::new(PathCosts::default(), levels, CoreUse::Own).expect("defaults fit")
     }
 
     fn readable(len: usize) -> BufferFacts {
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn fifo_messages_never_use_cells() {
         let levels = [(Level::Node, Some(100_000))].into_iter();
-        let s = Selection::new(PathCosts::default(), levels, false).expect("fits");
+        let s = Selection::new(PathCosts::default(), levels, CoreUse::Own).expect("fits");
         for (len, completion, expected) in [
             (INLINE, Local, SendPlan::Inline),
             (INLINE + 1, Local, SendPlan::Ring),
@@ -453,7 +453,8 @@ mod tests {
     #[test]
     fn oversubscribed_ranks_do_not_cooperate() {
         let levels = [(Level::Node, None); 2].into_iter();
-        let s = Selection::new(PathCosts::default(), levels, true).expect("defaults fit");
+        let s =
+            Selection::new(PathCosts::default(), levels, CoreUse::Shared).expect("defaults fit");
         let mut b = readable(1 << 20);
         b.can_cooperate = true;
         assert_eq!(s.choose(OTHER_NODE, &b), MessagePath::Pull);

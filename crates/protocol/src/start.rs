@@ -32,6 +32,7 @@ use mica_node::segment::{AlikeSettings, Difference, JobSegment, PREFIX_VARIABLE,
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::collective::CollectiveCosts;
+use mica_policy::select::CoreUse;
 use mica_policy::{HoldPolicy, PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
@@ -215,14 +216,20 @@ impl Engine {
         let mut channels = Channels::new(shm, net);
         let waits_for_adapter = channels.matching().is_some();
         let costs = collective_costs.messages.clone();
-        let oversubscribed = segment.is_oversubscribed();
+        let cores = match segment.is_oversubscribed() {
+            true => CoreUse::Shared,
+            false => CoreUse::Own,
+        };
         let peers = peer_kinds(&segment, rank, &mut channels);
-        let selection = Selection::new(costs, peers, oversubscribed)?;
+        let selection = Selection::new(costs, peers, cores)?;
         let polling = polling(&segment, &channels, node_traffic, policies.poll);
         // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
         // arrive through several channels of the node.
-        let direct_polls = !channels.shm.is_mixed() && !waits_for_adapter;
-        let wait = WaitPolicy::from_environment(oversubscribed, direct_polls, policies.poll)?;
+        let wait = WaitPolicy::from_environment(cores, policies.poll)?;
+        let wait = match channels.shm.is_mixed() || waits_for_adapter {
+            true => wait.without_direct_polls(),
+            false => wait,
+        };
         let has_network = !channels.transports.is_empty();
         let wake_socket = match has_network && !waits_for_adapter {
             false => OnceLock::new(),

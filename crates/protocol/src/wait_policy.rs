@@ -5,6 +5,7 @@ use std::time::Duration;
 use mica_node::ticks;
 use mica_node::tunables::{self, BadValue, Tunable};
 use mica_policy::PollPolicy;
+use mica_policy::select::CoreUse;
 
 /// Nanoseconds. A yield that takes longer has given the core to a thread that computes, for at
 /// least one time slice of the scheduler; ranks that poll pass the core on within microseconds. It
@@ -49,35 +50,35 @@ pub(crate) struct WaitLimits {
 }
 
 impl WaitPolicy {
-    /// The policy from the environment, for a rank that shares its core with others if
-    /// `shares_core`, and whose receives may poll one peer alone if `direct`. It polls `channels`
-    /// besides the rings by that policy.
+    /// The policy from the environment. It polls `channels` besides the rings by that policy.
     ///
     /// # Errors
     /// When a tunable's value is wrong.
-    // flag: the engine passes variables that say the same; both only choose limits.
-    pub fn from_environment(
-        shares_core: bool,
-        direct: bool,
-        channels: PollPolicy,
-    ) -> Result<WaitPolicy, BadValue> {
+    pub fn from_environment(cores: CoreUse, channels: PollPolicy) -> Result<WaitPolicy, BadValue> {
         let crowded = WaitLimits::new(&tunables::SPIN_SHARED, &tunables::YIELDS_SHARED)?;
-        let alone = match shares_core {
-            true => crowded,
-            false => WaitLimits::new(&tunables::SPIN, &tunables::YIELDS)?,
+        let alone = match cores {
+            CoreUse::Shared => crowded,
+            CoreUse::Own => WaitLimits::new(&tunables::SPIN, &tunables::YIELDS)?,
         };
-        let direct_polls = match (direct, shares_core) {
-            (false, _) => 0,
-            (true, true) => DIRECT_POLLS_SHARED,
-            (true, false) => DIRECT_POLLS.min(alone.polls.max(DIRECT_POLLS_SHARED)),
+        let direct_polls = match cores {
+            CoreUse::Shared => DIRECT_POLLS_SHARED,
+            CoreUse::Own => DIRECT_POLLS.min(alone.polls.max(DIRECT_POLLS_SHARED)),
         };
         Ok(WaitPolicy {
             direct_polls,
-            shares_core,
+            shares_core: cores == CoreUse::Shared,
             alone,
             crowded,
             channels,
         })
+    }
+
+    /// The same without polls of a single peer.
+    pub fn without_direct_polls(self) -> WaitPolicy {
+        WaitPolicy {
+            direct_polls: 0,
+            ..self
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::error::Error;
-use mica_mpi::op::{self, Op};
+use mica_mpi::op::{self, Op, OperandOrder};
 
 use crate::collective::buffers::plain;
 use crate::poly::CountForm;
@@ -74,7 +74,11 @@ pub unsafe fn mpi_op_create(
             },
         )
     };
-    let handle = Op::user(commute != 0, function).register()?;
+    let order = match commute {
+        0 => OperandOrder::ByRank,
+        _ => OperandOrder::Any,
+    };
+    let handle = Op::user(order, function).register()?;
     // SAFETY: by the contract above.
     unsafe { *op = MPI_Op::from_raw(handle) };
     Ok(())

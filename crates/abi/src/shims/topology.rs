@@ -11,7 +11,7 @@ use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::error::Error;
 use mica_mpi::info::Info;
-use mica_mpi::topology::{self, Edges, Graph, Topology, Weights};
+use mica_mpi::topology::{self, EdgeWeights, Edges, Graph, Reordering, Topology, Weights};
 
 use crate::convert::{Out, flag, length, slice, slice_mut};
 use crate::types::{MPI_Comm, MPI_Info};
@@ -73,6 +73,13 @@ unsafe fn put_all(
     Ok(())
 }
 
+fn reordering(reorder: c_int) -> Reordering {
+    match reorder {
+        0 => Reordering::Refused,
+        _ => Reordering::Allowed,
+    }
+}
+
 /// MPI_Cart_create.
 ///
 /// # Safety
@@ -96,7 +103,7 @@ pub unsafe fn mpi_cart_create(
     let comm = Comm::resolve(comm_old.raw())?;
     put_new(
         comm_cart,
-        comm.create_cart(dims, &truths(periods), reorder != 0)?,
+        comm.create_cart(dims, &truths(periods), reordering(reorder))?,
     );
     Ok(())
 }
@@ -286,7 +293,10 @@ pub unsafe fn mpi_graph_create(
         )
     };
     let comm = Comm::resolve(comm_old.raw())?;
-    put_new(comm_graph, comm.create_graph(index, edges, reorder != 0)?);
+    put_new(
+        comm_graph,
+        comm.create_graph(index, edges, reordering(reorder))?,
+    );
     Ok(())
 }
 
@@ -458,7 +468,7 @@ pub unsafe fn mpi_dist_graph_create_adjacent(
     Info::resolve_hints(info.raw())?;
     let comm = Comm::resolve(comm_old.raw())?;
     let made =
-        comm.create_dist_graph_adjacent((sources, from), (destinations, to), reorder != 0)?;
+        comm.create_dist_graph_adjacent((sources, from), (destinations, to), reordering(reorder))?;
     put_new(new, Some(made));
     Ok(())
 }
@@ -505,7 +515,8 @@ pub unsafe fn mpi_dist_graph_create(
     };
     Info::resolve_hints(info.raw())?;
     let comm = Comm::resolve(comm_old.raw())?;
-    let made = comm.create_dist_graph(sources, degrees, destinations, weights, reorder != 0)?;
+    let made =
+        comm.create_dist_graph(sources, degrees, destinations, weights, reordering(reorder))?;
     put_new(new, Some(made));
     Ok(())
 }
@@ -532,7 +543,7 @@ pub unsafe fn mpi_dist_graph_neighbors_count(
     let graph = comm.dist_graph()?;
     indegree.set(graph.sources.ranks.len() as c_int);
     outdegree.set(graph.destinations.ranks.len() as c_int);
-    weighted.set(flag(graph.weighted));
+    weighted.set(flag(graph.weighted == EdgeWeights::Given));
     Ok(())
 }
 

@@ -121,13 +121,11 @@ impl Drop for Hosts {
 }
 
 /// The processors of each host: its share of `allowed`, at most one for each rank; all of them for
-/// both hosts if `shared`, or if there is only one.
-// flag: the declared program's field `share_cores`, passed on.
-pub fn processors(allowed: &CpuSet, ranks: &[u32], shared: bool) -> [CpuSet; HOSTS] {
+/// both hosts if there is only one.
+pub fn processors(allowed: &CpuSet, ranks: &[u32]) -> [CpuSet; HOSTS] {
     let all: Vec<u32> = allowed.iter().collect();
     let share = all.len() / HOSTS;
     std::array::from_fn(|host| match share {
-        _ if shared => allowed.clone(),
         0 => allowed.clone(),
         share => {
             let most = share.min(ranks.get(host).map_or(1, |&ranks| ranks as usize));
@@ -221,12 +219,11 @@ mod tests {
     #[test]
     fn hosts_have_processors_of_their_own() {
         let all = |n| CpuSet::from_cpus(0..n);
-        let of = |n, ranks: &[u32]| processors(&all(n), ranks, false).map(|cpus| cpus.to_string());
+        let of = |n, ranks: &[u32]| processors(&all(n), ranks).map(|cpus| cpus.to_string());
         assert_eq!(of(2, &[1, 1]), ["0", "1"]);
         assert_eq!(of(2, &[2, 2]), ["0", "1"]);
         assert_eq!(of(8, &[2, 1]), ["0-1", "4"]);
         assert_eq!(of(1, &[1, 1]), ["0", "0"]);
-        assert_eq!(processors(&all(2), &[2, 1], true), [all(2), all(2)]);
     }
 
     /// As root they reach only each other, and are removed afterwards; otherwise the error says
@@ -240,7 +237,7 @@ mod tests {
             Ok(hosts) => {
                 let [a, b] = hosts.names().clone();
                 assert!(there(&a) && there(&b));
-                let cpus = processors(&CpuSet::from_cpus([0]), &[1, 1], false);
+                let cpus = processors(&CpuSet::from_cpus([0]), &[1, 1]);
                 let shell = hosts.remote_shell(&cpus).unwrap();
                 let run = |words: &[&str]| Command::new(&shell).args(words).output().unwrap();
                 let out = run(&["-x", "-o", "Opt=1", &b, "ip", "-br", "-4", "address"]);

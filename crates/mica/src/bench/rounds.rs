@@ -119,7 +119,10 @@ impl Rounds<'_> {
     ) -> (LaunchCommand, Option<Result<CpuSet, String>>) {
         let program = entry.program;
         if let Some(hosts) = self.hosts.as_ref().filter(|_| program.on_hosts()) {
-            let cpus = processors(&self.allowed, &program.nodes, program.share_cores);
+            let cpus = match program.share_cores {
+                true => std::array::from_fn(|_| self.allowed.clone()),
+                false => processors(&self.allowed, &program.nodes),
+            };
             return match hosts.remote_shell(&cpus) {
                 Ok(shell) => {
                     let launch = contestant.launch_on(hosts, &shell, &program.nodes, &cpus, words);

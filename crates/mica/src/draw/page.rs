@@ -132,27 +132,23 @@ pub struct DataTable<'a> {
 impl DataTable<'_> {
     /// The table. A column is right-aligned if its first cell is a number without a bar.
     pub fn html(&self) -> String {
-        let numeric: Vec<bool> = match self.rows.first() {
-            Some(row) => {
-                let numeric = |cell: &Cell| cell.number.is_some() && cell.bar.is_none();
-                row.iter().map(numeric).collect()
-            }
-            None => vec![false; self.header.len()],
+        let classes: Vec<&str> = match self.rows.first() {
+            Some(row) => row.iter().map(Cell::column_class).collect(),
+            None => vec![""; self.header.len()],
         };
         let mut html = format!(
             "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">\
              <table class=\"data\"><caption>{0}</caption><thead><tr>",
             escape(self.caption)
         );
-        for (name, numeric) in self.header.iter().zip(&numeric) {
-            let class = if *numeric { " class=\"n\"" } else { "" };
+        for (name, class) in self.header.iter().zip(&classes) {
             let _ = write!(html, "<th scope=\"col\"{class}>{}</th>", escape(name));
         }
         html += "</tr></thead><tbody>\n";
         for row in &self.rows {
             html += "<tr>";
-            for (cell, numeric) in row.iter().zip(&numeric) {
-                cell.write(&mut html, *numeric);
+            for (cell, class) in row.iter().zip(&classes) {
+                cell.write(&mut html, class);
             }
             html += "</tr>\n";
         }
@@ -161,12 +157,16 @@ impl DataTable<'_> {
 }
 
 impl Cell {
-    // flag: the column's field, passed on.
-    fn write(&self, html: &mut String, numeric: bool) {
-        html.push_str("<td");
-        if numeric {
-            html.push_str(" class=\"n\"");
+    /// The class attribute of the column that this cell begins.
+    fn column_class(&self) -> &'static str {
+        match self.number.is_some() && self.bar.is_none() {
+            true => " class=\"n\"",
+            false => "",
         }
+    }
+
+    fn write(&self, html: &mut String, class: &str) {
+        let _ = write!(html, "<td{class}");
         if let Some(number) = self.number {
             let _ = write!(html, " data-n=\"{number}\"");
         }

@@ -13,7 +13,7 @@ use mica_node::topology::{
 use mica_node::{area, process, tunables};
 use mica_policy::collective::{
     AlgorithmDecision, AlgorithmExclusion, AlgorithmFamily, Choices, Collective, CollectiveCall,
-    CollectiveCosts, ForcedAlgorithms, GroupSetting, Reachability, choose,
+    CollectiveCosts, ForcedAlgorithms, GroupSetting, OperandOrder, Reachability, choose,
 };
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, TuningSource};
@@ -91,7 +91,10 @@ impl CollectiveRanks {
         let question = CollectiveCall {
             collective,
             bytes,
-            commutes: !self.non_commutative,
+            order: match self.non_commutative {
+                true => OperandOrder::ByRank,
+                false => OperandOrder::Any,
+            },
             reach: match self.reach {
                 Some(reach) => reach,
                 None => reach_here()?,
@@ -143,7 +146,7 @@ fn render(
     let decision = choose(&costs, question, forced);
     let CollectiveCall {
         collective,
-        commutes,
+        order,
         reach,
         setting,
         ..
@@ -174,7 +177,7 @@ fn render(
 
     let choices = Choices::new(Arc::new(costs), *forced, setting);
     let _ = writeln!(text, "\nBy length");
-    for (from, algorithm) in choices.changes(collective, commutes, reach) {
+    for (from, algorithm) in choices.changes(collective, order, reach) {
         let from = format!("from {from}");
         let _ = writeln!(text, "  {from:<18} {}", algorithm.name());
     }
@@ -182,7 +185,7 @@ fn render(
         let _ = writeln!(text, "\nOnce the ranks have announced their buffers");
         for reach in &Reachability::ALL[1..] {
             let reach = *reach;
-            let then = choices.once_reachable(collective, question.bytes, commutes, reach);
+            let then = choices.once_reachable(collective, question.bytes, order, reach);
             let _ = writeln!(text, "  {:<18} {}", reach.name(), then.name());
         }
     }
@@ -211,10 +214,9 @@ fn describe(question: &CollectiveCall) -> String {
         );
     }
     if collective.reduces() {
-        let commutes = if question.commutes {
-            "commutes"
-        } else {
-            "does not commute"
+        let commutes = match question.order {
+            OperandOrder::Any => "commutes",
+            OperandOrder::ByRank => "does not commute",
         };
         let _ = write!(text, "; the operator {commutes}");
     }
@@ -279,7 +281,7 @@ mod tests {
         CollectiveCall {
             collective,
             bytes,
-            commutes: true,
+            order: OperandOrder::Any,
             reach: Reachability::Unknown,
             setting: GroupSetting {
                 ranks,
@@ -365,7 +367,7 @@ mod tests {
         );
         assert!(text.contains("forced by MICA_COLL)"), "{text}");
         let ordered = CollectiveCall {
-            commutes: false,
+            order: OperandOrder::ByRank,
             ..question(Collective::ReduceScatter, 64, 8)
         };
         let text = answer(&ordered, ForcedAlgorithms::default());

@@ -46,9 +46,8 @@ impl Gathered<'_> {
         notes.extend(self.wanted.notes.iter().cloned());
         notes.extend(self.refusals());
         let counted = self.counted();
-        let has_link_counters = self.wanted.counters.iter().any(|c| c.ends.is_some());
         let links = self.chip_links();
-        let (chips, moved) = self.chips(has_link_counters, links.chips());
+        let (chips, moved) = self.chips(links.chips());
         notes.extend(moved);
         let nodes = self.raw.places.iter().map(|place| place.node + 1).max();
         let links = links.on_nodes(nodes.unwrap_or(1));
@@ -57,7 +56,7 @@ impl Gathered<'_> {
         let pairs = accounted
             .as_ref()
             .map_or(Vec::new(), |found| found.pairs.clone());
-        let (link_set, source) = match has_link_counters {
+        let (link_set, source) = match self.has_link_counters() {
             true => beside_counters(&mut calls, counted, accounted, &links),
             false => by_account(&mut calls, counted, accounted, links.links),
         };
@@ -130,10 +129,15 @@ impl Gathered<'_> {
         (names, columns)
     }
 
+    fn has_link_counters(&self) -> bool {
+        self.wanted.counters.iter().any(|c| c.ends.is_some())
+    }
+
     /// The chip of each rank, where a node has `on_node` of them; all ranks of a node are on its
     /// first chip where there is one domain. The sentence says what a reader must know.
-    // flag: the call passes whether links have counters, which are between packages.
-    fn chips(&self, by_package: bool, on_node: usize) -> (Vec<usize>, Option<String>) {
+    fn chips(&self, on_node: usize) -> (Vec<usize>, Option<String>) {
+        // Counters of links are between packages.
+        let by_package = self.has_link_counters();
         let places = &self.raw.places;
         let moved = places
             .iter()

@@ -68,12 +68,14 @@ pub fn scaling(command: &[String], counts: &[usize]) -> Result<ScalingRuns, Box<
         .status()
         .is_ok_and(|status| status.success());
     let folder = std::env::temp_dir().join(format!("mica-scaling-{}", std::process::id()));
+    let counts_file = folder.join("perf");
+    let counts_file = can_count.then_some(counts_file.as_path());
     let mut runs = Vec::new();
     for &ranks in counts {
         let command = with_ranks(command, ranks)?;
         for nodes in [1, 2].into_iter().filter(|&nodes| nodes <= ranks) {
             fs::create_dir_all(&folder)?;
-            let run = run(&command, nodes, &folder, can_count);
+            let run = run(&command, nodes, &folder, counts_file);
             let _ = fs::remove_dir_all(&folder);
             runs.push(run?);
         }
@@ -109,22 +111,22 @@ fn perf(more: &[&str], file: &Path) -> Command {
     command
 }
 
-// flag: the call passes the variable of this name.
+/// Runs the command on `nodes` nodes, with results in `folder`; cache misses are counted to the
+/// file `counts`, if there is one.
 fn run(
     command: &[String],
     nodes: usize,
     folder: &Path,
-    can_count: bool,
+    counts: Option<&Path>,
 ) -> Result<ScalingRun, Box<dyn Error>> {
     let this = std::env::current_exe()?;
-    let counts = folder.join("perf");
-    let mut profiler = match can_count {
-        true => {
-            let mut perf = perf(&[], &counts);
+    let mut profiler = match counts {
+        Some(counts) => {
+            let mut perf = perf(&[], counts);
             perf.arg(this);
             perf
         }
-        false => Command::new(this),
+        None => Command::new(this),
     };
     profiler
         .args(["profile", "--no-timeline", "-o"])
@@ -138,8 +140,7 @@ fn run(
         return Err(format!("{} on {nodes} nodes: {status}", command.join(" ")).into());
     }
     let profile = fs::read_to_string(folder.join("profile.json"))?;
-    let misses = fs::read_to_string(counts).ok();
-    let misses = misses.and_then(|text| counted(&text));
+    let misses = counts.and_then(|counts| counted(&fs::read_to_string(counts).ok()?));
     Ok(summarize(&serde_json::from_str(&profile)?, nodes, misses))
 }
 

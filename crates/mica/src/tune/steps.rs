@@ -16,7 +16,8 @@ use mica_node::topology::{Level, available_cores};
 use mica_node::{area, tunables};
 use mica_policy::collective::formulas::load;
 use mica_policy::collective::{
-    Algorithm, Collective, CollectiveCall, CollectiveCosts, GroupSetting, LevelCosts, Reachability,
+    Algorithm, Collective, CollectiveCall, CollectiveCosts, GroupSetting, LevelCosts, OperandOrder,
+    Reachability,
 };
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{CollectiveTuning, LevelTuning};
@@ -103,7 +104,7 @@ pub fn question(
     CollectiveCall {
         collective,
         bytes,
-        commutes: true,
+        order: OperandOrder::Any,
         reach: Reachability::Windows,
         setting: GroupSetting {
             ranks,

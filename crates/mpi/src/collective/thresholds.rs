@@ -10,6 +10,7 @@ use mica_node::tunables;
 pub use mica_policy::collective::MessageThresholds;
 
 use super::layout::RanksByNode;
+use crate::op::OperandOrder;
 
 /// How a collective treats the nodes of its communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +119,8 @@ impl TwoLevel {
 
     /// Reduce and reduce-scatter: nodes combine their operands before these are sent to other
     /// nodes. An operator that does not commute needs ranks in blocks.
-    // flag: a property of the operator; every call passes it or a variable of this name.
-    pub fn reduce(&self, layout: &RanksByNode, commutes: bool) -> NodeTreatment {
-        if commutes || layout.in_blocks() {
+    pub fn reduce(&self, layout: &RanksByNode, order: OperandOrder) -> NodeTreatment {
+        if order == OperandOrder::Any || layout.in_blocks() {
             self.always(layout)
         } else {
             NodeTreatment::Flat
@@ -128,10 +128,14 @@ impl TwoLevel {
     }
 
     /// Allreduce of a vector of `bytes`.
-    // flag: as for `reduce`.
-    pub fn allreduce(&self, layout: &RanksByNode, commutes: bool, bytes: usize) -> NodeTreatment {
+    pub fn allreduce(
+        &self,
+        layout: &RanksByNode,
+        order: OperandOrder,
+        bytes: usize,
+    ) -> NodeTreatment {
         let long = |ranks| bytes >= self.allreduce_columns && bytes / ranks >= self.allreduce_part;
-        match self.reduce(layout, commutes) {
+        match self.reduce(layout, order) {
             NodeTreatment::Flat => NodeTreatment::Flat,
             _ if layout.equal().is_some_and(long) => self.asked(layout, NodeTreatment::Columns),
             _ => self.asked(layout, NodeTreatment::Leaders),

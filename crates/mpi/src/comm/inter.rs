@@ -185,7 +185,11 @@ impl Comm {
         }
         let lower = me < them;
         let via = peer_comm.for_creation();
-        let swap = |out: &[u64], count: usize| swap(&via, remote_leader, tag, lower, out, count);
+        let first = match lower {
+            true => FirstSender::Here,
+            false => FirstSender::There,
+        };
+        let swap = |out: &[u64], count: usize| swap(&via, remote_leader, tag, first, out, count);
 
         let context = fresh_context()?;
         let theirs = swap(&[context, self.size() as u64], 2)?;
@@ -367,13 +371,19 @@ fn between(handle: u32, context: u64, sides: InterGroups, me: u32, state: CommSt
     Comm::assemble(handle, context, local, remote, Some(inter), me, state)
 }
 
-/// Two processes exchange numbers; `first` sends first.
-// flag: the call passes whether this group is the lower one.
+/// Which of two processes that exchange numbers sends first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FirstSender {
+    Here,
+    There,
+}
+
+/// Two processes exchange numbers.
 fn swap(
     via: &Comm,
     rank: i32,
     tag: i32,
-    first: bool,
+    first: FirstSender,
     out: &[u64],
     count: usize,
 ) -> Result<Vec<u64>> {
@@ -387,11 +397,11 @@ fn swap(
         .offset(0)
         .view(Shape::Contiguous { bytes: bytes.len() });
     let send = || pt2pt::send_on(via, Plane::User, &outgoing, rank, tag);
-    if first {
+    if first == FirstSender::Here {
         send()?;
     }
     pt2pt::recv_on(via, Plane::User, &incoming, rank, tag)?;
-    if !first {
+    if first == FirstSender::There {
         send()?;
     }
     region.read_bytes(&mut bytes);

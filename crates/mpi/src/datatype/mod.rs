@@ -338,7 +338,7 @@ impl Datatype {
         Datatype::with_core(Arc::new(core), committed, AttributeSet::default())
     }
 
-    // flag: every call passes the field or the variable of this name.
+    // flag: a state that is copied from the datatype that it is made of, not a choice.
     fn with_core(core: Arc<TypeCore>, committed: bool, attributes: AttributeSet) -> Datatype {
         Datatype(TypeHandle::Counted(Arc::new(TypeInner {
             handle: AtomicU32::new(0),

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mica_channel::memory::{Region, combine, copy_bytes};
+pub use mica_policy::collective::OperandOrder;
 
 use crate::constants as c;
 use crate::datatype::Datatype;
@@ -53,7 +54,7 @@ pub enum PredefinedOp {
 }
 
 struct UserOp {
-    commutative: bool,
+    order: OperandOrder,
     function: Arc<OperatorFunction>,
 }
 
@@ -129,12 +130,8 @@ impl From<PredefinedOp> for Op {
 
 impl Op {
     /// An operator of the user's, without a handle.
-    // flag: the argument `commute` of MPI_Op_create.
-    pub fn user(commutative: bool, function: Arc<OperatorFunction>) -> Op {
-        Op(OpForm::User(Arc::new(UserOp {
-            commutative,
-            function,
-        })))
+    pub fn user(order: OperandOrder, function: Arc<OperatorFunction>) -> Op {
+        Op(OpForm::User(Arc::new(UserOp { order, function })))
     }
 
     /// Gives this operator a handle (`MPI_Op_create`).
@@ -167,11 +164,17 @@ impl Op {
         OPS.remove(handle).map(drop).ok_or_else(|| refused(handle))
     }
 
-    /// Whether the operands may be swapped. Those of `MPI_REPLACE` and `MPI_NO_OP` may not.
+    /// Whether the operands may be swapped.
     pub fn is_commutative(&self) -> bool {
+        self.order() == OperandOrder::Any
+    }
+
+    /// In which order it takes its operands: `MPI_REPLACE` and `MPI_NO_OP` by rank.
+    pub fn order(&self) -> OperandOrder {
         match &self.0 {
-            OpForm::Predefined(op) => !op.one_sided_only(),
-            OpForm::User(user) => user.commutative,
+            OpForm::Predefined(op) if op.one_sided_only() => OperandOrder::ByRank,
+            OpForm::Predefined(_) => OperandOrder::Any,
+            OpForm::User(user) => user.order,
         }
     }
 
@@ -302,7 +305,7 @@ fn mismatch(op: PredefinedOp, datatype: &Datatype) -> Error {
 impl fmt::Debug for UserOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("User")
-            .field("commutative", &self.commutative)
+            .field("order", &self.order)
             .finish_non_exhaustive()
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use mica_node::topology::CorePlace;
 use mica_policy::mapping::{Place, differ};
 
-use super::dist_graph::{Edge, Edges, Weights, check_ranks, check_weights};
+use super::dist_graph::{Edge, EdgeWeights, Edges, Weights, check_ranks, check_weights};
 use super::query::intra;
-use super::{Cart, DistGraph, Graph, Topology, reorder};
+use super::{Cart, DistGraph, Graph, Reordering, Topology, reorder};
 use crate::comm::Comm;
 use crate::comm::exchange::Party;
 use crate::error::Result;
@@ -21,20 +21,18 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_DIMS`, `MPI_ERR_COMM`.
-    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_cart(
         &self,
         dims: &[i32],
         periods: &[bool],
-        reorder: bool,
+        reorder: Reordering,
     ) -> Result<Option<Comm>> {
         let Some(cart) = Cart::unless_empty(dims, periods, intra(self, "comm_old")?.size())? else {
             return Ok(None);
         };
-        let ranks = if reorder {
-            self.cart_order(&cart)?
-        } else {
-            (0..cart.size()).collect()
+        let ranks = match reorder {
+            Reordering::Allowed => self.cart_order(&cart)?,
+            Reordering::Refused => (0..cart.size()).collect(),
         };
         self.with_topology(&ranks, Topology::Cart(Arc::new(cart)))
     }
@@ -77,18 +75,16 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_ARG`, `MPI_ERR_COMM`.
-    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_graph(
         &self,
         index: &[i32],
         edges: &[i32],
-        reorder: bool,
+        reorder: Reordering,
     ) -> Result<Option<Comm>> {
         let graph = Graph::new(index, edges, intra(self, "comm_old")?.size())?;
-        let ranks = if reorder {
-            self.graph_order(&graph)?
-        } else {
-            (0..graph.size()).collect()
+        let ranks = match reorder {
+            Reordering::Allowed => self.graph_order(&graph)?,
+            Reordering::Refused => (0..graph.size()).collect(),
         };
         self.with_topology(&ranks, Topology::Graph(Arc::new(graph)))
     }
@@ -129,15 +125,14 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_RANK`, `MPI_ERR_ARG`, `MPI_ERR_COMM`.
-    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_dist_graph_adjacent(
         &self,
         sources: (&[i32], Weights),
         destinations: (&[i32], Weights),
-        reorder: bool,
+        reorder: Reordering,
     ) -> Result<Comm> {
         let size = intra(self, "comm_old")?.size();
-        let weighted = sources.1.is_some();
+        let weighted = EdgeWeights::of(sources.1);
         let part = DistGraph {
             sources: Edges::new(sources.0, sources.1, size, ["sources", "sourceweights"])?,
             destinations: Edges::new(
@@ -148,7 +143,7 @@ impl Comm {
             )?,
             weighted,
         };
-        if !reorder || !self.places_differ()? {
+        if reorder == Reordering::Refused || !self.places_differ()? {
             return self.with_dist_graph(&self.all_ranks(), part);
         }
         let parts: Vec<DistGraph> = self
@@ -171,14 +166,13 @@ impl Comm {
     ///
     /// # Errors
     /// As [`create_dist_graph_adjacent`](Self::create_dist_graph_adjacent).
-    // flag: MPI's own argument `reorder`, a logical.
     pub fn create_dist_graph(
         &self,
         sources: &[i32],
         degrees: &[i32],
         destinations: &[i32],
         weights: Weights,
-        reorder: bool,
+        reorder: Reordering,
     ) -> Result<Comm> {
         let size = intra(self, "comm_old")?.size();
         check_ranks(sources, size, "sources")?;
@@ -198,7 +192,7 @@ impl Comm {
         let edges: Vec<Edge> = triples
             .map(|&[from, to, weight]| (from, to, weight))
             .collect();
-        let order = if reorder && self.places_differ()? {
+        let order = if reorder == Reordering::Allowed && self.places_differ()? {
             let known = edges.iter();
             let known =
                 known.map(|&(from, to, weight)| (from as usize, to as usize, weight as u64));
@@ -206,7 +200,7 @@ impl Comm {
         } else {
             self.all_ranks()
         };
-        let part = DistGraph::part(self.position_in(&order), &edges, weights.is_some());
+        let part = DistGraph::part(self.position_in(&order), &edges, EdgeWeights::of(weights));
         self.with_dist_graph(&order, part)
     }
 

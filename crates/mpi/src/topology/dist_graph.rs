@@ -22,11 +22,29 @@ pub struct DistGraph {
     /// Edges that start here.
     pub destinations: Edges,
     /// Whether edges have weights.
-    pub weighted: bool,
+    pub weighted: EdgeWeights,
+}
+
+/// Whether the edges of a graph have weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EdgeWeights {
+    /// The calls that made it gave them.
+    Given,
+    /// `MPI_UNWEIGHTED`.
+    Absent,
 }
 
 /// Weights of edges as a call gives them; `None` is `MPI_UNWEIGHTED`.
 pub type Weights<'a> = Option<&'a [i32]>;
+
+impl EdgeWeights {
+    pub(super) fn of(weights: Weights) -> EdgeWeights {
+        match weights {
+            Some(_) => EdgeWeights::Given,
+            None => EdgeWeights::Absent,
+        }
+    }
+}
 
 /// An edge of the whole graph: from, to, weight (1 without weights).
 pub(super) type Edge = (i32, i32, i32);
@@ -82,8 +100,7 @@ pub(super) fn check_weights(weights: Weights, argument: &'static str) -> Result<
 
 impl DistGraph {
     /// The part of `rank` in the graph of all `edges`, in the order given.
-    // flag: whether the call had weights, as the field of this name.
-    pub(super) fn part(rank: usize, edges: &[Edge], weighted: bool) -> DistGraph {
+    pub(super) fn part(rank: usize, edges: &[Edge], weighted: EdgeWeights) -> DistGraph {
         let mut part = DistGraph {
             sources: Edges::default(),
             destinations: Edges::default(),
@@ -91,7 +108,7 @@ impl DistGraph {
         };
         let me = rank as i32;
         for &(from, to, weight) in edges {
-            let weight = weighted.then_some(weight);
+            let weight = (weighted == EdgeWeights::Given).then_some(weight);
             if to == me {
                 part.sources.push(from, weight);
             }
@@ -113,8 +130,7 @@ impl DistGraph {
     }
 
     /// The inverse of [`to_numbers`](Self::to_numbers).
-    // flag: as for `part`.
-    pub(super) fn from_numbers(numbers: &[i32], weighted: bool) -> DistGraph {
+    pub(super) fn from_numbers(numbers: &[i32], weighted: EdgeWeights) -> DistGraph {
         let (sources, destinations) = (numbers[0] as usize, numbers[1] as usize);
         let mut rest = &numbers[2..];
         let mut take = |n: usize| {
@@ -123,10 +139,9 @@ impl DistGraph {
             part.to_vec()
         };
         let (from, to) = (take(sources), take(destinations));
-        let (from_weights, to_weights) = if weighted {
-            (take(sources), take(destinations))
-        } else {
-            (Vec::new(), Vec::new())
+        let (from_weights, to_weights) = match weighted {
+            EdgeWeights::Given => (take(sources), take(destinations)),
+            EdgeWeights::Absent => (Vec::new(), Vec::new()),
         };
         DistGraph {
             sources: Edges {
@@ -149,17 +164,18 @@ mod tests {
     #[test]
     fn a_part_keeps_the_order_of_the_edges() {
         let edges = [(0, 1, 5), (1, 1, 6), (2, 0, 7), (0, 1, 8), (1, 0, 9)];
-        let part = DistGraph::part(1, &edges, true);
+        let part = DistGraph::part(1, &edges, EdgeWeights::Given);
         assert_eq!(part.sources.ranks, [0, 1, 0]);
         assert_eq!(part.sources.weights, [5, 6, 8]);
         assert_eq!(part.destinations.ranks, [1, 0]);
         assert_eq!(part.destinations.weights, [6, 9]);
-        assert!(DistGraph::part(1, &edges, false).sources.weights.is_empty());
+        let plain = DistGraph::part(1, &edges, EdgeWeights::Absent);
+        assert!(plain.sources.weights.is_empty());
     }
 
     #[test]
     fn parts_travel_as_numbers() {
-        for weighted in [true, false] {
+        for weighted in [EdgeWeights::Given, EdgeWeights::Absent] {
             for rank in 0..3 {
                 let part = DistGraph::part(rank, &[(0, 1, 5), (1, 1, 6), (0, 1, 8)], weighted);
                 let back = DistGraph::from_numbers(&part.to_numbers(), weighted);

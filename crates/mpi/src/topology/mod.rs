@@ -13,7 +13,7 @@ mod query;
 pub mod reorder;
 
 pub use cart::Cart;
-pub use dist_graph::{DistGraph, Edges, Weights};
+pub use dist_graph::{DistGraph, EdgeWeights, Edges, Weights};
 pub use graph::Graph;
 
 use std::sync::Arc;
@@ -29,6 +29,15 @@ pub enum Topology {
     Graph(Arc<Graph>),
     /// A graph of which each process knows its own edges (`MPI_Dist_graph_create`).
     DistGraph(Arc<DistGraph>),
+}
+
+/// The argument `reorder` of the calls that make a topology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reordering {
+    /// Ranks keep their numbers.
+    Refused,
+    /// Ranks may get other numbers.
+    Allowed,
 }
 
 /// The neighbours of one process, in the order of the blocks of neighbourhood collectives.

@@ -14,7 +14,7 @@ use mica_mpi::collective::{
 };
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
-use mica_mpi::op::Op;
+use mica_mpi::op::{Op, OperandOrder};
 
 /// When the bytes of a message leave the sender's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -525,8 +525,12 @@ impl Operator {
                 }
             }
         };
+        let order = match commutes {
+            true => OperandOrder::Any,
+            false => OperandOrder::ByRank,
+        };
         Operator {
-            op: Op::user(commutes, Arc::new(function)),
+            op: Op::user(order, Arc::new(function)),
             f,
             commutes,
         }

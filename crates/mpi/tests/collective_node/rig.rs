@@ -16,7 +16,7 @@ use mica_channel::direct::{Direct, DirectOptions, Usage, XpmemDevice};
 use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::dispatch::{self, perform};
-use mica_mpi::collective::intranode::group::NodeGroup;
+use mica_mpi::collective::intranode::group::{AddressUse, NodeGroup};
 use mica_mpi::collective::intranode::offers::OfferChoice;
 use mica_mpi::collective::intranode::slot::{OperationSlot, RunMode};
 use mica_mpi::collective::intranode::tree::MemberTree;
@@ -25,6 +25,7 @@ use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::CorePlace;
 use mica_node::tunables::{SegmentShape, segment_shape};
+use mica_policy::select::CoreUse;
 
 /// Numbers that a seed gives.
 #[derive(Clone, Debug)]
@@ -245,7 +246,10 @@ impl Ranks {
                 area,
                 reach,
                 tree,
-                form.has_cores,
+                match form.has_cores {
+                    true => CoreUse::Own,
+                    false => CoreUse::Shared,
+                },
                 &SEVERAL_THREADS,
             ))
         };
@@ -439,6 +443,10 @@ impl Operation {
                 let how = dispatch::PathChoice::Direct { direction, offers };
                 (by_address, true, how)
             }
+        };
+        let by_address = match by_address {
+            true => AddressUse::Allowed,
+            false => AddressUse::Never,
         };
         let operation = group.reserve(what.kind(is_direct), by_address);
         begun.set(begun.get() + 1);

@@ -76,18 +76,27 @@ fn explain(error: &io::Error) -> CmaRefusal {
     let yama = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
     let yama = yama.and_then(|text| text.trim().parse::<u32>().ok());
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let seccomp = status
+    let mut modes = status
         .lines()
-        .find_map(|line| line.strip_prefix("Seccomp:"))
-        .is_some_and(|mode| mode.trim() == "2");
+        .filter_map(|line| line.strip_prefix("Seccomp:"));
+    let seccomp = match modes.next().map(str::trim) {
+        Some("2") => Seccomp::Filters,
+        _ => Seccomp::Off,
+    };
     explain_with(error, yama, seccomp)
 }
 
-// flag: what was found of the process; the call passes the variable of this name.
-fn explain_with(error: &io::Error, yama: Option<u32>, seccomp: bool) -> CmaRefusal {
+/// Whether a filter may refuse system calls of this process (`Seccomp` in /proc/self/status).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seccomp {
+    Off,
+    Filters,
+}
+
+fn explain_with(error: &io::Error, yama: Option<u32>, seccomp: Seccomp) -> CmaRefusal {
     let refused = format!("process_vm_readv: {error}");
     let (cause, remedy) = match (error.raw_os_error(), yama) {
-        (Some(libc::ENOSYS), _) if !seccomp => (
+        (Some(libc::ENOSYS), _) if seccomp == Seccomp::Off => (
             "the kernel has no cross-memory attach",
             "use a kernel built with CONFIG_CROSS_MEMORY_ATTACH",
         ),
@@ -96,7 +105,7 @@ fn explain_with(error: &io::Error, yama: Option<u32>, seccomp: bool) -> CmaRefus
             "sysctl kernel.yama.ptrace_scope=1 (3 lasts until reboot), or give the program \
             CAP_SYS_PTRACE",
         ),
-        (Some(libc::EPERM | libc::ENOSYS), _) if seccomp => (
+        (Some(libc::EPERM | libc::ENOSYS), _) if seccomp == Seccomp::Filters => (
             "a seccomp filter (a container's, most likely) refuses it",
             "run the container with --cap-add=SYS_PTRACE, or a seccomp profile that allows \
              process_vm_readv and process_vm_writev",
@@ -142,18 +151,30 @@ mod tests {
             explain_with(&io::Error::from_raw_os_error(errno), yama, seccomp)
         };
         assert!(
-            of(libc::EPERM, Some(2), false)
+            of(libc::EPERM, Some(2), Seccomp::Off)
                 .remedy
                 .contains("ptrace_scope")
         );
-        assert!(of(libc::EPERM, Some(0), true).reason.contains("seccomp"));
-        assert!(of(libc::EPERM, None, false).reason.contains("credentials"));
         assert!(
-            of(libc::ENOSYS, None, false)
+            of(libc::EPERM, Some(0), Seccomp::Filters)
+                .reason
+                .contains("seccomp")
+        );
+        assert!(
+            of(libc::EPERM, None, Seccomp::Off)
+                .reason
+                .contains("credentials")
+        );
+        assert!(
+            of(libc::ENOSYS, None, Seccomp::Off)
                 .remedy
                 .contains("CROSS_MEMORY_ATTACH")
         );
-        assert!(of(libc::ENOSYS, None, true).reason.contains("seccomp"));
+        assert!(
+            of(libc::ENOSYS, None, Seccomp::Filters)
+                .reason
+                .contains("seccomp")
+        );
     }
 
     #[test]

@@ -6,15 +6,15 @@ use std::sync::{Arc, OnceLock};
 use super::choose::{CLASSES, ForcedAlgorithms, OCTAVES, class_of, pick, pick_once_reachable};
 use super::costs::CollectiveCosts;
 use super::{
-    ALGORITHMS, Algorithm, COLLECTIVES, Collective, CollectiveCall, GroupSetting, Reachability,
+    ALGORITHMS, Algorithm, COLLECTIVES, Collective, CollectiveCall, GroupSetting, OperandOrder,
+    Reachability,
 };
 
 /// No choice has been made for this class yet.
 const OPEN: u8 = u8::MAX;
 const _: () = assert!(ALGORITHMS < OPEN as usize);
 
-/// The chosen algorithm by size class, for one collective, one stage, and an operator that commutes
-/// or not.
+/// The chosen algorithm by size class, for one collective, one stage, and x.
 struct ChoiceRow([AtomicU8; CLASSES]);
 
 /// Whether the ranks of a direct call have announced their buffers.
@@ -28,7 +28,7 @@ enum ReachStage {
 /// after that.
 const STAGES: usize = 2 * Reachability::ALL.len();
 
-/// Rows: collectives, stages, commuting or not.
+/// Rows: collectives, stages, either order of operands.
 const ROWS: usize = COLLECTIVES * STAGES * 2;
 
 /// The cached choices of a communicator. The answers are exactly those of [`pick`]. The first call
@@ -71,45 +71,42 @@ impl Choices {
 
     /// The algorithm of a call. `bytes` are those of [`CollectiveCall::bytes`]; `reach` is
     /// [`Reachability::Unknown`] unless all ranks know of a limit that holds for all calls.
-    // flag: a property of the operator; every call passes a variable of this name.
     #[inline]
     pub fn algorithm(
         &self,
         collective: Collective,
         bytes: usize,
-        commutes: bool,
+        order: OperandOrder,
         reach: Reachability,
     ) -> Algorithm {
-        self.at_stage(ReachStage::Before, collective, bytes, commutes, reach)
+        self.at_stage(ReachStage::Before, collective, bytes, order, reach)
     }
 
     /// The algorithm once the ranks of a direct call have announced their buffers and `reach` is
     /// known: [`Algorithm::Direct`] if it is still better than [`Algorithm::Shared`], else the
     /// latter.
-    // flag: a property of the operator; every call passes a variable of this name.
     #[inline]
     pub fn once_reachable(
         &self,
         collective: Collective,
         bytes: usize,
-        commutes: bool,
+        order: OperandOrder,
         reach: Reachability,
     ) -> Algorithm {
-        self.at_stage(ReachStage::Announced, collective, bytes, commutes, reach)
+        self.at_stage(ReachStage::Announced, collective, bytes, order, reach)
     }
 
-    // flag: a property of the operator; every call passes a variable of this name.
     #[inline]
     fn at_stage(
         &self,
         stage: ReachStage,
         collective: Collective,
         bytes: usize,
-        commutes: bool,
+        order: OperandOrder,
         reach: Reachability,
     ) -> Algorithm {
         let column = reach as usize + stage as usize * Reachability::ALL.len();
-        let row = (collective as usize * STAGES + column) * 2 + usize::from(commutes);
+        let row = (collective as usize * STAGES + column) * 2 + order as usize;
         let class = class_of(bytes);
         if let Some(row) = self.rows[row].get() {
             // Relaxed: concurrent threads compute the same value, and it publishes no other data.
@@ -121,7 +118,7 @@ impl Choices {
         let question = CollectiveCall {
             collective,
             bytes,
-            commutes,
+            order,
             reach,
             setting: self.setting,
         };
@@ -147,16 +144,15 @@ impl Choices {
     }
 
     /// The lengths at which the chosen algorithm changes, for display: ascending, the first from 0.
-    // flag: a property of the operator; every call passes a variable of this name.
     pub fn changes(
         &self,
         collective: Collective,
-        commutes: bool,
+        order: OperandOrder,
         reach: Reachability,
     ) -> Vec<(usize, Algorithm)> {
         let mut changes: Vec<(usize, Algorithm)> = Vec::new();
         for bytes in class_starts() {
-            let algorithm = self.algorithm(collective, bytes, commutes, reach);
+            let algorithm = self.algorithm(collective, bytes, order, reach);
             if changes
                 .last()
                 .is_none_or(|&(_, before)| before != algorithm)

@@ -12,7 +12,9 @@ use mica_node::tunables::{self, BadValue, Tunable};
 
 use super::costs::CollectiveCosts;
 use super::formulas::load;
-use super::{Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, Reachability};
+use super::{
+    Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, OperandOrder, Reachability,
+};
 
 /// Why an algorithm is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,7 +257,9 @@ fn exclusion(question: &CollectiveCall, algorithm: Algorithm) -> Option<Algorith
         (Gather | Scatter, Binomial) => differs_from(3, Linear),
         (Allgather, Ring) => differs_from(3, Bruck),
         (Alltoall, Bruck) => differs_from(4, Exchange),
-        (ReduceScatter, Halving) => (!question.commutes).then_some(AlgorithmExclusion::Reorders),
+        (ReduceScatter, Halving) => {
+            (question.order == OperandOrder::ByRank).then_some(AlgorithmExclusion::Reorders)
+        }
         (Reduce | Allreduce, Halving) => {
             let same = match question.collective {
                 Reduce => Binomial,

@@ -36,6 +36,15 @@ pub struct CollectiveCosts {
     levels: [LevelCosts; 3],
 }
 
+/// What copies from one rank's memory to another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyMeans {
+    /// Its system calls.
+    Kernel,
+    /// Loads and stores of a rank.
+    LoadStore,
+}
+
 impl CollectiveCosts {
     /// The shipped figures for the steps, with `messages` for the messages.
     pub fn new(messages: PathCosts) -> CollectiveCosts {
@@ -83,11 +92,9 @@ impl CollectiveCosts {
         (pull.start_ns - words).max(0.0) * calls as f64 + pull.copy_ns(bytes, 1)
     }
 
-    /// Like `load_ns` or `cma_ns`, with both ranks copying concurrently, by the kernel or by load
-    /// and store.
-    // flag: the caller's field of this name.
-    pub fn together_ns(&self, level: Level, bytes: usize, kernel: bool) -> f64 {
-        if kernel {
+    /// Like `load_ns` or `cma_ns`, with both ranks copying concurrently.
+    pub fn together_ns(&self, level: Level, bytes: usize, by: CopyMeans) -> f64 {
+        if by == CopyMeans::Kernel {
             let together = self.messages.of(level, MessagePath::Cooperate);
             self.cma_ns(level, 0, 1) + together.copy_ns(bytes, 1)
         } else {

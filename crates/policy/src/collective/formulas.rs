@@ -15,7 +15,7 @@
 
 use mica_node::topology::Level;
 
-use super::costs::CollectiveCosts;
+use super::costs::{CollectiveCosts, CopyMeans};
 use super::{Algorithm, Collective, CollectiveCall, Reachability};
 
 mod load;
@@ -248,7 +248,7 @@ struct DirectFormulas<'a> {
     level: Level,
     ranks: usize,
     cores: usize,
-    kernel: bool,
+    by: CopyMeans,
     packs: bool,
     expose_ns: f64,
 }
@@ -262,10 +262,10 @@ impl<'a> DirectFormulas<'a> {
             level: setting.level,
             ranks: setting.ranks,
             cores: setting.cores,
-            kernel: matches!(
-                question.reach,
-                Reachability::Cma | Reachability::Packed | Reachability::None
-            ),
+            by: match question.reach {
+                Reachability::Cma | Reachability::Packed | Reachability::None => CopyMeans::Kernel,
+                Reachability::Unknown | Reachability::Windows => CopyMeans::LoadStore,
+            },
             packs: question.reach == Reachability::Packed,
             expose_ns: costs.of(setting.level).expose_ns,
         }
@@ -273,7 +273,7 @@ impl<'a> DirectFormulas<'a> {
 
     /// A rank copies `bytes` from or to another rank's memory.
     fn copy(&self, bytes: usize) -> f64 {
-        if self.kernel {
+        if self.by == CopyMeans::Kernel {
             self.costs.cma_ns(self.level, bytes, 1)
         } else {
             self.costs.load_ns(self.level, bytes)
@@ -287,7 +287,7 @@ impl<'a> DirectFormulas<'a> {
         match self.ranks {
             ranks if ranks > self.cores => copy,
             // The cost of two ranks copying concurrently is known.
-            2 => copy.min(self.costs.together_ns(self.level, bytes, self.kernel)),
+            2 => copy.min(self.costs.together_ns(self.level, bytes, self.by)),
             ranks => copy * (ranks - 1) as f64 / ranks as f64,
         }
     }
@@ -296,7 +296,7 @@ impl<'a> DirectFormulas<'a> {
     /// with the kernel, one after the other, a block at a time.
     fn fold(&self, bytes: usize, operands: usize) -> f64 {
         let combine = self.costs.reduce_byte_ns * bytes as f64;
-        let one = if self.kernel {
+        let one = if self.by == CopyMeans::Kernel {
             let calls = bytes.div_ceil(KERNEL_BLOCK).max(1);
             self.costs.cma_ns(self.level, bytes, calls) + combine
         } else {

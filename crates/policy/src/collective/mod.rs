@@ -338,6 +338,15 @@ pub struct GroupSetting {
     pub area_cell: Option<usize>,
 }
 
+/// In which order the operator of a reduction takes its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperandOrder {
+    /// That of the ranks: it does not commute.
+    ByRank,
+    /// Any: it commutes, or the collective does not reduce.
+    Any,
+}
+
 /// A collective call, with values that all of its ranks know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CollectiveCall {
@@ -346,8 +355,8 @@ pub struct CollectiveCall {
     /// Bytes: of the vector (bcast, reduce, allreduce, scan), of each pair's block (alltoall), of
     /// each rank's block (gather, scatter, allgather, reduce_scatter).
     pub bytes: usize,
-    /// The operator commutes; true if the collective does not reduce.
-    pub commutes: bool,
+    /// In which order the operator takes its operands.
+    pub order: OperandOrder,
     /// How the buffers can be accessed.
     pub reach: Reachability,
     /// The ranks that take part, and their placement.

@@ -20,7 +20,7 @@ fn question(collective: Collective, bytes: usize, setting: GroupSetting) -> Coll
     CollectiveCall {
         collective,
         bytes,
-        commutes: true,
+        order: OperandOrder::Any,
         reach: Reachability::Unknown,
         setting,
     }
@@ -146,7 +146,7 @@ fn messages_change_over_where_they_did() {
             ForcedAlgorithms::default().with_family(AlgorithmFamily::Messages),
             setting(ranks, ranks),
         );
-        choices.changes(collective, true, Reachability::Unknown)
+        choices.changes(collective, OperandOrder::Any, Reachability::Unknown)
     };
     let near = |collective, ranks: usize, algorithm, bytes: usize| {
         let changes = changes(collective, ranks);
@@ -213,7 +213,7 @@ fn rejects_impossible_questions() {
     let why = AlgorithmExclusion::TooShort { least: 8 };
     assert_eq!(reason(&shipped(&short), Halving), Some(why));
     let ordered = CollectiveCall {
-        commutes: false,
+        order: OperandOrder::ByRank,
         ..question(Collective::ReduceScatter, 64, setting(8, 8))
     };
     assert_eq!(
@@ -373,11 +373,11 @@ prop_compose! {
     fn questions()(
         collective in prop::sample::select(&Collective::ALL[..]),
         bytes in lengths(),
-        commutes: bool,
+        order in prop::sample::select(vec![OperandOrder::ByRank, OperandOrder::Any]),
         reach in prop::sample::select(&Reachability::ALL[..]),
         setting in settings(),
     ) -> CollectiveCall {
-        CollectiveCall { collective, bytes, commutes, reach, setting }
+        CollectiveCall { collective, bytes, order, reach, setting }
     }
 }
 
@@ -458,18 +458,18 @@ proptest! {
         let choices = Choices::new(Arc::new(costs.clone()), forced, setting);
         for question in asked {
             let question = CollectiveCall { setting, ..question };
-            let CollectiveCall { collective, bytes, commutes, reach, .. } = question;
+            let CollectiveCall { collective, bytes, order, reach, .. } = question;
             let wanted = pick(&costs, &question, &forced);
             let announced = pick_once_reachable(&costs, &question, &forced);
             prop_assert_ne!(announced.family(), AlgorithmFamily::Messages);
             // The first answer is computed, the next one comes from the cache, where similar
             // lengths may share it.
             for _ in 0..2 {
-                prop_assert_eq!(choices.algorithm(collective, bytes, commutes, reach), wanted);
-                let once = choices.once_reachable(collective, bytes, commutes, reach);
+                prop_assert_eq!(choices.algorithm(collective, bytes, order, reach), wanted);
+                let once = choices.once_reachable(collective, bytes, order, reach);
                 prop_assert_eq!(once, announced);
             }
-            let changes = choices.changes(collective, commutes, reach);
+            let changes = choices.changes(collective, order, reach);
             let stretch = changes.iter().rfind(|(from, _)| *from <= bytes);
             prop_assert_eq!(stretch.map(|(_, algorithm)| *algorithm), Some(wanted));
         }

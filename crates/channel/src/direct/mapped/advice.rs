@@ -8,7 +8,7 @@ use super::buffers::{
 };
 use super::eligibility::SkipReason;
 use super::extents::without;
-use super::hooks::{AdviceKind, copy_elsewhere};
+use super::hooks::{AdviceKind, ChildAdvice, copy_elsewhere};
 use super::raw;
 use mica_node::procmap::MappedArea;
 
@@ -56,7 +56,7 @@ impl MigratedBuffers {
             match wish {
                 AdviceKind::Plain | AdviceKind::Nothing => {}
                 AdviceKind::Refused(errno) => return Err(errno),
-                AdviceKind::Child(kind, on) => self.advise_child(place.file(), kind, on),
+                AdviceKind::Child(kind, advice) => self.advise_child(place.file(), kind, advice),
                 AdviceKind::Fresh => {
                     let at = area.addresses.start;
                     // SAFETY: the program does not need the content, by its advice.
@@ -77,19 +77,18 @@ impl MigratedBuffers {
         Ok(met.into_iter().map(|(area, _)| area.addresses).collect())
     }
 
-    // flag: the advice's own field (`AdviceKind::Child`), passed on.
-    fn advise_child(&mut self, file: Range<u64>, kind: InChild, on: bool) {
+    fn advise_child(&mut self, file: Range<u64>, kind: InChild, advice: ChildAdvice) {
         let others = std::mem::take(&mut self.in_child);
-        for advice in others {
-            if advice.kind != kind {
-                self.in_child.push(advice);
+        for other in others {
+            if other.kind != kind {
+                self.in_child.push(other);
                 continue;
             }
-            let rest = without(&advice.file, std::slice::from_ref(&file));
+            let rest = without(&other.file, std::slice::from_ref(&file));
             let rest = rest.into_iter().map(|file| ForkAdvice { file, kind });
             self.in_child.extend(rest);
         }
-        if on {
+        if advice == ChildAdvice::Given {
             self.in_child.push(ForkAdvice { file, kind });
         }
     }

@@ -48,20 +48,29 @@ pub(super) enum AdviceKind {
     Fresh,
     /// Nothing to do.
     Nothing,
-    /// A child gets the memory this way (true), or as a copy again (false).
-    Child(InChild, bool),
+    /// How a child gets the memory.
+    Child(InChild, ChildAdvice),
     /// An error number.
     Refused(i32),
+}
+
+/// Advice about memory in children.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ChildAdvice {
+    /// It gets the memory so.
+    Given,
+    /// It gets a copy again.
+    Withdrawn,
 }
 
 fn wish(advice: i32) -> AdviceKind {
     match advice {
         libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => AdviceKind::Fresh,
         libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL => AdviceKind::Nothing,
-        libc::MADV_DONTFORK => AdviceKind::Child(InChild::Absent, true),
-        libc::MADV_DOFORK => AdviceKind::Child(InChild::Absent, false),
-        libc::MADV_WIPEONFORK => AdviceKind::Child(InChild::Wiped, true),
-        libc::MADV_KEEPONFORK => AdviceKind::Child(InChild::Wiped, false),
+        libc::MADV_DONTFORK => AdviceKind::Child(InChild::Absent, ChildAdvice::Given),
+        libc::MADV_DOFORK => AdviceKind::Child(InChild::Absent, ChildAdvice::Withdrawn),
+        libc::MADV_WIPEONFORK => AdviceKind::Child(InChild::Wiped, ChildAdvice::Given),
+        libc::MADV_KEEPONFORK => AdviceKind::Child(InChild::Wiped, ChildAdvice::Withdrawn),
         libc::MADV_WILLNEED
         | libc::MADV_MERGEABLE
         | libc::MADV_UNMERGEABLE

@@ -41,7 +41,7 @@ pub use usage::{Unavailable, Usage};
 use super::{DirectOptions, ExpectedUse, Exposed};
 use buffers::MigratedBuffers;
 use mica_node::segment::JobSegment;
-use owner::{Answer, Attempt};
+use owner::{Answer, Attempt, BufferWatch};
 use owners::OWNERS;
 use std::sync::Arc;
 
@@ -83,25 +83,27 @@ impl Registry {
     /// Migrates a buffer if it is eligible, and exposes it in any case.
     #[cold]
     fn migrate(&self, address: usize, len: usize, expected: ExpectedUse) -> Exposed {
-        let mut is_watched = reclaim::is_running();
+        let mut watch = match reclaim::is_running() {
+            true => BufferWatch::On,
+            false => BufferWatch::Off,
+        };
         loop {
             // The loader's lock comes before the owners'.
-            let objects = if is_watched {
-                hooks::watch()
-            } else {
-                hooks::survey()
+            let objects = match watch {
+                BufferWatch::On => hooks::watch(),
+                BufferWatch::Off => hooks::survey(),
             };
             let ready = objects.as_ref().map(|o| &o.data[..]).map_err(|why| *why);
             let mut owners = OWNERS.lock();
             let owner = &mut owners.list[self.index];
-            let exposed = match owner.migrate((address, len, expected), ready, is_watched) {
+            let exposed = match owner.migrate((address, len, expected), ready, watch) {
                 Attempt::Done(exposed) => exposed,
                 Attempt::Possible => {
                     // Start the thread and install the hooks only now that a buffer can be
                     // migrated.
                     drop(owners);
                     let started = reclaim::start();
-                    is_watched = true;
+                    watch = BufferWatch::On;
                     if started.is_ok() {
                         continue;
                     }

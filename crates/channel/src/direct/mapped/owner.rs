@@ -40,6 +40,13 @@ pub(super) enum Answer {
     Due,
 }
 
+/// Whether the hooks are installed and the reclaim thread runs: else no buffer is migrated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BufferWatch {
+    On,
+    Off,
+}
+
 /// Outcome of an attempt to migrate a buffer.
 #[derive(Debug)]
 pub(super) enum Attempt {
@@ -169,14 +176,12 @@ impl MigratedBuffers {
     }
 
     /// Migrates a buffer that is [due](Answer::Due), and exposes it. `ready` are the stretches of
-    /// static data, or the reason to skip; `is_watched` is true if the hooks are installed and the
-    /// reclaim thread runs.
-    // flag: the call passes the variable of this name.
+    /// static data, or the reason to skip.
     pub fn migrate(
         &mut self,
         (address, len, expected): (usize, usize, ExpectedUse),
         ready: Result<&[Range<usize>], SkipReason>,
-        is_watched: bool,
+        watch: BufferWatch,
     ) -> Attempt {
         let Some(whole) = self.pages_of(address, len, expected) else {
             return Attempt::Done(None);
@@ -189,7 +194,7 @@ impl MigratedBuffers {
         }
         let possible = ready.and_then(|data| self.prepare(address, len, &whole, data));
         let result = match possible {
-            Ok(_) if !is_watched => return Attempt::Possible,
+            Ok(_) if watch == BufferWatch::Off => return Attempt::Possible,
             Ok(plan) => self.put(&plan),
             Err(why) => Err(why),
         };

@@ -11,6 +11,14 @@ use mica_node::segment::{SLOT_SPAN, SLOTS};
 /// buffer.
 const UNION_MAX: usize = 256 << 20;
 
+/// Who may write to a page that the buffer only touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageWriters {
+    ThisThread,
+    /// Another thread, or the kernel on behalf of an asynchronous read.
+    Others,
+}
+
 /// Which pages to move, and where to.
 #[derive(Debug)]
 pub(super) struct MigrationPlan {
@@ -44,24 +52,24 @@ impl MigratedBuffers {
         if process.has_pinned {
             return Err(SkipReason::Pinned);
         }
-        // Another thread, or the kernel on behalf of an asynchronous read, may write to the rest of
-        // a page that the buffer only touches.
-        let alone = process.is_single && !self.files.has_async_reads(&self.maps)?;
-        if !alone && self.whole(address, len).is_none() {
-            return Err(SkipReason::Short);
-        }
-        let mut pages = if alone {
-            self.enclosing(address, len)
-        } else {
-            whole.clone()
+        let writers = match process.is_single && !self.files.has_async_reads(&self.maps)? {
+            true => PageWriters::ThisThread,
+            false => PageWriters::Others,
+        };
+        let mut pages = match writers {
+            PageWriters::ThisThread => self.enclosing(address, len),
+            PageWriters::Others if self.whole(address, len).is_none() => {
+                return Err(SkipReason::Short);
+            }
+            PageWriters::Others => whole.clone(),
         };
         self.check_taken_back(&pages)?;
         let census = self.sweep(process.is_single)?;
-        let mut planned = self.plan(&mut pages, alone, &census, data);
+        let mut planned = self.plan(&mut pages, writers, &census, data);
         if planned == Err(SkipReason::Kind) {
             // At its ends, static data shares a page with the file that it is loaded from.
             pages = whole.clone();
-            planned = self.plan(&mut pages, alone, &census, data);
+            planned = self.plan(&mut pages, writers, &census, data);
         }
         let (target, moving) = planned?;
         if eligibility::holds_own_memory(&pages) {
@@ -89,11 +97,10 @@ impl MigratedBuffers {
 
     /// The target of the pages, and which of them must be moved to it. `pages` grows by the areas
     /// of other slots that it overlaps, so that buffers there still lie in one slot each.
-    // flag: both calls pass the variable of this name.
     fn plan(
         &mut self,
         pages: &mut Range<usize>,
-        alone: bool,
+        writers: PageWriters,
         census: &[MigratedRange],
         data: &[Range<usize>],
     ) -> Result<(MigrationTarget, Vec<Range<usize>>), SkipReason> {
@@ -119,19 +126,20 @@ impl MigratedBuffers {
         let donors: Vec<&MigratedRange> = met(pages)
             .filter(|place| place.anchor() != target.anchor)
             .collect();
+        let is_alone = writers == PageWriters::ThisThread;
         // If there are other threads, a block's first page stays where it is: the bytes before the
         // buffer may be in use by another thread.
         let heads = donors.iter().filter_map(|donor| {
             let head = donor.addresses.start.checked_sub(self.page)?;
             let is_head = |place: &&MigratedRange| place.addresses.start == head;
-            (alone && self.is_head_of(head, donor)).then(|| census.iter().find(is_head))?
+            (is_alone && self.is_head_of(head, donor)).then(|| census.iter().find(is_head))?
         });
         let heads: Vec<&MigratedRange> = heads.collect();
         let donors: Vec<MigratedRange> = heads.into_iter().chain(donors).cloned().collect();
         for donor in &donors {
             let inside = pages.start <= donor.addresses.start && donor.addresses.end <= pages.end;
             let idle = self.slots[donor.slot as usize].is_idle();
-            if !idle || !(alone || inside) {
+            if !idle || !(is_alone || inside) {
                 return Err(SkipReason::Overlap);
             }
             pages.start = pages.start.min(donor.addresses.start);

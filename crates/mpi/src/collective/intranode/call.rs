@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mica_policy::collective::{Algorithm, Reachability};
 
 use super::context::{MUCH, NodeContext};
-use super::group::{NodeGroup, ReservedOperation};
+use super::group::{AddressUse, NodeGroup, ReservedOperation};
 use super::operation::CollectiveOperation;
 use crate::collective::label::CallLabel;
 
@@ -38,8 +38,8 @@ impl NodeCall {
     /// The algorithm for parts of `bytes` bytes, once it is known that they can be reached so.
     pub(super) fn once_reachable(&self, bytes: usize, reach: Reachability) -> Algorithm {
         let (operation, choices) = (&self.operation, &self.local.choices);
-        let (collective, commutes) = (operation.collective(), operation.commutes());
-        choices.once_reachable(collective, bytes, commutes, reach)
+        let (collective, order) = (operation.collective(), operation.order());
+        choices.once_reachable(collective, bytes, order, reach)
     }
 
     /// Takes this call's place in the order of the node group's operations. All ranks must call it
@@ -48,9 +48,11 @@ impl NodeCall {
         let operation = &self.operation;
         // Whether direct copy still pays where some buffers can be reached only by the kernel's
         // copies.
-        let by_address = self.directly && {
-            let bytes = operation.bytes().unwrap_or(MUCH);
-            self.once_reachable(bytes, Reachability::Cma) == Algorithm::Direct
+        let bytes = || operation.bytes().unwrap_or(MUCH);
+        let pays = || self.once_reachable(bytes(), Reachability::Cma) == Algorithm::Direct;
+        let by_address = match self.directly && pays() {
+            true => AddressUse::Allowed,
+            false => AddressUse::Never,
         };
         self.group()
             .reserve(operation.kind(self.directly), by_address)

@@ -1,7 +1,7 @@
 //! What a communicator knows about its ranks on one node: the policy's choices, the shared memory,
 //! and how buffers can be accessed. Made once for a communicator, by `plan`.
 
-use mica_policy::collective::{Algorithm, Choices, Collective, Reachability};
+use mica_policy::collective::{Algorithm, Choices, Collective, OperandOrder, Reachability};
 use mica_protocol::CounterRef;
 
 use super::fast_limits::FastPath;
@@ -47,11 +47,8 @@ impl Eq for NodeContext {}
 impl NodeContext {
     /// The algorithm for an operation.
     pub(super) fn algorithm(&self, operation: &CollectiveOperation) -> Algorithm {
-        let (collective, commutes) = (operation.collective(), operation.commutes());
-        let of = |bytes| {
-            self.choices
-                .algorithm(collective, bytes, commutes, self.reach)
-        };
+        let (collective, order) = (operation.collective(), operation.order());
+        let of = |bytes| self.choices.algorithm(collective, bytes, order, self.reach);
         match operation.bytes() {
             Some(bytes) => of(bytes),
             // No rank knows all amounts: ranks with long parts offer them; if not all ranks do, the
@@ -66,8 +63,8 @@ impl NodeContext {
     /// Whether a part of `bytes` bytes is worth offering, where not all ranks know the amounts.
     pub(super) fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
         // These calls have no operator.
-        let commutes = true;
-        let choice = (self.choices).algorithm(collective, bytes, commutes, self.reach);
+        let order = OperandOrder::Any;
+        let choice = (self.choices).algorithm(collective, bytes, order, self.reach);
         choice == Algorithm::Direct
     }
 }

@@ -1,7 +1,7 @@
 //! Which calls of a communicator may take the fast path ([`super::fast_path`]): found out once,
 //! from the choices of the policy.
 
-use mica_policy::collective::{Algorithm, Choices, Collective, Reachability};
+use mica_policy::collective::{Algorithm, Choices, Collective, OperandOrder, Reachability};
 
 use super::cells::share_of;
 use super::reduce_cells::alone_max;
@@ -25,7 +25,7 @@ impl FastPath {
     /// Those calls that these choices send through cells anyway.
     pub fn new(choices: &Choices, reach: Reachability) -> FastPath {
         let is_shared = |collective, bytes| {
-            choices.algorithm(collective, bytes, true, reach) == Algorithm::Shared
+            choices.algorithm(collective, bytes, OperandOrder::Any, reach) == Algorithm::Shared
         };
         // Lengths at which the choice may change.
         let lengths =

@@ -15,7 +15,7 @@ use mica_policy::collective::Collective;
 
 use super::cells::{self, RootMembers};
 use super::fast_limits::FastPath;
-use super::group::NodeGroup;
+use super::group::{AddressUse, NodeGroup};
 use super::header::OperationKind;
 use super::parts::Parts;
 use super::run::{block_on, waiting_in};
@@ -65,14 +65,7 @@ impl FastCall<'_> {
 /// Where the payload of a member is: in its line or in its cell.
 #[inline(always)]
 fn payload<'a>(slot: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
-    shared_block(slot, member, bytes <= INLINE)
-}
-
-/// A member's shared memory for payload: that in its line, or its cell.
-// flag: every call passes the comparison or the variable of this name.
-#[inline(always)]
-fn shared_block<'a>(slot: &OperationSlot<'a>, member: usize, in_line: bool) -> RegionRef<'a> {
-    match in_line {
+    match bytes <= INLINE {
         true => slot.inline_region(member),
         false => slot.cell(member),
     }
@@ -240,7 +233,11 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
         let share = cells::share_of_half(slot);
         let stride = if in_line { bytes } else { share };
         let place = |writer: usize, reader: usize| cells::place_for(writer, reader, size) * stride;
-        let mine = shared_block(slot, me, in_line);
+        let block = |member: usize| match in_line {
+            true => slot.inline_region(member),
+            false => slot.cell(member),
+        };
+        let mine = block(me);
         for member in cells::after(slot) {
             send.at(member * bytes)
                 .copy_to(mine.at(place(me, member)), bytes);
@@ -251,7 +248,7 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
             wait_for(comm, slot, member)?;
             slot.accept_header(member)?;
             slot.expect_bytes(member, bytes)?;
-            shared_block(slot, member, in_line)
+            block(member)
                 .at(place(member, me))
                 .copy_to(result.at(member * bytes), bytes);
         }
@@ -462,7 +459,11 @@ fn run(
     let FastCall { group, counters } = *opened;
     counters.count_collective(TrafficClass::Area, brought);
     counters.count_algorithm(Algorithm::Shared as usize);
-    let slot = OperationSlot::new(group, group.reserve(kind.into(), false), RunMode::Blocking);
+    let slot = OperationSlot::new(
+        group,
+        group.reserve(kind.into(), AddressUse::Never),
+        RunMode::Blocking,
+    );
     wait(comm, || slot.is_free(), || Ok(()))?;
     slot.open(bytes);
     let result = work(&slot);

@@ -23,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 use mica_channel::area::{Area, Completions, TURNS};
 use mica_channel::direct::PeerAccess;
 use mica_policy::collective::Collective;
+use mica_policy::select::CoreUse;
 
 use mica_protocol::ThreadMode;
 
@@ -65,13 +66,22 @@ pub(super) const PHASE_BITS: u32 = 24;
 /// a few more.
 pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 
+/// Whether an operation may copy by address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressUse {
+    /// Where all ranks agree.
+    Allowed,
+    /// Through windows, or the shared area.
+    Never,
+}
+
 /// What is reserved for an operation when it is called: its place in the order of operations.
 #[derive(Debug, Clone)]
 pub struct ReservedOperation {
     pub(super) number: u64,
     pub(super) kind: OperationKind,
     pub(super) before: RootBefore,
-    pub(super) by_address: bool,
+    pub(super) by_address: AddressUse,
     pub(super) asks_for_cma: bool,
     /// The call that it belongs to, if late arrivals are counted.
     pub(super) arrival: Option<Arc<ArrivalCount>>,
@@ -79,14 +89,13 @@ pub struct ReservedOperation {
 
 impl NodeGroup {
     /// The node group of an area's members. `reach` is how they access each other's buffers,
-    /// `has_cores` whether each has a core of its own, and `mode` whether several threads of this
+    /// `cores` whether they share cores, and `mode` whether several threads of this
     /// rank may be in the library.
-    // flag: a property of the segment, kept as the field of this name.
     pub fn new(
         area: Area,
         reach: Option<PeerAccess>,
         tree: Option<MemberTree>,
-        has_cores: bool,
+        cores: CoreUse,
         mode: &'static ThreadMode,
     ) -> NodeGroup {
         let members = area.members().len();
@@ -95,7 +104,7 @@ impl NodeGroup {
             area,
             reach,
             tree,
-            has_cores,
+            has_cores: cores == CoreUse::Own,
             begun: AtomicU64::new(0),
             account: Completions::new(),
             mode,
@@ -156,18 +165,18 @@ impl NodeGroup {
     }
 
     /// Takes the next place in the order of operations. All members must call it in the same order,
-    /// one thread at a time (MPI 5.0, 6.14), with the same `kind` and the same `by_address`
-    /// (whether the operation may copy by address).
-    // flag: kept as the field of this name, and read back by `may_go_by_address`.
+    /// one thread at a time (MPI 5.0, 6.14), with the same `kind` and the same
+    /// `by_address`.
     #[inline]
-    pub fn reserve(&self, kind: OperationKind, by_address: bool) -> ReservedOperation {
+    pub fn reserve(&self, kind: OperationKind, by_address: AddressUse) -> ReservedOperation {
         // Relaxed, and no read-modify-write: calls of collectives on one communicator do not
         // overlap.
         let begun = self.begun.load(Ordering::Relaxed);
         let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
         let root = kind.root_before().bits() << ROOT_AT;
         self.begun.store(root | number, Ordering::Relaxed);
-        let asks_for_cma = by_address && !self.asked_for_cma.load(Ordering::Relaxed);
+        let asks_for_cma =
+            by_address == AddressUse::Allowed && !self.asked_for_cma.load(Ordering::Relaxed);
         if asks_for_cma {
             self.asked_for_cma.store(true, Ordering::Relaxed);
         }

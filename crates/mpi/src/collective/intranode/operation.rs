@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mica_channel::memory::View;
-use mica_policy::collective::Collective;
+use mica_policy::collective::{Collective, OperandOrder};
 
 use super::group::NodeGroup;
 use super::header::OperationKind;
@@ -148,10 +148,10 @@ impl CollectiveOperation {
         }
     }
 
-    /// Whether its operator, if there is one, commutes.
+    /// In which order its operator, if there is one, takes the operands.
     #[inline]
-    pub fn commutes(&self) -> bool {
-        self.reduction().is_none_or(|r| r.op.is_commutative())
+    pub fn order(&self) -> OperandOrder {
+        self.reduction().map_or(OperandOrder::Any, |r| r.op.order())
     }
 
     fn reduction(&self) -> Option<&Reduction> {

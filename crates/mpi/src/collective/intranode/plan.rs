@@ -7,6 +7,7 @@ use mica_node::counters::algorithm_index;
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{Algorithm, AlgorithmFamily, Choices, Reachability};
+use mica_policy::select::CoreUse;
 
 use super::call::NodeCall;
 use super::context::{NodeContext, RootedDirection};
@@ -233,10 +234,13 @@ impl NodeContext {
                 true => FastPath::default(),
                 false => FastPath::new(&choices, reach),
             };
-        let has_cores = cores == members.len();
+        let cores = match cores == members.len() {
+            true => CoreUse::Own,
+            false => CoreUse::Shared,
+        };
         let reach_peers = Some(engine.peer_access().clone());
         let mode = engine.thread_mode();
-        let group = area.map(|area| NodeGroup::new(area, reach_peers, tree, has_cores, mode));
+        let group = area.map(|area| NodeGroup::new(area, reach_peers, tree, cores, mode));
         Ok(NodeContext {
             fast_path,
             choices,

@@ -14,7 +14,7 @@ use mica_channel::memory::{Region, RegionRef, View};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
-use super::group::{NodeGroup, PHASE_BITS, ReservedOperation};
+use super::group::{AddressUse, NodeGroup, PHASE_BITS, ReservedOperation};
 use super::header::{OperationHeader, OperationKind, RootBefore};
 use crate::collective::label::CallLabel;
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub struct OperationSlot<'a> {
     /// rank uses it.
     own_header: AtomicU64,
     header_is_stored: AtomicBool,
-    by_address: bool,
+    by_address: AddressUse,
     /// Whether this operation finds out if copies by address work.
     asks_for_cma: bool,
     /// How often to poll a line before returning to the caller.
@@ -515,7 +515,7 @@ impl<'a> OperationSlot<'a> {
 
     /// Whether this operation may copy by address; the same at all members.
     pub fn may_go_by_address(&self) -> bool {
-        self.by_address
+        self.by_address == AddressUse::Allowed
     }
 
     /// Whether all members can reach all others' memory by address. The node group's first

@@ -25,7 +25,7 @@ pub fn reduce(
     receive: Option<&Elements>,
     root: usize,
 ) -> Result<Schedule> {
-    if limits.reduce(layout, reduction.op.is_commutative()) == NodeTreatment::Flat {
+    if limits.reduce(layout, reduction.op.order()) == NodeTreatment::Flat {
         let me = place(layout);
         return re::build(me, &limits.across, reduction, send, receive, root);
     }
@@ -68,8 +68,7 @@ pub fn allreduce(
     send: Option<&Elements>,
     receive: &Elements,
 ) -> Result<Schedule> {
-    let commutes = reduction.op.is_commutative();
-    match limits.allreduce(layout, commutes, reduction.bytes()) {
+    match limits.allreduce(layout, reduction.op.order(), reduction.bytes()) {
         NodeTreatment::Flat => ar::build(place(layout), &limits.across, reduction, send, receive),
         _ if reduction.count == 0 => Ok(Schedule::new()),
         NodeTreatment::Leaders => allreduce_leaders(layout, limits, reduction, send, receive),
@@ -217,7 +216,7 @@ pub fn reduce_scatter(
     send: Option<&Elements>,
     receive: &Elements,
 ) -> Result<Schedule> {
-    if limits.reduce(layout, reduction.op.is_commutative()) == NodeTreatment::Flat {
+    if limits.reduce(layout, reduction.op.order()) == NodeTreatment::Flat {
         let me = place(layout);
         return rs::build(me, &limits.across, reduction, counts, send, receive);
     }

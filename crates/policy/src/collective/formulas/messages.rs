@@ -3,7 +3,7 @@
 
 use super::load::Load;
 use crate::collective::costs::CollectiveCosts;
-use crate::collective::{Algorithm, Collective, CollectiveCall, Reachability};
+use crate::collective::{Algorithm, Collective, CollectiveCall, OperandOrder, Reachability};
 use crate::costs::{MessagePath, MessagePaths};
 use crate::select::{OutgoingMessage, PathVerdict, Situation, select};
 
@@ -153,7 +153,10 @@ impl<'a> MessageFormulas<'a> {
                     message.then(self.combine_by(bytes, pairs))
                 };
                 // If the root is not the first rank, the result is sent once more.
-                let last = if question.commutes { 0 } else { 1 };
+                let last = match question.order {
+                    OperandOrder::Any => 0,
+                    OperandOrder::ByRank => 1,
+                };
                 Self::sum((0..rounds).map(step))
                     .then(Self::sum((0..last).map(|_| self.transfer(bytes, 1))))
             }
