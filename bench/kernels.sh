@@ -19,6 +19,17 @@ fail() {
     exit 1
 }
 
+# counts ARGUMENTS: sets `ranks` by the option -n and `rounds` by -r. The caller shifts by OPTIND - 1.
+counts() {
+    while getopts n:r: option; do
+        case $option in
+            n) ranks=$OPTARG ;;
+            r) rounds=$OPTARG ;;
+            *) exit 2 ;;
+        esac
+    done
+}
+
 [ -x "$PREFIX/bin/mica" ] || fail "no installation of Mica in $PREFIX: 'make install', or set PREFIX"
 
 # compile NAME: bench/src/NAME.c into $WORK/NAME, with call sites that have lines.

@@ -9,15 +9,9 @@
 . "$(dirname "$0")/kernels.sh"
 
 ranks=32
-jobs=41
-while getopts n:r: option; do
-    case $option in
-        n) ranks=$OPTARG ;;
-        r) jobs=$OPTARG ;;
-        *) exit 2 ;;
-    esac
-done
+rounds=41
+counts "$@"
 shift $((OPTIND - 1))
 [ $# -eq 0 ] || [ $# -eq 2 ] || fail "expected a collective and bytes, or neither"
-exec "$PREFIX/bin/mica" links cost --observer "$jobs" --calls 4000 --collective "${1:-allreduce}" --bytes "${2:-16384}" \
+exec "$PREFIX/bin/mica" links cost --observer "$rounds" --calls 4000 --collective "${1:-allreduce}" --bytes "${2:-16384}" \
     -- "$PREFIX/bin/mpiexec" -n "$ranks"

@@ -12,13 +12,7 @@
 
 ranks=2
 rounds=11
-while getopts n:r: option; do
-    case $option in
-        n) ranks=$OPTARG ;;
-        r) rounds=$OPTARG ;;
-        *) exit 2 ;;
-    esac
-done
+counts "$@"
 shift $((OPTIND - 1))
 [ $# -eq 0 ] || fail "expected options only"
 mica=$PREFIX/bin/mica
