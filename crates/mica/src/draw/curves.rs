@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::bars::{Series, open};
+use super::frame::{LEFT, PlotFrame, TOP, WIDTH};
 use super::scale::{LinearScale, LogScale};
 use super::text::escape;
 
@@ -23,15 +24,11 @@ pub struct Curves<'a> {
     pub points: &'a [Vec<(f64, f64)>],
 }
 
-const WIDTH: f64 = 620.0;
-const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 76.0;
-const RIGHT: f64 = 20.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 50.0;
+const FRAME: PlotFrame = PlotFrame {
+    height: 320.0,
+    margin: 20.0,
+};
 const RADIUS: f64 = 3.5;
-/// The least distance of two labels of the x axis.
-const LABEL_WIDTH: f64 = 54.0;
 
 /// The y axis: values from `low` to `high`, which contain zero.
 struct Heights {
@@ -52,7 +49,7 @@ impl Heights {
 
     fn at(&self, value: f64) -> f64 {
         let share = (value - self.low) / (self.high - self.low);
-        (HEIGHT - BOTTOM) - share * (HEIGHT - BOTTOM - TOP)
+        FRAME.bottom() - share * (FRAME.bottom() - TOP)
     }
 
     /// Round values on the axis: those of both sides of zero, at the larger side's distances.
@@ -75,7 +72,7 @@ impl Heights {
 impl Curves<'_> {
     /// The chart as SVG.
     pub fn svg(&self) -> String {
-        let mut svg = open(self.name, WIDTH, HEIGHT);
+        let mut svg = open(self.name, WIDTH, FRAME.height);
         let all = || self.points.iter().flatten();
         let heights = Heights::of(all().map(|point| point.1));
         let mut places: Vec<f64> = all().map(|point| point.0).collect();
@@ -106,7 +103,7 @@ impl Curves<'_> {
 
     /// Where an x is, given all that occur.
     fn across(&self, places: &[f64]) -> Box<dyn Fn(f64) -> f64> {
-        let (from, to) = (LEFT + 12.0, WIDTH - RIGHT - 12.0);
+        let (from, to) = (LEFT + 12.0, FRAME.right() - 12.0);
         let low = places.first().copied().unwrap_or(1.0);
         let high = places.last().copied().unwrap_or(1.0);
         if self.is_log {
@@ -123,43 +120,16 @@ impl Curves<'_> {
     }
 
     fn axes(&self, svg: &mut String, places: &[f64], x: &dyn Fn(f64) -> f64, heights: &Heights) {
-        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for value in heights.ticks() {
             let at = heights.at(value);
-            let class = if value == 0.0 { "border" } else { "rule" };
-            let _ = writeln!(
-                svg,
-                "<path class=\"{class}\" d=\"M{LEFT} {at:.1}H{right}\"/>\
-                 <text class=\"end quiet\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                LEFT - 8.0,
-                at + 4.0,
-                escape(&(self.y_label)(value))
-            );
+            FRAME.line(svg, if value == 0.0 { "border" } else { "rule" }, at);
+            FRAME.y_label(svg, at, &(self.y_label)(value));
         }
-        let mut free = 0.0;
-        for value in places {
-            let at = x(*value);
-            if at < free {
-                continue;
-            }
-            free = at + LABEL_WIDTH;
-            let _ = writeln!(
-                svg,
-                "<text class=\"mid quiet\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                bottom + 17.0,
-                escape(&(self.x_label)(*value))
-            );
-        }
-        let _ = writeln!(
-            svg,
-            "<text class=\"mid quiet\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
-             <text class=\"mid quiet\" transform=\"translate(13 {:.1}) rotate(-90)\">{}</text>",
-            f64::midpoint(LEFT, right),
-            HEIGHT - 10.0,
-            escape(self.x_name),
-            f64::midpoint(TOP, bottom),
-            escape(self.y_name)
-        );
+        let labels = places
+            .iter()
+            .map(|value| (x(*value), (self.x_label)(*value)));
+        FRAME.x_labels(svg, labels);
+        FRAME.names(svg, self.x_name, self.y_name);
     }
 }
 

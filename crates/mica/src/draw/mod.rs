@@ -27,6 +27,7 @@ pub mod bars;
 pub mod browser;
 pub mod colour;
 pub mod curves;
+mod frame;
 pub mod heat;
 pub mod lines;
 pub mod page;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::bars::{Series, open};
+use super::frame::{LEFT, PlotFrame, TOP, WIDTH};
 use super::scale::{LinearScale, LogScale, log_ticks};
-use super::text::escape;
 
 /// How an axis maps values. A logarithmic one leaves out values that are not above zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,12 +30,10 @@ pub struct Scatter<'a> {
     pub points: &'a [Vec<(f64, f64)>],
 }
 
-const WIDTH: f64 = 620.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 76.0;
-const RIGHT: f64 = 16.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 50.0;
+const FRAME: PlotFrame = PlotFrame {
+    height: 300.0,
+    margin: 16.0,
+};
 const DOT: f64 = 4.0;
 
 /// An axis with its range.
@@ -87,9 +85,9 @@ impl Scatter<'_> {
     /// The chart as SVG.
     pub fn svg(&self) -> String {
         let all = || self.points.iter().flatten();
-        let x = Scale::new(self.x_axis, all().map(|p| p.0), LEFT, WIDTH - RIGHT);
-        let y = Scale::new(self.y_axis, all().map(|p| p.1), HEIGHT - BOTTOM, TOP);
-        let mut svg = open(self.name, WIDTH, HEIGHT);
+        let x = Scale::new(self.x_axis, all().map(|p| p.0), LEFT, FRAME.right());
+        let y = Scale::new(self.y_axis, all().map(|p| p.1), FRAME.bottom(), TOP);
+        let mut svg = open(self.name, WIDTH, FRAME.height);
         self.axes(&mut svg, &x, &y);
         for (series, points) in self.series.iter().zip(self.points) {
             let mut path = String::new();
@@ -109,41 +107,17 @@ impl Scatter<'_> {
     }
 
     fn axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
-        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for (value, at) in y.ticks().iter().filter_map(|v| Some((*v, y.at(*v)?))) {
-            let _ = writeln!(
-                svg,
-                "<path class=\"rule\" d=\"M{LEFT} {at:.1}H{right}\"/>\
-                 <text class=\"end quiet\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                LEFT - 8.0,
-                at + 4.0,
-                escape(&(self.y_label)(value))
-            );
+            FRAME.line(svg, "rule", at);
+            FRAME.y_label(svg, at, &(self.y_label)(value));
         }
-        let mut free = 0.0;
-        for (value, at) in x.ticks().iter().filter_map(|v| Some((*v, x.at(*v)?))) {
-            if at < free {
-                continue;
-            }
-            free = at + 54.0;
-            let _ = writeln!(
-                svg,
-                "<text class=\"mid quiet\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                bottom + 17.0,
-                escape(&(self.x_label)(value))
-            );
-        }
-        let _ = writeln!(
-            svg,
-            "<path class=\"border\" d=\"M{LEFT} {bottom}H{right}\"/>\
-             <text class=\"mid quiet\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
-             <text class=\"mid quiet\" transform=\"translate(13 {:.1}) rotate(-90)\">{}</text>",
-            f64::midpoint(LEFT, right),
-            HEIGHT - 10.0,
-            escape(self.x_name),
-            f64::midpoint(TOP, bottom),
-            escape(self.y_name)
-        );
+        let ticks = x.ticks();
+        let labels = ticks
+            .iter()
+            .filter_map(|v| Some((x.at(*v)?, (self.x_label)(*v))));
+        FRAME.x_labels(svg, labels);
+        FRAME.line(svg, "border", FRAME.bottom());
+        FRAME.names(svg, self.x_name, self.y_name);
     }
 }
 
