@@ -41,8 +41,8 @@ impl MpiPrefix {
 }
 
 impl CompiledProgram {
-    /// Compiles `bench/src/NAME.c` of this installation with the library's `mpicc`.
-    pub fn new(name: &str, library: &MpiPrefix) -> Result<CompiledProgram, String> {
+    /// Compiles `bench/src/NAME.c` of this installation.
+    pub fn new(name: &str, compiler: &Path) -> Result<CompiledProgram, String> {
         let installed = prefix().ok_or("cannot find the installation of this command")?;
         let source = installed.join(format!("share/mica/bench/src/{name}.c"));
         if !source.is_file() {
@@ -54,11 +54,16 @@ impl CompiledProgram {
             file: directory.join(name),
             directory,
         };
-        let mut compile = Command::new(library.command("mpicc"));
+        let mut compile = Command::new(compiler);
         compile.args(["-std=gnu11", "-O2", "-o"]);
         compile.arg(&program.file).arg(&source).arg("-lm");
         output_of(compile)?;
         Ok(program)
+    }
+
+    /// Its directory, which may hold what it writes.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 }
 

@@ -14,7 +14,7 @@ use clap::Args;
 use mica_links::account::RankAccount;
 
 use super::raw::RawCalls;
-use crate::explain::prefix;
+use crate::compiled::{CompiledProgram, MpiPrefix, output_of};
 
 /// What is called, and by which library.
 #[derive(Args)]
@@ -47,18 +47,12 @@ pub enum JobMode {
     Alternate,
 }
 
-/// The compiled program in a directory of its own, which is removed with the value.
+/// The compiled program, its launcher, and a directory for what they write.
 pub struct LinksJob<'a> {
     options: &'a LinksJobOptions,
     launcher: Vec<String>,
     first: PathBuf,
-    scratch: PathBuf,
-}
-
-impl Drop for LinksJob<'_> {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.scratch);
-    }
+    program: CompiledProgram,
 }
 
 impl<'a> LinksJob<'a> {
@@ -67,32 +61,22 @@ impl<'a> LinksJob<'a> {
     /// # Errors
     /// What the compiler says.
     pub fn compile(options: &'a LinksJobOptions) -> Result<LinksJob<'a>, Box<dyn Error>> {
-        let prefix = prefix().ok_or("cannot find the installation of this command")?;
-        let scratch = std::env::temp_dir().join(format!("mica-links-{}", std::process::id()));
-        fs::create_dir(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+        let own = MpiPrefix::of(None)?;
         let (launcher, first) = match options.launcher.first() {
             None => {
                 let words = ["bin/mpiexec", "-n", "2"].map(str::to_owned).to_vec();
-                (words, prefix.join("bin/mpiexec"))
+                (words, own.command("mpiexec"))
             }
             Some(first) => (options.launcher.clone(), PathBuf::from(first)),
         };
-        let job = LinksJob {
+        let mpicc = options.mpicc.clone();
+        let mpicc = mpicc.unwrap_or_else(|| own.command("mpicc"));
+        Ok(LinksJob {
             options,
             launcher,
             first,
-            scratch,
-        };
-        let mpicc = options.mpicc.clone();
-        let mpicc = mpicc.unwrap_or_else(|| prefix.join("bin/mpicc"));
-        let mut compile = Command::new(&mpicc);
-        compile
-            .args(["-std=gnu11", "-O2", "-o"])
-            .arg(job.scratch.join("links"))
-            .arg(prefix.join("share/mica/bench/src/links.c"))
-            .arg("-lm");
-        execute(compile, &mpicc.display().to_string())?;
-        Ok(job)
+            program: CompiledProgram::new("links", &mpicc)?,
+        })
     }
 
     /// The launcher's words, for people.
@@ -102,7 +86,7 @@ impl<'a> LinksJob<'a> {
 
     /// A directory for files that go with the job.
     pub fn scratch(&self) -> &Path {
-        &self.scratch
+        self.program.directory()
     }
 
     /// Runs the job, whose ranks read the counters in `list` (lines of links.c).
@@ -110,28 +94,28 @@ impl<'a> LinksJob<'a> {
     /// # Errors
     /// What the job says when it fails.
     pub fn run(&self, mode: JobMode, list: &str) -> Result<RawCalls, Box<dyn Error>> {
-        let (raw, counters) = (self.scratch.join("raw"), self.scratch.join("counters"));
+        let (raw, counters) = (self.scratch().join("raw"), self.scratch().join("counters"));
         fs::write(&counters, list)?;
         let mut job = Command::new(&self.first);
         job.args(&self.launcher[1..])
-            .arg(self.scratch.join("links"))
+            .arg(&self.program.file)
             .arg(&self.options.collective)
             .args([self.options.bytes, self.options.calls].map(|number| number.to_string()))
             .arg(&raw);
-        job.env("MICA_TRANSFER_ACCOUNT", self.scratch.join("account"));
+        job.env("MICA_TRANSFER_ACCOUNT", self.scratch().join("account"));
         match mode {
             JobMode::Observe if list.is_empty() => job.arg("-"),
             JobMode::Observe => job.arg(&counters),
             JobMode::Alternate => job.args(["-", "alternate"]),
         };
-        execute(job, &self.first.display().to_string())?;
+        output_of(job)?;
         RawCalls::read(BufReader::new(File::open(&raw)?))
     }
 
     /// The accounts that the ranks of the last run wrote; the reason if one is missing.
     pub fn accounts(&self, ranks: usize) -> Result<Vec<RankAccount>, String> {
         let of_rank = |rank: usize| {
-            let file = self.scratch.join(format!("account.{rank}"));
+            let file = self.scratch().join(format!("account.{rank}"));
             let bytes = fs::read(&file);
             let bytes = bytes.map_err(|_| {
                 format!(
@@ -142,20 +126,5 @@ impl<'a> LinksJob<'a> {
             RankAccount::parse(&bytes).map_err(|error| format!("rank {rank}: {error}"))
         };
         (0..ranks).map(of_rank).collect()
-    }
-}
-
-fn execute(mut command: Command, name: &str) -> Result<(), String> {
-    let done = command
-        .output()
-        .map_err(|error| format!("{name}: {error}"))?;
-    match done.status.success() {
-        true => Ok(()),
-        false => Err(format!(
-            "{name}: {}\n{}{}",
-            done.status,
-            String::from_utf8_lossy(&done.stdout),
-            String::from_utf8_lossy(&done.stderr)
-        )),
     }
 }

@@ -134,7 +134,7 @@ fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     spinner.enable_steady_tick(Duration::from_millis(100));
     spinner.set_message("compiling bench/src/loggp.c");
     let library = MpiPrefix::of(options.prefix.as_deref())?;
-    let program = CompiledProgram::new("loggp", &library)?;
+    let program = CompiledProgram::new("loggp", &library.command("mpicc"))?;
     let mut words = launcher(options, &library)?;
     words.push(program.file.display().to_string());
     let (rounds, repeat, largest) = match options.machine {
