@@ -41,9 +41,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         segment.available_cores(),
         segment.place(rank).package,
         manager.as_ref().map_or("no manager", |m| m.name()),
-        manager.as_ref().map_or("", |m| m.job_id()),
+        manager.as_ref().map_or("", |m| &m.identity().job_id),
         segment.appnum(rank),
-        manager.as_ref().and_then(|m| m.universe_size()),
+        manager.as_ref().and_then(|m| m.identity().universe_size),
         nodes.all_on_one_machine,
     );
     let Some(mut manager) = manager else {

@@ -218,7 +218,7 @@ pub(crate) fn launched(
 ) -> Result<Joined, BootstrapError> {
     let (rank, size) = (manager.rank(), manager.size());
     let part = settings.part(rank, size);
-    let record = EndpointRecord::own(&part, None, manager.appnum().unwrap_or(0))?;
+    let record = EndpointRecord::own(&part, None, manager.identity().appnum.unwrap_or(0))?;
     let listener =
         HandoverListener::bind(&name(&record.nonce)).map_err(|source| BootstrapError::System {
             call: "bind",

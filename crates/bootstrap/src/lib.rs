@@ -32,6 +32,6 @@ mod tests;
 pub use announced::{Announced, announced};
 pub use error::BootstrapError;
 pub use join::{EXCHANGE_VARIABLE, Joined, join};
-pub use manager::ProcessManager;
+pub use manager::{ProcessIdentity, ProcessManager};
 pub use nodes::{NodeMap, NodeTable};
 pub use published::{PublishedValue, PublishedValues, exchange, publish};

@@ -5,6 +5,21 @@ use std::fmt::Debug;
 use crate::BootstrapError;
 use crate::pmi1::value_table::ValueTable;
 
+/// Who a process is, as its launcher says.
+#[derive(Debug)]
+pub struct ProcessIdentity {
+    /// Rank of this process in its job.
+    pub rank: u32,
+    /// Number of processes of the job.
+    pub size: u32,
+    /// Number of the program in a job of several; `None` if the launcher does not say.
+    pub appnum: Option<u32>,
+    /// How many processes can usefully run; `None` if the launcher does not say.
+    pub universe_size: Option<u32>,
+    /// The launcher's name for the job.
+    pub job_id: String,
+}
+
 /// A launcher's service to the processes that it started: who they are, and a store of values to
 /// find each other.
 ///
@@ -14,20 +29,18 @@ pub trait ProcessManager: Send + Debug {
     /// The interface, for people: `PMI-1`, `PMI-2` or `PMIx`.
     fn name(&self) -> &'static str;
 
-    /// Rank of this process in its job.
-    fn rank(&self) -> u32;
+    /// Who this process is.
+    fn identity(&self) -> &ProcessIdentity;
 
-    /// Number of processes of the job.
-    fn size(&self) -> u32;
+    /// Its rank.
+    fn rank(&self) -> u32 {
+        self.identity().rank
+    }
 
-    /// Number of the program in a job of several; `None` if the launcher does not say.
-    fn appnum(&self) -> Option<u32>;
-
-    /// How many processes can usefully run; `None` if the launcher does not say.
-    fn universe_size(&self) -> Option<u32>;
-
-    /// The launcher's name for the job.
-    fn job_id(&self) -> &str;
+    /// Number of processes of its job.
+    fn size(&self) -> u32 {
+        self.identity().size
+    }
 
     /// Stores a value under this rank's `key`. Others can read it after the next
     /// [`fence`](ProcessManager::fence).

@@ -14,7 +14,7 @@ use mica_node::tunables;
 
 use crate::claim::{ClaimError, RankClaim};
 use crate::environment::text;
-use crate::{BootstrapError, ProcessManager, long_value};
+use crate::{BootstrapError, ProcessIdentity, ProcessManager, long_value};
 
 const MANAGER: &str = "PMIx";
 /// Longest value: the library compresses from 4096 bytes on, by default.
@@ -29,10 +29,7 @@ const GET_SECONDS: u32 = 60;
 #[derive(Debug)]
 pub struct Pmix {
     client: PmixClient,
-    size: u32,
-    appnum: Option<u32>,
-    universe_size: Option<u32>,
-    job_id: String,
+    identity: ProcessIdentity,
     /// Held as long as this process is this rank.
     _claim: RankClaim,
 }
@@ -63,10 +60,13 @@ impl Pmix {
             });
         }
         Ok(Pmix {
-            size,
-            appnum: client.own_number(c"pmix.appnum").ok(),
-            universe_size: client.job_number(c"pmix.univ.size").ok(),
-            job_id: client.namespace(),
+            identity: ProcessIdentity {
+                rank,
+                size,
+                appnum: client.own_number(c"pmix.appnum").ok(),
+                universe_size: client.job_number(c"pmix.univ.size").ok(),
+                job_id: client.namespace(),
+            },
             client,
             _claim: claim,
         })
@@ -156,24 +156,8 @@ impl ProcessManager for Pmix {
         MANAGER
     }
 
-    fn rank(&self) -> u32 {
-        self.client.rank()
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn appnum(&self) -> Option<u32> {
-        self.appnum
-    }
-
-    fn universe_size(&self) -> Option<u32> {
-        self.universe_size
-    }
-
-    fn job_id(&self) -> &str {
-        &self.job_id
+    fn identity(&self) -> &ProcessIdentity {
+        &self.identity
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {

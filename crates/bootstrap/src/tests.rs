@@ -53,12 +53,24 @@ fn ranks_exchange_values_of_any_size() {
 #[test]
 fn launchers_report_rank_and_size() {
     let pmi1 = &fake::pmi1(2, 1024)[1];
-    assert_eq!((pmi1.rank(), pmi1.size(), pmi1.job_id()), (1, 2, "kvs_0"));
-    assert_eq!((pmi1.appnum(), pmi1.universe_size()), (Some(3), None));
+    assert_eq!(
+        (pmi1.rank(), pmi1.size(), pmi1.identity().job_id.as_str()),
+        (1, 2, "kvs_0")
+    );
+    assert_eq!(
+        (pmi1.identity().appnum, pmi1.identity().universe_size),
+        (Some(3), None)
+    );
     let pmi2 = &fake::pmi2(2)[1];
-    assert_eq!((pmi2.rank(), pmi2.size(), pmi2.job_id()), (1, 2, "job;1"));
+    assert_eq!(
+        (pmi2.rank(), pmi2.size(), pmi2.identity().job_id.as_str()),
+        (1, 2, "job;1")
+    );
     // An application number of -1 is none.
-    assert_eq!((pmi2.appnum(), pmi2.universe_size()), (None, Some(8)));
+    assert_eq!(
+        (pmi2.identity().appnum, pmi2.identity().universe_size),
+        (None, Some(8))
+    );
 }
 
 #[test]

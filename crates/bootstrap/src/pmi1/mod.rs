@@ -22,7 +22,7 @@ use std::io;
 
 use mica_node::launcher_socket::LauncherSocket;
 
-use crate::{BootstrapError, ProcessManager, inherited, long_value};
+use crate::{BootstrapError, ProcessIdentity, ProcessManager, inherited, long_value};
 use message::{MessageError, MessageLines, Pmi1Message};
 use value_table::ValueTable;
 
@@ -35,11 +35,8 @@ const VALUE_MAX: usize = 800;
 #[derive(Debug)]
 pub struct Pmi1 {
     dialogue: LineDialogue,
-    rank: u32,
-    size: u32,
-    appnum: Option<u32>,
-    universe_size: Option<u32>,
-    kvsname: String,
+    /// Its job's name is that of the key-value space.
+    identity: ProcessIdentity,
     value_max: usize,
     /// The launcher is Mica's, which hands out the values of a fence as a table.
     has_tables: bool,
@@ -71,15 +68,17 @@ impl Pmi1 {
         let universe: i64 = dialogue.read(&request, answer.number("size"))?;
         let request = Pmi1Message::new("get_my_kvsname");
         let answer = dialogue.ask(&request, "my_kvsname")?;
-        let kvsname = dialogue.read(&request, answer.text("kvsname"))?.to_owned();
+        let job_id = dialogue.read(&request, answer.text("kvsname"))?.to_owned();
         Ok(Pmi1 {
             dialogue,
-            rank,
-            size,
-            // -1: the launcher does not know.
-            appnum: u32::try_from(appnum).ok(),
-            universe_size: u32::try_from(universe).ok().filter(|&n| n > 0),
-            kvsname,
+            identity: ProcessIdentity {
+                rank,
+                size,
+                // -1: the launcher does not know.
+                appnum: u32::try_from(appnum).ok(),
+                universe_size: u32::try_from(universe).ok().filter(|&n| n > 0),
+                job_id,
+            },
             value_max,
             has_tables: false,
         })
@@ -99,32 +98,18 @@ impl ProcessManager for Pmi1 {
         MANAGER
     }
 
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn appnum(&self) -> Option<u32> {
-        self.appnum
-    }
-
-    fn universe_size(&self) -> Option<u32> {
-        self.universe_size
-    }
-
-    fn job_id(&self) -> &str {
-        &self.kvsname
+    fn identity(&self) -> &ProcessIdentity {
+        &self.identity
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         long_value::check(key, value)?;
-        for (key, part) in
-            long_value::cut(&long_value::of_rank(self.rank, key), value, self.value_max)
-        {
-            let put = Pmi1Message::new("put").with("kvsname", &self.kvsname);
+        for (key, part) in long_value::cut(
+            &long_value::of_rank(self.identity.rank, key),
+            value,
+            self.value_max,
+        ) {
+            let put = Pmi1Message::new("put").with("kvsname", &self.identity.job_id);
             let put = put.with("key", key).with("value", part);
             self.dialogue.ask(&put, "put_result")?;
         }
@@ -147,7 +132,7 @@ impl ProcessManager for Pmi1 {
 
     fn get_shared(&mut self, key: &str) -> Result<String, BootstrapError> {
         let get = Pmi1Message::new("get")
-            .with("kvsname", &self.kvsname)
+            .with("kvsname", &self.identity.job_id)
             .with("key", key);
         let answer = self.dialogue.ask(&get, "get_result")?;
         let value = self.dialogue.read(&get, answer.text("value"));
@@ -157,7 +142,7 @@ impl ProcessManager for Pmi1 {
     fn table(&mut self) -> Option<ValueTable> {
         // Where mpiexec's socket cannot be reached, every value is still there to be read.
         match self.has_tables {
-            true => inherited::value_table(self.rank),
+            true => inherited::value_table(self.identity.rank),
             false => None,
         }
     }

@@ -22,7 +22,7 @@ use mica_node::launcher_socket::LauncherSocket;
 
 use crate::pmi1::message::{MessageError, Pmi1Message};
 use crate::pmi1::{LineDialogue, end, judge, lost, refused};
-use crate::{BootstrapError, ProcessManager, long_value};
+use crate::{BootstrapError, ProcessIdentity, ProcessManager, long_value};
 use message::{Frames, to_frame};
 
 const MANAGER: &str = "PMI-2";
@@ -34,11 +34,7 @@ const VALUE_MAX: usize = 1000;
 #[derive(Debug)]
 pub struct Pmi2 {
     dialogue: FrameDialogue,
-    rank: u32,
-    size: u32,
-    appnum: Option<u32>,
-    universe_size: Option<u32>,
-    job_id: String,
+    identity: ProcessIdentity,
 }
 
 impl Pmi2 {
@@ -78,11 +74,13 @@ impl Pmi2 {
         let universe = dialogue.attribute("universeSize")?;
         Ok(Pmi2 {
             dialogue,
-            rank,
-            size,
-            appnum,
-            universe_size: universe.and_then(|n| n.parse().ok()).filter(|&n| n > 0),
-            job_id,
+            identity: ProcessIdentity {
+                rank,
+                size,
+                appnum,
+                universe_size: universe.and_then(|n| n.parse().ok()).filter(|&n| n > 0),
+                job_id,
+            },
         })
     }
 }
@@ -92,29 +90,17 @@ impl ProcessManager for Pmi2 {
         MANAGER
     }
 
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn appnum(&self) -> Option<u32> {
-        self.appnum
-    }
-
-    fn universe_size(&self) -> Option<u32> {
-        self.universe_size
-    }
-
-    fn job_id(&self) -> &str {
-        &self.job_id
+    fn identity(&self) -> &ProcessIdentity {
+        &self.identity
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         long_value::check(key, value)?;
-        for (key, part) in long_value::cut(&long_value::of_rank(self.rank, key), value, VALUE_MAX) {
+        for (key, part) in long_value::cut(
+            &long_value::of_rank(self.identity.rank, key),
+            value,
+            VALUE_MAX,
+        ) {
             let put = Pmi1Message::new("kvs-put")
                 .with("key", key)
                 .with("value", part);
@@ -130,7 +116,7 @@ impl ProcessManager for Pmi2 {
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
         let key = long_value::of_rank(rank, key);
-        let (dialogue, job_id) = (&mut self.dialogue, &self.job_id);
+        let (dialogue, job_id) = (&mut self.dialogue, &self.identity.job_id);
         let value = long_value::join(&key, |key| {
             // srcid is a hint where the value is; -1: none.
             let get = Pmi1Message::new("kvs-get")
