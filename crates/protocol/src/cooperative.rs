@@ -6,7 +6,7 @@
 //! whether a cached exposure of its buffer still shows that buffer.
 
 use mica_channel::ChannelError;
-use mica_channel::direct::{Backend, CopyRefusal, Direct, Exposure, MappedWindow};
+use mica_channel::direct::{Backend, CopyRefusal, Direct, Exposure, MappedWindow, PeerCopy};
 use mica_channel::memory::View;
 use mica_node::cooperative::{CooperativeCopy, CopyEnd};
 use mica_node::counters::TrafficClass;
@@ -113,52 +113,30 @@ impl PeerRange {
         }
     }
 
-    /// Copies from the peer to `view`.
-    pub fn load(
+    /// Copies from the peer to `view`, or the other way: first what the window shows.
+    pub fn copy(
         &self,
+        direction: PeerCopy,
         direct: &mut Direct,
         view: &View,
         range: Range<usize>,
     ) -> Result<(), CopyRefusal> {
-        self.each_part(
-            &range,
-            |window, mapped| window.load(mapped.start, view, mapped.start, mapped.len()),
-            |rest| direct.pull_range(self.peer, self.address, view, rest.start, rest.len()),
-        )
-    }
-
-    /// Copies from `view` to the peer.
-    pub fn store(
-        &self,
-        direct: &mut Direct,
-        view: &View,
-        range: Range<usize>,
-    ) -> Result<(), CopyRefusal> {
-        self.each_part(
-            &range,
-            |window, mapped| window.store(mapped.start, view, mapped.start, mapped.len()),
-            |rest| direct.push_range(self.peer, self.address, view, rest.start, rest.len()),
-        )
-    }
-
-    /// Copies the part of `range` that the window shows by `through_window`, and what lies before
-    /// and behind it `by_kernel`.
-    fn each_part(
-        &self,
-        range: &Range<usize>,
-        through_window: impl FnOnce(&MappedWindow, Range<usize>),
-        by_kernel: impl FnMut(Range<usize>) -> Result<(), CopyRefusal>,
-    ) -> Result<(), CopyRefusal> {
-        let [mapped, before, behind] = MappedWindow::parts(self.window.as_ref(), range);
+        let [mapped, before, behind] = MappedWindow::parts(self.window.as_ref(), &range);
         if let Some(window) = &self.window
             && !mapped.is_empty()
         {
-            through_window(window, mapped);
+            let (start, len) = (mapped.start, mapped.len());
+            match direction {
+                PeerCopy::Load => window.load(start, view, start, len),
+                PeerCopy::Store => window.store(start, view, start, len),
+            }
         }
-        let rests = [before, behind].into_iter();
-        rests
-            .filter(|rest| !rest.is_empty())
-            .try_for_each(by_kernel)
+        for rest in [before, behind] {
+            if !rest.is_empty() {
+                direct.copy_range(direction, self.peer, self.address, view, rest)?;
+            }
+        }
+        Ok(())
     }
 }
 

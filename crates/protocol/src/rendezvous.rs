@@ -27,7 +27,7 @@ use crate::operation::{ReceiveStage, RecvId, SendPhase};
 use crate::packet::{self, JoinPacket, PushOutcome, RtsPacket};
 use crate::select::BufferFacts;
 use crate::state::EngineState;
-use mica_channel::direct::{CopyRefusal, Exposed, RemoteRun, SenderBuffer};
+use mica_channel::direct::{CopyRefusal, Exposed, PeerCopy, RemoteRun, SenderBuffer};
 use mica_channel::memory::View;
 use mica_channel::shm::Packet;
 use mica_node::cooperative::CopyEnd;
@@ -224,7 +224,9 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let pulled = self.timed_copy(len, |s| peer_range.load(&mut s.direct, view, 0..len));
+        let pulled = self.timed_copy(len, |s| {
+            peer_range.copy(PeerCopy::Load, &mut s.direct, view, 0..len)
+        });
         if !peer_range.is_confirmed(CopyEnd::Back) {
             return self.ask_for_cells(id, peer_range.peer, rts.op);
         }
@@ -290,7 +292,10 @@ impl EngineState {
         let mut failed = self.timed_copy(len, |state| {
             let mut failed = false;
             while let Some(piece) = copy.take(CopyEnd::Front, len) {
-                failed = failed || peer_range.load(&mut state.direct, view, piece).is_err();
+                failed = failed
+                    || peer_range
+                        .copy(PeerCopy::Load, &mut state.direct, view, piece)
+                        .is_err();
             }
             failed
         });
@@ -431,7 +436,7 @@ impl EngineState {
         if join.sender_copies_all {
             failed = !usable
                 || self.timed_copy(len, |state| {
-                    let stored = peer_range.store(&mut state.direct, &view, 0..len);
+                    let stored = peer_range.copy(PeerCopy::Store, &mut state.direct, &view, 0..len);
                     stored.is_err()
                 });
         } else {
@@ -445,7 +450,9 @@ impl EngineState {
                     && let Some(piece) = copy.take(CopyEnd::Back, len)
                 {
                     took = true;
-                    failed = peer_range.store(&mut state.direct, &view, piece).is_err();
+                    failed = peer_range
+                        .copy(PeerCopy::Store, &mut state.direct, &view, piece)
+                        .is_err();
                 }
             });
             if !took {

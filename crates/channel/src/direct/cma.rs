@@ -1,8 +1,19 @@
 //! `process_vm_readv` and `process_vm_writev`: vectors on both sides, partial results, limits.
 
+use std::ops::Range;
+
 use super::refusal::CopyRefusal;
 use crate::memory::View;
 use mica_node::segment::RankBlock;
+
+/// Which way a rank copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerCopy {
+    /// From a peer's buffer.
+    Load,
+    /// To a peer's buffer.
+    Store,
+}
 
 /// One piece of a sender's message, as the sender lists it for its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,24 +32,15 @@ const VECTOR: usize = 1024;
 /// interrupted.
 const CHUNK: usize = 1 << 30;
 
-/// The direction in which a call copies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CmaDirection {
-    /// From the remote pieces to the local ones.
-    Read,
-    /// From the local pieces to the remote ones.
-    Write,
-}
-
 fn transfer(
-    direction: CmaDirection,
+    direction: PeerCopy,
     pid: u32,
     local: &[libc::iovec],
     remote: &[libc::iovec],
 ) -> Result<usize, CopyRefusal> {
     let call = match direction {
-        CmaDirection::Read => libc::process_vm_readv,
-        CmaDirection::Write => libc::process_vm_writev,
+        PeerCopy::Load => libc::process_vm_readv,
+        PeerCopy::Store => libc::process_vm_writev,
     };
     loop {
         // SAFETY: the local pieces are readable, and writable for a read (they come from a view or
@@ -70,7 +72,7 @@ fn transfer(
 }
 
 fn readv(pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> Result<usize, CopyRefusal> {
-    transfer(CmaDirection::Read, pid, local, remote)
+    transfer(PeerCopy::Load, pid, local, remote)
 }
 
 fn piece(address: u64, len: usize) -> libc::iovec {
@@ -126,38 +128,17 @@ fn local_pieces(view: &View, position: usize, limit: usize, to: &mut Vec<libc::i
     }
 }
 
-/// Copies `len` bytes at `address + position` of process `pid` to `view` from `position` on.
-pub fn pull_contiguous(
+/// Copies the bytes of a contiguous message, whose first byte is at `address` of process `pid`: those
+/// of `range`, from or to the same places of `view`.
+pub fn contiguous(
+    direction: PeerCopy,
     pid: u32,
     address: u64,
     view: &View,
-    position: usize,
-    len: usize,
-) -> Result<(), CopyRefusal> {
-    contiguous(CmaDirection::Read, pid, address, view, position, len)
-}
-
-/// Copies `len` bytes of `view` from `position` on to `address + position` of process `pid`.
-pub fn push_contiguous(
-    pid: u32,
-    address: u64,
-    view: &View,
-    position: usize,
-    len: usize,
-) -> Result<(), CopyRefusal> {
-    contiguous(CmaDirection::Write, pid, address, view, position, len)
-}
-
-fn contiguous(
-    direction: CmaDirection,
-    pid: u32,
-    address: u64,
-    view: &View,
-    position: usize,
-    len: usize,
+    range: Range<usize>,
 ) -> Result<(), CopyRefusal> {
     let mut local = Vec::new();
-    let (mut at, end) = (position, position + len);
+    let Range { start: mut at, end } = range;
     while at < end {
         local_pieces(view, at, end - at, &mut local);
         let remote = piece(address.wrapping_add(at as u64), (end - at).min(CHUNK));

@@ -15,7 +15,7 @@
 //! of the [`Exposure`]. The peer calls [`Direct::window`] and copies the bytes in
 //! [`MappedWindow::reachable`] by [`MappedWindow::load`] and [`MappedWindow::store`]. The rest
 //! (less than a page at each end), and everything if there is no window, it copies by
-//! [`Direct::pull_range`] and [`Direct::push_range`], or through another channel. Both sides may do
+//! [`Direct::copy_range`], or through another channel. Both sides may do
 //! so with each other's buffer at the same time, in disjoint parts.
 //!
 //! Collectives, whose steps run on any thread, use a [`PeerAccess`] instead, which does the same
@@ -33,6 +33,7 @@ mod xpmem;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::memory::View;
@@ -40,7 +41,7 @@ use crate::{Capabilities, Channel};
 use mica_node::peer_table::PeerTable;
 use mica_node::segment::{JobSegment, Limit, Means};
 
-pub use cma::RemoteRun;
+pub use cma::{PeerCopy, RemoteRun};
 pub(crate) use exposure::ExpectedUse;
 pub use exposure::{Backend, Exposed, Exposure};
 pub use mapped::{HelperThread, SkipReason, Unavailable, Usage};
@@ -241,55 +242,33 @@ impl Direct {
         let pid = self.segment.block(peer).pid();
         let result = match remote {
             SenderBuffer::Contiguous { address } => {
-                cma::pull_contiguous(pid, address, view, 0, len)
+                cma::contiguous(PeerCopy::Load, pid, address, view, 0..len)
             }
             SenderBuffer::Runs { table, count } => cma::pull_runs(pid, table, count, view, len),
         };
         self.remember(peer, result)
     }
 
-    /// Copies bytes `position..position + len` of `peer`'s contiguous message, whose first byte is
-    /// at `address`, to the same position of `view`, by CMA. Blocks while the kernel copies.
+    /// Copies bytes `range` of `peer`'s contiguous message, whose first byte is at `address`, from or
+    /// to the same places of `view`, by CMA. Blocks while the kernel copies. The peer must keep a
+    /// buffer that is stored to [exposed](Self::expose) meanwhile.
     ///
     /// # Errors
     /// As for [`pull`](Self::pull).
     ///
     /// # Panics
     /// If `view` does not have these bytes.
-    pub fn pull_range(
+    pub fn copy_range(
         &mut self,
+        direction: PeerCopy,
         peer: u32,
         address: u64,
         view: &View,
-        position: usize,
-        len: usize,
+        range: Range<usize>,
     ) -> Result<(), CopyRefusal> {
-        check_range(view, position, len);
+        check_range(view, range.start, range.len());
         let pid = self.segment.block(peer).pid();
-        let result = cma::pull_contiguous(pid, address, view, position, len);
-        self.remember(peer, result)
-    }
-
-    /// Copies bytes `position..position + len` of `view` to the same position of `peer`'s
-    /// contiguous message, whose first byte is at `address`, by CMA. Blocks while the kernel
-    /// copies. The peer must keep its buffer [exposed](Self::expose) meanwhile.
-    ///
-    /// # Errors
-    /// As for [`pull`](Self::pull).
-    ///
-    /// # Panics
-    /// If `view` does not have these bytes.
-    pub fn push_range(
-        &mut self,
-        peer: u32,
-        address: u64,
-        view: &View,
-        position: usize,
-        len: usize,
-    ) -> Result<(), CopyRefusal> {
-        check_range(view, position, len);
-        let pid = self.segment.block(peer).pid();
-        let result = cma::push_contiguous(pid, address, view, position, len);
+        let result = cma::contiguous(direction, pid, address, view, range);
         self.remember(peer, result)
     }
 

@@ -39,8 +39,8 @@ use std::time::Duration;
 use super::mapped::{PeerSlots, Registry};
 use super::xpmem::Xpmem;
 use super::{
-    Backend, CopyRefusal, DirectOptions, ExpectedUse, Exposed, Exposure, MappedWindow, check_range,
-    cma,
+    Backend, CopyRefusal, DirectOptions, ExpectedUse, Exposed, Exposure, MappedWindow, PeerCopy,
+    check_range, cma,
 };
 use crate::memory::{Region, View};
 use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
@@ -476,13 +476,6 @@ pub struct PeerBuffer {
     kernel: Option<PeerAccess>,
 }
 
-/// What a rank does with a peer's buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PeerCopy {
-    Load,
-    Store,
-}
-
 impl PeerBuffer {
     /// Copies `len` bytes at `position` of the peer's buffer to `view` from `view_position` on.
     ///
@@ -607,11 +600,8 @@ impl PeerBuffer {
             .address
             .wrapping_add(rest.start as u64)
             .wrapping_sub(view_position as u64);
-        let (process, len) = (self.process, rest.len());
-        let result = match direction {
-            PeerCopy::Load => cma::pull_contiguous(process, origin, view, view_position, len),
-            PeerCopy::Store => cma::push_contiguous(process, origin, view, view_position, len),
-        };
+        let range = view_position..view_position + rest.len();
+        let result = cma::contiguous(direction, self.process, origin, view, range);
         reach.remember(self.peer, result)
     }
 }

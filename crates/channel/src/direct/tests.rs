@@ -83,7 +83,7 @@ fn ranges_are_pulled_and_pushed_at_their_position() {
     let view = mine.clone().view(shape);
     let address = theirs.address() as u64;
     direct
-        .push_range(0, address, &view, 3000, 2001)
+        .copy_range(PeerCopy::Store, 0, address, &view, 3000..5001)
         .expect("writable");
     let mut got = vec![0; bytes];
     theirs.read_bytes(&mut got);
@@ -92,7 +92,7 @@ fn ranges_are_pulled_and_pushed_at_their_position() {
 
     mine.write_bytes(&vec![0; bytes]);
     direct
-        .pull_range(0, address, &view, 4000, 500)
+        .copy_range(PeerCopy::Load, 0, address, &view, 4000..4500)
         .expect("readable");
     mine.read_bytes(&mut got);
     assert_eq!(got[4000..4500], pattern[4000..4500]);
@@ -106,7 +106,7 @@ fn a_range_beyond_the_view_is_refused() {
     let view = Block::allocate(8)
         .expect("memory")
         .view(Shape::Contiguous { bytes: 8 });
-    let _ = direct.push_range(0, 8, &view, 5, 4);
+    let _ = direct.copy_range(PeerCopy::Store, 0, 8, &view, 5..9);
 }
 
 #[test]

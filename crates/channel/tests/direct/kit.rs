@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use mica_channel::direct::{Backend, Direct, DirectOptions, Exposed, Exposure};
+use mica_channel::direct::{Backend, Direct, DirectOptions, Exposed, Exposure, PeerCopy};
 use mica_channel::memory::{Block, Shape, View};
 use mica_node::procmap::ProcMap;
 use mica_node::segment::{JobSegment, JobSpec};
@@ -452,11 +452,11 @@ fn transfer(
     }
     for rest in [0..reach.start, reach.end..len] {
         if !rest.is_empty() {
-            let result = if is_load {
-                direct.pull_range(0, address, view, rest.start, rest.len())
-            } else {
-                direct.push_range(0, address, view, rest.start, rest.len())
+            let direction = match is_load {
+                true => PeerCopy::Load,
+                false => PeerCopy::Store,
             };
+            let result = direct.copy_range(direction, 0, address, view, rest);
             result.ok()?;
         }
     }
