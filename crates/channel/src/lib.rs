@@ -48,14 +48,9 @@ bitflags::bitflags! {
         const READ = 1 << 5;
         /// Writes a peer's registered memory without the peer's program: [`RemoteMemory::put`].
         const WRITE = 1 << 6;
-        /// [`RemoteMemory::fetch_add`] on 8 bytes.
-        const ATOMIC_ADD = 1 << 7;
-        /// [`RemoteMemory::compare_swap`] on 8 bytes.
-        const ATOMIC_CAS = 1 << 8;
-        /// [`RemoteMemory::swap`] on 8 bytes.
-        const ATOMIC_SWAP = 1 << 9;
-        /// The atomic operations that it has work on 4 bytes as well.
-        const ATOMIC_4 = 1 << 10;
+        /// Atomic operations on a peer's registered memory. Nothing uses them: they do not exclude the
+        /// processor's. They tell providers apart.
+        const ATOMICS = 1 << 7;
     }
 }
 
@@ -89,15 +84,6 @@ pub trait PacketSource {
     fn has_arrivals(&mut self) -> bool;
 }
 
-/// Width of the word that an atomic operation works on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Width {
-    /// 4 bytes; the upper half of the operands and of the result is 0.
-    Four,
-    /// 8 bytes.
-    Eight,
-}
-
 /// Memory of a peer that it has [registered](RemoteMemory::register), as its peers must name it.
 /// The owner sends it to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,17 +101,12 @@ pub struct RemoteRegion {
 /// [`next_completion`](Self::next_completion) later returns its completion, once for each token,
 /// after the channel has been polled ([`PacketSource::peek`]). An operation returns false, and has
 /// done nothing, when there is no room for it now: poll and try again. Operations on one peer may
-/// be carried out in any order; [`flush`](Self::flush) separates them. [`Channel::capabilities`]
-/// names the supported operations: the others return an error that says so.
-///
-/// The atomic operations are atomic with respect to each other, through this channel, but not with
-/// respect to loads and stores of the memory's owner.
+/// be carried out in any order.
 ///
 /// Where the peer's processor has to take part (tcp), it does so whenever the peer polls its
 /// channel.
 pub trait RemoteMemory {
-    /// Registers this process's `len` bytes at `address` for peers to read, write and work on
-    /// atomically.
+    /// Registers this process's `len` bytes at `address` for peers to read and write.
     ///
     /// The memory must stay mapped until [`unregister`](Self::unregister).
     ///
@@ -160,47 +141,6 @@ pub trait RemoteMemory {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Adds `value` to the word at `at`, wrapping; the completion has the word's previous value.
-    ///
-    /// # Errors
-    /// As for [`put`](Self::put).
-    fn fetch_add(
-        &mut self,
-        peer: u32,
-        at: RemoteRegion,
-        width: Width,
-        value: u64,
-        token: u64,
-    ) -> Result<bool, ChannelError>;
-    /// Sets the word at `at` to `value` if it is `expected`; the completion has the word's previous
-    /// value.
-    ///
-    /// # Errors
-    /// As for [`put`](Self::put).
-    fn compare_swap(
-        &mut self,
-        peer: u32,
-        at: RemoteRegion,
-        width: Width,
-        expected: u64,
-        value: u64,
-        token: u64,
-    ) -> Result<bool, ChannelError>;
-    /// Sets the word at `at` to `value`; the completion has the word's previous value.
-    ///
-    /// # Errors
-    /// As for [`put`](Self::put).
-    fn swap(
-        &mut self,
-        peer: u32,
-        at: RemoteRegion,
-        width: Width,
-        value: u64,
-        token: u64,
-    ) -> Result<bool, ChannelError>;
-    /// Completes when all operations on `peer` that were started before have completed, in the
-    /// peer's memory too.
-    fn flush(&mut self, peer: u32, token: u64);
     /// The next operation that has completed. Does not poll the channel.
     fn next_completion(&mut self) -> Option<transport::TransportCompletion>;
 }

@@ -267,12 +267,7 @@ fn provider(offer: &ProviderOffer, verdict: &OfferVerdict) -> Provider {
     let can = [
         (Capabilities::MESSAGES, "messages"),
         (Capabilities::READ.union(Capabilities::WRITE), RMA),
-        (
-            Capabilities::ATOMIC_ADD
-                .union(Capabilities::ATOMIC_CAS)
-                .union(Capabilities::ATOMIC_SWAP),
-            "atomics",
-        ),
+        (Capabilities::ATOMICS, "atomics"),
     ];
     let has = |&(wanted, name): &(Capabilities, &'static str)| {
         offer.capabilities.contains(wanted).then_some(name)

@@ -222,7 +222,7 @@ fn rank(offer: &ProviderOffer, wish: &ProviderRequest) -> Rank {
         sockets && wish.all_on_one_machine && !offer.is_loopback(),
         place,
         !offer.capabilities.contains(Capabilities::READ),
-        !offer.capabilities.contains(Capabilities::ATOMIC_ADD),
+        !offer.capabilities.contains(Capabilities::ATOMICS),
         std::cmp::Reverse(offer.speed.unwrap_or(0)),
         matches!(offer.address, Address::V6(_)),
     )
@@ -261,7 +261,7 @@ mod tests {
 
     const ALL: Capabilities = Capabilities::MESSAGES
         .union(Capabilities::READ)
-        .union(Capabilities::ATOMIC_ADD);
+        .union(Capabilities::ATOMICS);
 
     fn offer(provider: &str, domain: &str, address: &str) -> ProviderOffer {
         let address = if let Ok(v4) = address.parse() {
@@ -476,7 +476,7 @@ mod tests {
         offers[1].speed = Some(100_000_000_000);
         assert_eq!(chosen(&offers, &wish()).unwrap(), "tcp eth1 10.0.1.1");
         assert_eq!(words(&offers, &wish(), 0), "eth1 is faster");
-        offers[1].capabilities.remove(Capabilities::ATOMIC_ADD);
+        offers[1].capabilities.remove(Capabilities::ATOMICS);
         assert_eq!(chosen(&offers, &wish()).unwrap(), "tcp eth0 10.0.0.1");
         assert_eq!(words(&offers, &wish(), 1), "no atomic operations");
         offers[0].capabilities = Capabilities::MESSAGES;

@@ -179,7 +179,7 @@ impl Net {
         let receives =
             RegisteredBuffers::new(&endpoint, RECEIVES, bytes, OperationPurpose::Receive)?;
         let sends = SendPools::new(&endpoint, SENDS, bytes)?;
-        let remote = RmaOperations::new(&endpoint)?;
+        let remote = RmaOperations::new(&endpoint);
         let own_address = endpoint.name()?;
         let address = wire::WireAddress {
             kind: wire::NetworkKind {
@@ -291,11 +291,6 @@ impl Net {
         &self.offer
     }
 
-    /// Version of the library.
-    pub fn library_version(&self) -> String {
-        self.endpoint.library.version()
-    }
-
     /// What this transport counts: dropped arrivals.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -343,7 +338,6 @@ impl Drop for Net {
         self.registrations.clear(&remote::Register(&self.endpoint));
         self.receives.close(&self.endpoint);
         self.sends.close(&self.endpoint);
-        self.remote.close(&self.endpoint);
         if !self.endpoint.close_endpoint() {
             self.abandon();
         }

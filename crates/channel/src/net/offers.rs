@@ -151,8 +151,7 @@ fn offer(info: &FabricInfo) -> ProviderOffer {
         capabilities |= Capabilities::PULL | Capabilities::READ | Capabilities::WRITE;
     }
     if caps & fi::FI_ATOMIC != 0 {
-        capabilities |=
-            Capabilities::ATOMIC_ADD | Capabilities::ATOMIC_CAS | Capabilities::ATOMIC_SWAP;
+        capabilities |= Capabilities::ATOMICS;
     }
     ProviderOffer {
         provider: info.provider(),

@@ -184,7 +184,7 @@ impl Net {
             }
         };
         if len == 0 {
-            self.remote.end(token, Ok(0));
+            self.remote.end(token, Ok(()));
             return Ok(true);
         }
         if !self.has_room_for_part(peer) {
@@ -198,17 +198,15 @@ impl Net {
         self.start(PostedTransfer {
             action,
             token,
-            serial: 0,
             peer,
             remote,
             view: Some(view.clone()),
             local,
             len,
             registration,
-            operands: [0; 2],
             posted: 0,
             under_way: 0,
-            result: Ok(0),
+            result: Ok(()),
         })
     }
 
@@ -219,9 +217,7 @@ impl Net {
 
     /// Starts an operation; the caller has checked that a part is free. False if the provider has
     /// no room for the first part.
-    pub(super) fn start(&mut self, mut transfer: PostedTransfer) -> Result<bool, ChannelError> {
-        self.remote.serial += 1;
-        transfer.serial = self.remote.serial;
+    pub(super) fn start(&mut self, transfer: PostedTransfer) -> Result<bool, ChannelError> {
         let (peer, action) = (transfer.peer, transfer.action);
         let at = self.remote.add(transfer);
         let code = self.post_part(at);
@@ -270,21 +266,12 @@ impl Net {
         let context = self.remote.contexts.at(part);
         let (endpoint, number) = (&self.endpoint, peer.number);
         // SAFETY: 1. the caller promises that the view's bytes stay valid until the operation's
-        // completion is reported, and the view keeps one of our own blocks alive; the words belong
-        // to this part and are freed after the endpoint; 2. the registration is in use until the
-        // completion, the words have their own; 3. the part's own context.
+        // completion is reported, and the view keeps one of our own blocks alive; 2. the
+        // registration is in use until the completion; 3. the part's own context.
         let code = unsafe {
             match transfer.action {
                 RmaAction::Get => endpoint.read(local, len, description, number, remote, context),
                 RmaAction::Put => endpoint.write(local, len, description, number, remote, context),
-                RmaAction::Atomic(datatype, op) => {
-                    let words = self.remote.word(part, 0);
-                    words.write(transfer.operands[0]);
-                    words.add(1).write(transfer.operands[1]);
-                    words.add(2).write(0);
-                    let description = self.remote.words.description();
-                    endpoint.atomic(words, description, number, remote, (datatype, op), context)
-                }
             }
         };
         if code != 0 {
@@ -363,27 +350,11 @@ impl Net {
         let at = self.remote.of_part[part as usize];
         self.remote.of_part[part as usize] = usize::MAX;
         self.remote.free_parts.push(part);
-        let value = self.remote.word(part, 2);
         let Some(Some(transfer)) = self.remote.transfers.get_mut(at) else {
             return;
         };
         transfer.under_way -= 1;
         self.peers.moves(transfer.peer);
-        if let (RmaAction::Atomic(datatype, _), Ok(())) = (transfer.action, &result) {
-            // SAFETY: the part's own word, which the library no longer uses.
-            let found = unsafe { value.read() };
-            // A 4-byte result is in the first four bytes.
-            let found = match datatype {
-                fi::FI_UINT32 => u64::from(u32::from_ne_bytes([
-                    found.to_ne_bytes()[0],
-                    found.to_ne_bytes()[1],
-                    found.to_ne_bytes()[2],
-                    found.to_ne_bytes()[3],
-                ])),
-                _ => found,
-            };
-            transfer.result = Ok(found);
-        }
         if let Err(failure) = result {
             let (peer, action) = (transfer.peer, transfer.action);
             let detail = format!("{} failed: {}", action.name(), failure.words);
@@ -413,8 +384,5 @@ impl Net {
             self.release(used.id);
         }
         self.remote.end(transfer.token, transfer.result);
-        if !self.remote.flushes.is_empty() {
-            self.remote.settle_flushes();
-        }
     }
 }

@@ -67,9 +67,8 @@ pub enum WaitMode {
 pub struct TransportCompletion {
     /// The operation's token.
     pub token: u64,
-    /// The previous value of an atomic operation's word, 0 for other operations; or why the
-    /// operation failed. Part of the bytes may have been copied by then.
-    pub result: Result<u64, NetError>,
+    /// Why the operation failed, if it did. Part of the bytes may have been copied by then.
+    pub result: Result<(), NetError>,
 }
 
 /// Memory of this process that a peer may read. The owner must [give it back](Transport::conceal).

@@ -175,7 +175,7 @@ pub fn take(net: &mut Net) -> Option<(u32, Packet, Vec<u8>)> {
 }
 
 /// The completion of the operation with `token`, the only one under way.
-pub fn end_of(nets: &mut [Net], at: usize, token: u64) -> Result<u64, NetError> {
+pub fn end_of(nets: &mut [Net], at: usize, token: u64) -> Result<(), NetError> {
     let end = until(nets, "an operation", |nets| nets[at].next_completion());
     assert_eq!(end.token, token);
     end.result

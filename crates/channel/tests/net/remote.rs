@@ -1,15 +1,8 @@
 //! Reads of long messages, and one-sided operations.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
 use super::kit::*;
 use mica_channel::net::Net;
-use mica_channel::transport::NetError;
-use mica_channel::{Capabilities, Channel, RemoteMemory, RemoteRegion, Width};
-
-const ATOMICS: Capabilities = Capabilities::ATOMIC_ADD
-    .union(Capabilities::ATOMIC_CAS)
-    .union(Capabilities::ATOMIC_SWAP);
+use mica_channel::{Capabilities, Channel, RemoteMemory, RemoteRegion};
 
 fn reads(provider: &str) {
     let Some(mut nets) = job_with(2, &options(provider)) else {
@@ -31,7 +24,7 @@ fn reads(provider: &str) {
                 .unwrap()
                 .then_some(())
         });
-        assert_eq!(end_of(&mut nets, 1, token as u64), Ok(0));
+        assert_eq!(end_of(&mut nets, 1, token as u64), Ok(()));
         assert!(content(&mine)[..len] == content(&theirs)[..]);
         assert_eq!(content(&mine)[len], 0, "no byte more");
         nets[0].conceal(exposed);
@@ -97,7 +90,7 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
             }
             nets[me].poll();
             while let Some(end) = nets[me].next_completion() {
-                assert_eq!(end.result, Ok(0));
+                assert_eq!(end.result, Ok(()));
                 let i = end.token as usize;
                 let (from, len) = part(i);
                 let wanted = &content(&theirs[1 - me])[from..from + len];
@@ -165,7 +158,7 @@ fn put_and_get(provider: &str) {
                 .unwrap()
                 .then_some(())
         });
-        assert_eq!(end_of(&mut nets, from, 1), Ok(0));
+        assert_eq!(end_of(&mut nets, from, 1), Ok(()));
         let mut bytes = vec![0; len];
         memory.offset(offset as isize).read_bytes(&mut bytes);
         assert!(bytes == content(&data), "at its end a put is there");
@@ -176,7 +169,7 @@ fn put_and_get(provider: &str) {
                 .unwrap()
                 .then_some(())
         });
-        assert_eq!(end_of(&mut nets, from, 2), Ok(0));
+        assert_eq!(end_of(&mut nets, from, 2), Ok(()));
         assert!(content(&back) == bytes);
     }
     nets[2].unregister(region);
@@ -190,180 +183,6 @@ fn put_then_get_returns_the_bytes() {
 #[test]
 fn put_then_get_returns_the_bytes_by_the_native_provider() {
     put_and_get(native());
-}
-
-/// Two ranks work on words of a third.
-#[test]
-fn atomic_operations_lose_nothing() {
-    const ROUNDS: u64 = 300;
-    let Some(mut nets) = job_with(3, &options("tcp;ofi_rxm")) else {
-        return;
-    };
-    assert!(nets[0].capabilities().contains(ATOMICS), "ofi_rxm has them");
-    let (memory, region) = window(&mut nets[2], 4096);
-    let word = |index: usize| {
-        // SAFETY: aligned words of a block that lives on; the library works on them by atomic
-        // instructions or this thread.
-        unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(memory.address() + 8 * index) }
-    };
-    let mut sums = Vec::new();
-    let (mut started, mut ended) = ([0; 2], [0; 2]);
-    let dog = Watchdog::new();
-    while ended != [ROUNDS; 2] {
-        for me in 0..2 {
-            while started[me] < ROUNDS
-                && nets[me]
-                    .fetch_add(2, at(region, 8), Width::Eight, 3, started[me])
-                    .unwrap()
-            {
-                started[me] += 1;
-            }
-            nets[me].poll();
-            while let Some(end) = nets[me].next_completion() {
-                sums.push(end.result.unwrap());
-                ended[me] += 1;
-            }
-        }
-        nets[2].poll();
-        dog.check("the additions");
-    }
-    assert_eq!(word(1).load(Ordering::Relaxed), 2 * ROUNDS * 3);
-    sums.sort_unstable();
-    let each: Vec<u64> = (0..2 * ROUNDS).map(|i| 3 * i).collect();
-    assert_eq!(sums, each, "each found the sum of those before it");
-    assert_eq!(
-        [word(0), word(2)].map(|w| w.load(Ordering::Relaxed)),
-        [0; 2]
-    );
-}
-
-#[test]
-fn swaps_and_compared_swaps_find_what_was_there() {
-    let Some(mut nets) = job_with(2, &options("tcp;ofi_rxm")) else {
-        return;
-    };
-    let (memory, region) = window(&mut nets[1], 64);
-    let value = || {
-        // SAFETY: as above.
-        let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(memory.address()) };
-        word.load(Ordering::Relaxed)
-    };
-    let big = 0xfedc_ba98_7654_3210;
-    until(&mut nets, "room", |n| {
-        n[0].swap(1, region, Width::Eight, big, 1)
-            .unwrap()
-            .then_some(())
-    });
-    assert_eq!((end_of(&mut nets, 0, 1), value()), (Ok(0), big));
-    assert!(
-        nets[0]
-            .compare_swap(1, region, Width::Eight, big - 1, 5, 2)
-            .unwrap()
-    );
-    assert_eq!((end_of(&mut nets, 0, 2), value()), (Ok(big), big));
-    assert!(
-        nets[0]
-            .compare_swap(1, region, Width::Eight, big, 5, 3)
-            .unwrap()
-    );
-    assert_eq!((end_of(&mut nets, 0, 3), value()), (Ok(big), 5));
-    assert!(
-        nets[0]
-            .fetch_add(1, region, Width::Eight, u64::MAX, 4)
-            .unwrap()
-    );
-    assert_eq!((end_of(&mut nets, 0, 4), value()), (Ok(5), 4));
-}
-
-#[test]
-fn four_bytes_are_four_bytes() {
-    let Some(mut nets) = job_with(2, &options("tcp;ofi_rxm")) else {
-        return;
-    };
-    assert!(nets[0].capabilities().contains(Capabilities::ATOMIC_4));
-    let (memory, region) = window(&mut nets[1], 64);
-    let word = |index: usize| {
-        // SAFETY: as above.
-        let word = unsafe {
-            &*std::ptr::with_exposed_provenance::<AtomicU32>(memory.address() + 4 * index)
-        };
-        word.load(Ordering::Relaxed)
-    };
-    let there = at(region, 4);
-    until(&mut nets, "room", |n| {
-        n[0].swap(1, there, Width::Four, 7, 1)
-            .unwrap()
-            .then_some(())
-    });
-    assert_eq!(end_of(&mut nets, 0, 1), Ok(0));
-    assert!(
-        nets[0]
-            .fetch_add(1, there, Width::Four, u64::from(u32::MAX), 2)
-            .unwrap()
-    );
-    assert_eq!(end_of(&mut nets, 0, 2), Ok(7));
-    assert!(
-        nets[0]
-            .compare_swap(1, there, Width::Four, 6, 9, 3)
-            .unwrap()
-    );
-    assert_eq!(end_of(&mut nets, 0, 3), Ok(6));
-    assert_eq!([0, 1, 2].map(word), [0, 9, 0]);
-}
-
-#[test]
-fn a_flush_ends_after_all_that_was_started_before_it() {
-    const PUTS: u64 = 40;
-    let Some(mut nets) = job(2) else { return };
-    nets[0].flush(1, 1000);
-    assert_eq!(
-        nets[0].next_completion().map(|e| e.token),
-        Some(1000),
-        "of nothing"
-    );
-    let (memory, region) = window(&mut nets[1], (PUTS as usize) << 16);
-    let data = filled(1 << 16, 2);
-    for i in 0..PUTS {
-        let there = at(region, i << 16);
-        until(&mut nets, "room", |nets| {
-            nets[0]
-                .put(1, there, &data, 1 << 16, i)
-                .unwrap()
-                .then_some(())
-        });
-    }
-    nets[0].flush(1, 1000);
-    let mut order = Vec::new();
-    until(&mut nets, "the flush", |nets| {
-        while let Some(end) = nets[0].next_completion() {
-            assert!(end.result.is_ok());
-            order.push(end.token);
-        }
-        order.contains(&1000).then_some(())
-    });
-    assert_eq!(order.len() as u64, PUTS + 1);
-    assert_eq!(order.last(), Some(&1000));
-    let mut bytes = vec![0; (PUTS as usize) << 16];
-    memory.read_bytes(&mut bytes);
-    let wanted = content(&data);
-    assert!(bytes.chunks(1 << 16).all(|chunk| chunk == wanted));
-}
-
-/// The native provider has no atomic operations, and that of 1.17 has capability bits that say
-/// otherwise.
-#[test]
-fn missing_provider_capability_is_a_named_error() {
-    let Some(mut nets) = job_with(2, &options(native())) else {
-        return;
-    };
-    let (_, region) = window(&mut nets[1], 64);
-    if nets[0].capabilities().intersects(ATOMICS) {
-        println!("this libfabric's provider has atomic operations");
-        return;
-    }
-    let error = net_error(nets[0].fetch_add(1, region, Width::Eight, 1, 0));
-    assert!(matches!(error, NetError::Unsupported { .. }), "{error}");
-    assert!(error.to_string().contains("fetch-and-add"), "{error}");
 }
 
 /// A stranger who reaches the port can name any key.

@@ -21,9 +21,7 @@ use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::shm::{INLINE, Packet};
 use mica_channel::transport::{LostPeer, NetError};
 use mica_channel::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
-use mica_channel::{
-    Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion, Width,
-};
+use mica_channel::{Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
 
 use super::program::ObservedNetwork;
 use super::random::Random;
@@ -321,7 +319,7 @@ impl Inner {
                 code: 1,
             })
         } else {
-            Ok(0)
+            Ok(())
         };
         if bytes > 0 {
             let region = self.ports[peer].exposed.get(&read.from.key);
@@ -596,7 +594,7 @@ impl Transport for Scripted {
     }
 }
 
-/// Puts and gets; they are refused as reads are. Atomic operations have no caller.
+/// Puts and gets; they are refused as reads are.
 impl RemoteMemory for Scripted {
     fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError> {
         Ok(RemoteRegion::from(&self.expose(address, len)?))
@@ -626,44 +624,6 @@ impl RemoteMemory for Scripted {
         token: u64,
     ) -> Result<bool, ChannelError> {
         self.start_copy(RmaDirection::Get, peer, from, view, len, token)
-    }
-
-    fn fetch_add(
-        &mut self,
-        _peer: u32,
-        _at: RemoteRegion,
-        _width: Width,
-        _value: u64,
-        _token: u64,
-    ) -> Result<bool, ChannelError> {
-        unreachable!("the protocol starts no atomic operation")
-    }
-
-    fn compare_swap(
-        &mut self,
-        _peer: u32,
-        _at: RemoteRegion,
-        _width: Width,
-        _expected: u64,
-        _value: u64,
-        _token: u64,
-    ) -> Result<bool, ChannelError> {
-        unreachable!("the protocol starts no atomic operation")
-    }
-
-    fn swap(
-        &mut self,
-        _peer: u32,
-        _at: RemoteRegion,
-        _width: Width,
-        _value: u64,
-        _token: u64,
-    ) -> Result<bool, ChannelError> {
-        unreachable!("the protocol starts no atomic operation")
-    }
-
-    fn flush(&mut self, _peer: u32, _token: u64) {
-        unreachable!("the protocol counts completions")
     }
 
     fn next_completion(&mut self) -> Option<TransportCompletion> {
