@@ -48,8 +48,8 @@ bitflags::bitflags! {
         const READ = 1 << 5;
         /// Writes a peer's registered memory without the peer's program: [`RemoteMemory::put`].
         const WRITE = 1 << 6;
-        /// Atomic operations on a peer's registered memory. Nothing uses them: they do not exclude the
-        /// processor's. They tell providers apart.
+        /// Atomic operations on a peer's registered memory. Nothing uses them: they do not exclude
+        /// the processor's. They tell providers apart.
         const ATOMICS = 1 << 7;
     }
 }

@@ -128,8 +128,8 @@ fn local_pieces(view: &View, position: usize, limit: usize, to: &mut Vec<libc::i
     }
 }
 
-/// Copies the bytes of a contiguous message, whose first byte is at `address` of process `pid`: those
-/// of `range`, from or to the same places of `view`.
+/// Copies the bytes of a contiguous message, whose first byte is at `address` of process `pid`:
+/// those of `range`, from or to the same places of `view`.
 pub fn contiguous(
     direction: PeerCopy,
     pid: u32,

@@ -249,9 +249,9 @@ impl Direct {
         self.remember(peer, result)
     }
 
-    /// Copies bytes `range` of `peer`'s contiguous message, whose first byte is at `address`, from or
-    /// to the same places of `view`, by CMA. Blocks while the kernel copies. The peer must keep a
-    /// buffer that is stored to [exposed](Self::expose) meanwhile.
+    /// Copies bytes `range` of `peer`'s contiguous message, whose first byte is at `address`, from
+    /// or to the same places of `view`, by CMA. Blocks while the kernel copies. The peer must keep
+    /// a buffer that is stored to [exposed](Self::expose) meanwhile.
     ///
     /// # Errors
     /// As for [`pull`](Self::pull).

@@ -1,5 +1,5 @@
-//! What charts of points and of curves have in common: rules and labels of the y axis, labels of the
-//! x axis, the axes' names.
+//! What charts of points and of curves have in common: rules and labels of the y axis, labels of
+//! the x axis, the axes' names.
 
 use std::fmt::Write as _;
 
