@@ -14,6 +14,7 @@ from api import Function, Param
 TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "Session"}
 
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
+LEAF = re.compile(r"^pub (?:unsafe )?fn leaf_([a-z0-9_]+)", re.MULTILINE)
 PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<CheckedCall> \{", re.MULTILINE)
 # Sends differ in their mode alone; buffered ones have shims of their own.
 SEND = re.compile(r"^mpi_(i?)([sr]?)send(_init)?$")
@@ -34,6 +35,8 @@ class Shims:
 
     module: dict[str, str]
     """Module of each hand-written shim, by the shim's name."""
+    leaves: dict[str, str]
+    """Module of each leaf, which carries out the usual case of a call, by the name of the shim."""
     collectives: set[str]
     """The collective calls whose arguments `collective` converts: the shims of their three forms are generated."""
     fast_paths: set[str]
@@ -45,7 +48,10 @@ class Shims:
     def call(self, shim: str, names: list[str], arguments: list[str]) -> str | None:
         """The call of `shim`, if there is one; `names` are the parameters' that `arguments` are for."""
         if module := self.module.get(shim):
-            return f"{module}::{shim}({', '.join(arguments)})"
+            call = f"{module}::{shim}({', '.join(arguments)})"
+            if leaf := self.leaves.get(shim):
+                return f"leaf {leaf}::{shim.replace('mpi_', 'leaf_', 1)}({', '.join(arguments)}), {call}"
+            return call
         if send := SEND.match(shim):
             start, mode, init = send.groups()
             function = "persistent::send_init" if init else "pt2pt::isend" if start else "pt2pt::send"
@@ -74,8 +80,11 @@ def find_shims(source: Path, functions: list[Function]) -> Shims:
     folder, collective = source / "shims", source / "collective"
     wanted = {f.shim for f in functions}
     shims: dict[str, str] = {}
+    leaves: dict[str, str] = {}
     for module in _modules(folder):
-        for name in SHIM.findall((folder / f"{module}.rs").read_text()):
+        text = (folder / f"{module}.rs").read_text()
+        leaves |= {f"mpi_{name}": module for name in LEAF.findall(text)}
+        for name in SHIM.findall(text):
             if name not in wanted:
                 raise SystemExit(f"shims/{module}.rs: {name}: no function of the ABI has this name")
             if name in shims:
@@ -84,12 +93,14 @@ def find_shims(source: Path, functions: list[Function]) -> Shims:
     for function in functions:
         if not function.errors and function.shim not in shims:
             raise SystemExit(f"{function.name} returns a value and needs a shim: {shim_signature(functions, function.name)}")
+    for name in leaves.keys() - shims.keys():
+        raise SystemExit(f"shims/{leaves[name]}.rs: {name.replace('mpi_', 'leaf_', 1)}: there is no shim {name}")
     prepared = {name for file in collective.glob("*.rs") for name in PREPARES_CALL.findall(file.read_text())}
     fast_paths = set(FAST_PATH.findall((collective / "fast_path.rs").read_text()))
     for name in sorted(prepared | fast_paths):
         if f"mpi_{name}" not in wanted or name not in prepared:
             raise SystemExit(f"collective: {name}: no collective call of the ABI has this name, or nothing prepares it")
-    return Shims(shims, prepared, fast_paths)
+    return Shims(shims, leaves, prepared, fast_paths)
 
 
 def shims_mod(folder: Path, note: str) -> str:
@@ -232,7 +243,8 @@ def _uses(body: str) -> str:
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})
-    modules = sorted(set(re.findall(r"(?:=>)\s+(?!collective|fast_path)(\w+)::", body)))
+    called = re.findall(r"=>\s+(?!leaf |collective|fast_path)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
+    modules = sorted(set(called))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
     collective = [name for name, use in (("self", "collective::"), ("CheckedCall", "CheckedCall::"), ("fast_path", "fast_path::")) if use in body]
     lines = []

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::memory::{Block, Region, fill};
 use mica_node::segment::{JobSegment, SegmentError};
-use mica_node::window::{WindowControl, WindowMemory};
+use mica_node::window::{LockDesign, OwnGate, OwnLock, WindowControl, WindowMemory};
 
 /// Memory of a window in this process. Cheap to clone; all clones and their regions share it.
 #[derive(Debug, Clone)]
@@ -95,6 +95,51 @@ pub struct WindowLocks {
 enum LockMemory {
     Shared(SharedWindow),
     Private(#[expect(dead_code, reason = "kept alive")] Region),
+}
+
+/// The locks of one target as one rank uses them: their addresses are computed once.
+#[derive(Debug)]
+pub struct OwnLocks {
+    gate: OwnGate<'static>,
+    lock: Option<OwnLock<'static>>,
+    _locks: Arc<WindowLocks>,
+}
+
+impl OwnLocks {
+    /// Those of rank `me` at `target`; `design` is the window lock's, if this rank takes it itself.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn new(
+        locks: &Arc<WindowLocks>,
+        design: Option<LockDesign>,
+        target: u32,
+        me: u32,
+    ) -> OwnLocks {
+        let gate = locks.accumulate_gate(target).own(me);
+        let lock = design.and_then(|design| locks.lock(design, target).own(me));
+        // SAFETY: they refer to the memory of `locks`, which stays where it is as long as `_locks`
+        // lives; the methods give them out for no longer than that.
+        unsafe {
+            OwnLocks {
+                gate: std::mem::transmute::<OwnGate<'_>, OwnGate<'static>>(gate),
+                lock: std::mem::transmute::<Option<OwnLock<'_>>, Option<OwnLock<'static>>>(lock),
+                _locks: Arc::clone(locks),
+            }
+        }
+    }
+
+    /// What keeps this rank's accumulates atomic.
+    #[inline(always)]
+    pub fn gate(&self) -> &OwnGate<'_> {
+        &self.gate
+    }
+
+    /// The window's lock, in a design with a queue, if this rank takes it itself.
+    #[inline(always)]
+    pub fn lock(&self) -> Option<&OwnLock<'_>> {
+        self.lock.as_ref()
+    }
 }
 
 /// Alignment of a [`WindowControl`].
@@ -189,7 +234,7 @@ mod tests {
     use crate::memory::AtomicWidth;
     use mica_node::segment::JobSpec;
     use mica_node::topology::CorePlace;
-    use mica_node::window::{LockDesign, LockMode};
+    use mica_node::window::LockMode;
 
     /// The segment of a job of `ranks` ranks, as two of its processes have it.
     fn segments(ranks: usize) -> [Arc<JobSegment>; 2] {

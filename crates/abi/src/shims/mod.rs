@@ -25,6 +25,7 @@ pub mod pt2pt;
 pub mod request;
 pub mod rma;
 pub mod rma_element;
+pub mod rma_leaf;
 pub mod session;
 pub mod status;
 pub mod tool;

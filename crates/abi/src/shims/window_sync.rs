@@ -1,10 +1,10 @@
-//! Synchronization of windows (MPI 5.0, 12.5).
+//! Synchronization of windows (MPI 5.0, 12.5). Some calls have a [leaf](super::rma_leaf).
 
 use std::ffi::c_int;
 
 use mica_mpi::Result;
 use mica_mpi::group::Group;
-use mica_mpi::window::{self, FlushedSide, Window, fast_path};
+use mica_mpi::window::{self, FlushedSide, Window};
 
 use crate::convert::{Out, flag};
 use crate::types::*;
@@ -50,17 +50,7 @@ pub unsafe fn mpi_win_test(win: MPI_Win, found: *mut c_int) -> Result<()> {
 }
 
 /// MPI_Win_lock.
-#[inline(always)]
 pub fn mpi_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> Result<()> {
-    match fast_path::lock(win.raw(), lock_type, rank, assert) {
-        Some(()) => Ok(()),
-        None => lock(lock_type, rank, assert, win),
-    }
-}
-
-/// As [`mpi_win_lock`], in any state of the window.
-#[inline(never)]
-fn lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> Result<()> {
     window::with(win.raw(), |window| window.lock(lock_type, rank, assert))
 }
 
@@ -70,17 +60,7 @@ pub fn mpi_win_lock_all(assert: c_int, win: MPI_Win) -> Result<()> {
 }
 
 /// MPI_Win_unlock.
-#[inline(always)]
 pub fn mpi_win_unlock(rank: c_int, win: MPI_Win) -> Result<()> {
-    match fast_path::unlock(win.raw(), rank) {
-        Some(()) => Ok(()),
-        None => unlock(rank, win),
-    }
-}
-
-/// As [`mpi_win_unlock`], in any state of the window.
-#[inline(never)]
-fn unlock(rank: c_int, win: MPI_Win) -> Result<()> {
     window::with(win.raw(), |window| window.unlock(rank))
 }
 
@@ -90,18 +70,10 @@ pub fn mpi_win_unlock_all(win: MPI_Win) -> Result<()> {
 }
 
 /// MPI_Win_flush.
-#[inline(always)]
 pub fn mpi_win_flush(rank: c_int, win: MPI_Win) -> Result<()> {
-    match fast_path::flush(win.raw(), rank) {
-        Some(()) => Ok(()),
-        None => flush(rank, win, FlushedSide::Both),
-    }
-}
-
-/// As [`mpi_win_flush`] and [`mpi_win_flush_local`], in any state of the window.
-#[inline(never)]
-fn flush(rank: c_int, win: MPI_Win, side: FlushedSide) -> Result<()> {
-    window::with(win.raw(), |window| window.flush(Some(rank), side))
+    window::with(win.raw(), |window| {
+        window.flush(Some(rank), FlushedSide::Both)
+    })
 }
 
 /// MPI_Win_flush_all.
@@ -110,12 +82,10 @@ pub fn mpi_win_flush_all(win: MPI_Win) -> Result<()> {
 }
 
 /// MPI_Win_flush_local.
-#[inline(always)]
 pub fn mpi_win_flush_local(rank: c_int, win: MPI_Win) -> Result<()> {
-    match fast_path::flush(win.raw(), rank) {
-        Some(()) => Ok(()),
-        None => flush(rank, win, FlushedSide::Origin),
-    }
+    window::with(win.raw(), |window| {
+        window.flush(Some(rank), FlushedSide::Origin)
+    })
 }
 
 /// MPI_Win_flush_local_all.

@@ -281,6 +281,19 @@ impl Region {
         }
     }
 
+    /// The `bytes` bytes from `offset` on, with these as the bounds; `None` if they leave those of
+    /// this region.
+    #[inline(always)]
+    pub fn piece(&self, offset: usize, bytes: usize) -> Option<RegionRef<'_>> {
+        let address = self.address.wrapping_add(offset);
+        is_within((self.low, self.bytes), address, bytes).then_some(RegionRef {
+            address,
+            low: address,
+            bytes,
+            owner: self.owner.as_ref(),
+        })
+    }
+
     /// The place `bytes` further on (or back).
     #[inline]
     pub fn offset(&self, bytes: isize) -> Region {
@@ -318,11 +331,16 @@ impl Region {
 /// Panics unless the `bytes` bytes from `first` on lie within the `len` bytes from `low` on.
 #[inline(always)]
 fn check_bounds((low, len): (usize, usize), first: usize, bytes: usize) {
-    let before = first.wrapping_sub(low);
-    let holds = before <= len && bytes <= len - before;
-    if !holds && bytes > 0 {
+    if !is_within((low, len), first, bytes) && bytes > 0 {
         reject((low, len), first, bytes);
     }
+}
+
+/// Whether the `bytes` bytes from `first` on lie within the `len` bytes from `low` on.
+#[inline(always)]
+fn is_within((low, len): (usize, usize), first: usize, bytes: usize) -> bool {
+    let before = first.wrapping_sub(low);
+    before <= len && bytes <= len - before
 }
 
 #[cold]

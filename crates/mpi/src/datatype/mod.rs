@@ -118,19 +118,34 @@ pub fn shape_of(handle: u32, address: usize, count: i64) -> Result<Shape> {
 }
 
 /// What a predefined datatype is made of.
-#[inline]
+#[inline(always)]
 pub(crate) fn basic_of(handle: u32) -> Option<BasicType> {
     *BASIC.get(handle.wrapping_sub(FIRST) as usize)?
+}
+
+/// Bytes of an element of a predefined datatype without gaps.
+#[inline(always)]
+pub fn dense_size(handle: u32) -> Option<usize> {
+    match *DENSE.get(handle.wrapping_sub(FIRST) as usize)? {
+        0 => None,
+        bytes => Some(bytes.into()),
+    }
 }
 
 /// Length in bytes of `count` elements at `address`, if the datatype is a predefined one without
 /// gaps and the arguments are right.
 #[inline(always)]
 pub fn dense_bytes(handle: u32, address: usize, count: i64) -> Option<usize> {
-    let size = usize::from(*DENSE.get(handle.wrapping_sub(FIRST) as usize)?);
+    let size = dense_size(handle)?;
     // A negative count is a large one here; a length below 2^39 does not overflow.
-    let right = size > 0 && count as u64 <= i32::MAX as u64 && (address != 0 || count == 0);
+    let right = count as u64 <= i32::MAX as u64 && (address != 0 || count == 0);
     right.then(|| count as usize * size)
+}
+
+/// Whether the datatype is a predefined integer of 8 bytes.
+#[inline(always)]
+pub fn is_integer_of_eight(handle: u32) -> bool {
+    matches!(basic_of(handle), Some(BasicType::I64 | BasicType::U64))
 }
 
 #[inline(never)]

@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::memory::{Block, Region};
-use mica_channel::window::WindowLocks;
+use mica_channel::window::{OwnLocks, WindowLocks};
 use mica_node::segment::SegmentError;
 use mica_protocol::Engine;
 
 use super::access::AccessFlags;
 use super::attached::{OwnAttachments, PeerAttachments};
-use super::choice::{WindowAccess, WindowChoices};
+use super::choice::{LockService, WindowAccess, WindowChoices};
 use super::counts::WindowCountsBlock;
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::neighbours::Neighbours;
@@ -219,7 +219,6 @@ impl Window {
             creation.unregister(*own);
         }
         let (all_needs, (targets, locks, own)) = (all_needs?, opened?);
-        let locks = Arc::new(locks);
         let counts_block = WindowCountsBlock::take(engine);
         let mut choices = choices;
         let remote = match all_needs.iter().any(Announcement::needs_messages) {
@@ -228,7 +227,7 @@ impl Window {
                 choices.locking = choices.locking.with_servers();
                 let parts = RemoteParts {
                     counters: counts_block.words(),
-                    own: creation.own_target(&targets, &own),
+                    own: creation.own_target(&targets, &own, &locks),
                     locks: Arc::clone(&locks),
                     neighbours: Arc::clone(&neighbours),
                     design: choices.locking.design,
@@ -323,14 +322,14 @@ impl Window {
         };
         let target = &self.0.targets[target];
         Ok(match &target.memory {
-            TargetMemory::Mapped(region) => (target.bytes, target.unit, region.address()),
+            TargetMemory::Mapped(region) => (target.bytes, target.unit as usize, region.address()),
             TargetMemory::Peer(buffer) => match buffer.region(0, target.bytes) {
-                Some(region) => (target.bytes, target.unit, region.address()),
+                Some(region) => (target.bytes, target.unit as usize, region.address()),
                 // Not reached by loads and stores (MPI 5.0, 12.2.3).
-                None => (0, target.unit, 0),
+                None => (0, target.unit as usize, 0),
             },
             TargetMemory::Empty | TargetMemory::Attached(_) | TargetMemory::Messages { .. } => {
-                (0, target.unit, 0)
+                (0, target.unit as usize, 0)
             }
         })
     }
@@ -484,16 +483,16 @@ impl Creation<'_> {
         &self,
         places: &[Announcement],
         mut own: OwnMemory,
-    ) -> Result<(Box<[WindowTarget]>, WindowLocks, OwnMemory)> {
+    ) -> Result<(Box<[WindowTarget]>, Arc<WindowLocks>, OwnMemory)> {
         let first = self.neighbours.window_ranks[0];
-        let locks = match own.locks.take() {
+        let locks = Arc::new(match own.locks.take() {
             Some(locks) => locks,
             None => self.engine.open_window_locks(
                 self.comm.peer(first),
                 places[first].words[2],
                 self.neighbours.numbers(),
             )?,
-        };
+        });
         let memories: Vec<TargetMemory> = match self.is_contiguous {
             true => self.open_segments(places[first].words[0], &own)?,
             false => {
@@ -502,30 +501,48 @@ impl Creation<'_> {
             }
         };
         let targets = memories.into_iter().enumerate();
-        let targets = targets.map(|(rank, memory)| self.target(rank, memory));
+        let targets = targets.map(|(rank, memory)| self.target(rank, memory, &locks));
         Ok((targets.collect(), locks, own))
     }
 
-    fn target(&self, rank: usize, memory: TargetMemory) -> WindowTarget {
+    fn target(&self, rank: usize, memory: TargetMemory, locks: &Arc<WindowLocks>) -> WindowTarget {
+        let bytes = self.sizes.bytes[rank];
+        let number = self.neighbours.number(rank);
+        let LockService { design, by_thread } = self.choices.locking;
+        let own_locks = number.filter(|_| !self.choices.sends_accumulates());
         WindowTarget {
-            memory,
-            bytes: self.sizes.bytes[rank],
-            unit: self.sizes.units[rank],
-            number: self.neighbours.number(rank),
+            memory: match memory {
+                // Whole pages, or the parts of all ranks, have more.
+                TargetMemory::Mapped(region) => {
+                    let part = region.piece(0, bytes).expect("has the window's bytes");
+                    TargetMemory::Mapped(part.to_region())
+                }
+                other => other,
+            },
+            bytes,
+            unit: self.sizes.units[rank] as u32,
+            number,
+            locks: own_locks.map(|number| {
+                let design = (!by_thread).then_some(design);
+                OwnLocks::new(locks, design, number, self.neighbours.me)
+            }),
         }
     }
 
     /// This rank's part of the window, once more.
-    fn own_target(&self, targets: &[WindowTarget], own: &OwnMemory) -> WindowTarget {
+    fn own_target(
+        &self,
+        targets: &[WindowTarget],
+        own: &OwnMemory,
+        locks: &Arc<WindowLocks>,
+    ) -> WindowTarget {
         let me = self.comm.rank();
-        self.target(
-            me,
-            match &targets[me].memory {
-                // In a contiguous shared window, memory that the first rank has allocated.
-                TargetMemory::Mapped(region) => TargetMemory::Mapped(region.clone()),
-                _ => own_part(own),
-            },
-        )
+        let memory = match &targets[me].memory {
+            // In a contiguous shared window, memory that the first rank has allocated.
+            TargetMemory::Mapped(region) => TargetMemory::Mapped(region.clone()),
+            _ => own_part(own),
+        };
+        self.target(me, memory, locks)
     }
 
     /// The segments of a contiguous shared window, which the first rank has allocated at `offset`.

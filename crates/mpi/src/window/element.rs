@@ -37,6 +37,44 @@ enum UpdateAction {
     Combine(Kernel),
 }
 
+/// `MPI_SUM` of elements of 8 bytes that a processor's register holds: counters, mostly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SumOfEight {
+    /// Signed or not.
+    Integers,
+    /// IEEE 754.
+    Doubles,
+}
+
+impl SumOfEight {
+    /// The sum that this is, if `op` is `MPI_SUM` and `datatype` predefined.
+    #[inline(always)]
+    pub fn of(op: u32, datatype: u32) -> Option<SumOfEight> {
+        match datatype::basic_of(datatype)? {
+            _ if op != c::SUM => None,
+            BasicType::I64 | BasicType::U64 => Some(SumOfEight::Integers),
+            BasicType::F64 => Some(SumOfEight::Doubles),
+            _ => None,
+        }
+    }
+
+    /// Adds `input` to the element by a processor atomic; returns the previous value.
+    #[inline(always)]
+    pub(super) fn add(self, element: RegionRef<'_>, input: u64) -> u64 {
+        match self {
+            SumOfEight::Integers => element.atomic_add(AtomicWidth::Eight, input),
+            SumOfEight::Doubles => add_double(element, AtomicWidth::Eight, input),
+        }
+    }
+}
+
+#[inline(always)]
+fn add_double(element: RegionRef<'_>, width: AtomicWidth, input: u64) -> u64 {
+    element.atomic_update(width, |value| {
+        (f64::from_bits(input) + f64::from_bits(value)).to_bits()
+    })
+}
+
 impl ElementUpdate {
     /// The update by the operator `op` of elements of this type.
     ///
@@ -55,19 +93,6 @@ impl ElementUpdate {
             c::SUM if is_integer(basic) => UpdateAction::Add,
             c::SUM if basic == BasicType::F64 => UpdateAction::AddDouble,
             _ => UpdateAction::Combine(Op::kernel_on(op, basic)?),
-        };
-        Some(ElementUpdate { basic, action })
-    }
-
-    /// The sum of elements of 8 bytes, by the processor's addition or that of doubles; `None` if it
-    /// is another update, or the elements are shorter or longer.
-    #[inline(always)]
-    pub fn sum_of_eight(op: u32, basic: BasicType) -> Option<ElementUpdate> {
-        let action = match basic {
-            _ if op != c::SUM => return None,
-            BasicType::F64 => UpdateAction::AddDouble,
-            BasicType::I64 | BasicType::U64 => UpdateAction::Add,
-            _ => return None,
         };
         Some(ElementUpdate { basic, action })
     }
@@ -109,9 +134,7 @@ impl ElementUpdate {
             UpdateAction::Nothing => element.atomic_load(width),
             UpdateAction::Replace => element.atomic_swap(width, input),
             UpdateAction::Add => element.atomic_add(width, input),
-            UpdateAction::AddDouble => element.atomic_update(width, |value| {
-                (f64::from_bits(input) + f64::from_bits(value)).to_bits()
-            }),
+            UpdateAction::AddDouble => add_double(element, width, input),
             UpdateAction::Combine(kernel) => element.atomic_update(width, |value| {
                 let (input, mut inout) = (to_bytes(input, width), to_bytes(value, width));
                 let bytes = width.bytes();

@@ -139,17 +139,22 @@ impl HeldLocks {
         Some(self.others.swap_remove(at).1)
     }
 
-    /// Removes a lock that the node shares; `None` if it is another, or not there, or not the first
-    /// that is kept.
+    /// Whether the lock of `target` is the only one, held exclusive, and taken without barging.
     #[inline(always)]
-    pub fn take_first_ticket(&mut self, target: usize) -> Option<LockTicket> {
-        match self.first.take() {
-            Some((locked, HeldLock::Ticket(ticket))) if locked == target => Some(ticket),
-            other => {
-                self.first = other;
-                None
+    pub fn is_only_exclusive(&self, target: usize) -> bool {
+        match &self.first {
+            Some((locked, HeldLock::Ticket(ticket))) => {
+                *locked == target && ticket.is_head() && self.others.is_empty()
             }
+            _ => false,
         }
+    }
+
+    /// Removes that lock, whose ticket holds nothing more.
+    #[inline(always)]
+    pub fn forget_only(&mut self) {
+        // Forgotten, not dropped, as above.
+        std::mem::forget(self.first.take());
     }
 
     #[inline(always)]

@@ -12,14 +12,16 @@
 use mica_channel::memory::{AtomicWidth, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
-use mica_node::window::{BriefUpdate, LockMode};
+use mica_node::window::{BriefUpdate, ReadersLeft, SoleUpdate};
 
+use super::access::AllTargets;
+pub use super::element::SumOfEight;
 use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::{AccessEpoch, HeldLock};
 use super::object::{Window, sole_table};
 use super::place::Direction;
 pub use super::target::TargetBytes;
-use super::target::{TargetMemory, WindowTarget};
+use super::target::WindowTarget;
 use crate::constants as c;
 use crate::datatype;
 
@@ -38,6 +40,27 @@ pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
         .get(win)?
         .copy_at_once(Direction::Get, origin, from)
 }
+
+/// As [`put`], of at most [`FEW_BYTES`].
+#[inline(always)]
+pub fn put_few(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
+    if to.bytes > FEW_BYTES {
+        return None;
+    }
+    put(win, origin, to)
+}
+
+/// As [`get`], of at most [`FEW_BYTES`].
+#[inline(always)]
+pub fn get_few(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
+    if from.bytes > FEW_BYTES {
+        return None;
+    }
+    get(win, origin, from)
+}
+
+/// Bytes that are copied without a call.
+pub const FEW_BYTES: usize = 16;
 
 /// An element of a predefined type for fetch_and_op and compare_and_swap, and the caller's memory.
 #[derive(Debug, Clone, Copy)]
@@ -60,12 +83,66 @@ pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> Option<()> {
     window.fetch_briefly(op, call, Some(table.section()))
 }
 
+/// As [`fetch_and_op`], of the element of 8 bytes at this rank and displacement.
+#[inline(always)]
+pub fn fetch_and_sum_eight(
+    win: u32,
+    sum: SumOfEight,
+    place: (i32, isize),
+    origin: RegionRef<'_>,
+    result: RegionRef<'_>,
+) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let input = origin.load(AtomicWidth::Eight);
+    let (element, in_progress) = window.open_eight(place, table.section())?;
+    let previous = sum.add(element, input);
+    window.close_eight(in_progress);
+    result.store(AtomicWidth::Eight, previous);
+    Some(())
+}
+
 /// `MPI_Compare_and_swap` with the value at `compare`.
 #[inline(always)]
 pub fn compare_and_swap(win: u32, call: ElementCall<'_>, compare: RegionRef<'_>) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     window.compare_briefly(call, compare, Some(table.section()))
+}
+
+/// As [`compare_and_swap`], of the integer of 8 bytes at this rank and displacement.
+#[inline(always)]
+pub fn compare_and_swap_eight(
+    win: u32,
+    place: (i32, isize),
+    [origin, compare, result]: [RegionRef<'_>; 3],
+) -> Option<()> {
+    let width = AtomicWidth::Eight;
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let (new, expected) = (origin.load(width), compare.load(width));
+    let (element, in_progress) = window.open_eight(place, table.section())?;
+    let previous = element.atomic_compare_swap(width, expected, new);
+    window.close_eight(in_progress);
+    result.store(width, previous);
+    Some(())
+}
+
+/// As [`accumulate`], of the element of 8 bytes at this rank and displacement.
+#[inline(always)]
+pub fn accumulate_eight(
+    win: u32,
+    sum: SumOfEight,
+    place: (i32, isize),
+    origin: RegionRef<'_>,
+) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let input = origin.load(AtomicWidth::Eight);
+    let (element, in_progress) = window.open_eight(place, table.section())?;
+    sum.add(element, input);
+    window.close_eight(in_progress);
+    Some(())
 }
 
 /// `MPI_Accumulate` of elements of the predefined `datatype` on both sides.
@@ -83,13 +160,7 @@ pub fn accumulate(
     }
     let table = sole_table()?;
     let window = table.get(win)?;
-    let basic = datatype::basic_of(datatype)?;
-    if to.bytes == EIGHT
-        && let Some(sum) = ElementUpdate::sum_of_eight(op, basic)
-    {
-        return window.accumulate_eight(sum, origin, to, table.section());
-    }
-    let update = ElementUpdate::of(op, basic)?;
+    let update = ElementUpdate::of(op, datatype::basic_of(datatype)?)?;
     let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
     window.accumulate_briefly((update, element_bytes), origin, to, table.section())
 }
@@ -104,52 +175,52 @@ pub fn flush(win: u32, rank: i32) -> Option<()> {
     (is_known && window.remote.is_none()).then(super::passive::order_memory)
 }
 
-/// `MPI_Win_lock` of another rank of the node, without assertions.
+/// `MPI_Win_lock`, exclusive and without assertions, of a lock that is free.
 #[inline(always)]
 pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> {
-    let mode = match lock_type {
-        c::LOCK_SHARED => LockMode::Shared,
-        c::LOCK_EXCLUSIVE => LockMode::Exclusive,
-        _ => return None,
-    };
+    if (lock_type, assertions) != (c::LOCK_EXCLUSIVE, 0) {
+        return None;
+    }
     let table = sole_table()?;
     let window = table.get(win)?;
     let target = usize::try_from(rank).ok()?;
-    let number = window.0.targets.get(target)?.number?;
-    // The lock of this rank's own memory is awaited.
-    let takes_locks = window.0.has_locks && !window.0.choices.locking.by_thread;
-    let is_usual = assertions == 0 && takes_locks && number != window.0.neighbours.me;
-    is_usual.then_some(())?;
+    let lock = window.0.targets.get(target)?.locks.as_ref()?.lock()?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    match epochs.access {
-        AccessEpoch::None => window.open_lock_epoch(&mut epochs),
-        AccessEpoch::Lock if !epochs.locks.contains(target) => {}
-        _ => return None,
-    }
-    let ticket = window.join_queue(target, number, mode);
+    let is_first = matches!(epochs.access, AccessEpoch::None) && epochs.locks.is_empty();
+    (is_first && window.0.has_locks).then_some(())?;
+    let ticket = lock.take_free()?;
+    window.0.flags.set_all(AllTargets::Closed);
+    window.0.flags.set_passive(true);
+    // Forgotten, not dropped: it was none, and to drop it would be a call.
+    std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::Lock));
     epochs.locks.add(target, HeldLock::Ticket(ticket));
+    window.0.flags.set(target, true);
     window.0.counters.count_lock();
     Some(())
 }
 
-/// `MPI_Win_unlock` of a lock that is held.
+/// `MPI_Win_unlock` of a lock that is held, exclusive, and that no other rank is in the queue of.
 #[inline(always)]
 pub fn unlock(win: u32, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     let target = usize::try_from(rank).ok()?;
-    let number = window.0.targets.get(target)?.number?;
-    // Its flag is open, so it is held. Where there are messages, they are awaited first.
-    let is_usual = window.0.flags.is_open(target) && window.0.remote.is_none();
-    is_usual.then_some(())?;
+    let lock = window.0.targets.get(target)?.locks.as_ref()?.lock()?;
+    // Where there are messages, they are awaited first.
+    window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    if !matches!(epochs.access, AccessEpoch::Lock) {
-        return None;
-    }
-    let ticket = epochs.locks.take_first_ticket(target)?;
-    window.close_lock_epoch(&mut epochs, target);
+    let is_lock = matches!(epochs.access, AccessEpoch::Lock);
+    (is_lock && epochs.locks.is_only_exclusive(target)).then_some(())?;
     super::passive::order_memory();
-    window.give_back(number, ticket);
+    let readers = lock.give_back()?;
+    epochs.locks.forget_only();
+    // As in `lock`.
+    std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::None));
+    window.0.flags.set(target, false);
+    window.0.flags.set_passive(false);
+    if readers == ReadersLeft::Some {
+        window.let_readers_in(target);
+    }
     Some(())
 }
 
@@ -160,11 +231,8 @@ impl Window {
         // A negative rank is a large one here.
         let rank = range.rank as usize;
         let target = self.0.targets.get(rank)?;
-        let TargetMemory::Mapped(region) = &target.memory else {
-            return None;
-        };
-        let at = target.locate(range.disp, 0, range.bytes)?;
-        self.0.flags.is_open(rank).then(|| (target, region.at(at)))
+        let place = target.mapped(range.disp, range.bytes)?;
+        self.0.flags.is_open(rank).then_some((target, place))
     }
 
     /// Counts an operation by loads and stores.
@@ -184,71 +252,62 @@ impl Window {
         range: TargetBytes,
     ) -> Option<()> {
         let (_, there) = self.open_place(range)?;
+        self.count(range);
         match direction {
             Direction::Put => here.copy_to(there, range.bytes),
             Direction::Get => there.copy_to(here, range.bytes),
         }
-        self.count(range);
         Some(())
     }
 
     /// Begins a brief update of elements of `target`, which this rank reaches; `None` where
     /// accumulates go by messages.
     #[inline(always)]
-    fn begin_update(
-        &self,
-        target: &WindowTarget,
+    fn begin_update<'a>(
+        &'a self,
+        target: &'a WindowTarget,
         alone: Option<&SoleThread<'_>>,
-    ) -> Option<BriefUpdate<'_>> {
-        if self.0.choices.sends_accumulates() {
-            return None;
-        }
+    ) -> Option<(Option<SoleUpdate<'a>>, Option<BriefUpdate<'a>>)> {
+        let own = target.locks.as_ref()?.gate();
+        let sole = alone.and_then(|alone| own.brief(alone));
         let gate = self.0.locks.accumulate_gate(target.number?);
-        let me = self.0.neighbours.me;
-        Some(match alone {
-            Some(alone) => gate.brief_of_sole_thread(me, alone),
-            None => gate.brief(me),
-        })
+        let counted = sole.is_none().then(|| gate.brief(self.0.neighbours.me));
+        Some((sole, counted))
+    }
+
+    /// Begins the update of the element of 8 bytes at this rank and displacement by one processor
+    /// atomic.
+    #[inline(always)]
+    fn open_eight<'a>(
+        &'a self,
+        (rank, disp): (i32, isize),
+        alone: &SoleThread<'_>,
+    ) -> Option<(RegionRef<'a>, SoleUpdate<'a>)> {
+        let bytes = AtomicWidth::Eight.bytes();
+        let (target, element) = self.open_place(TargetBytes { rank, disp, bytes })?;
+        AtomicWidth::at(element.address(), bytes)?;
+        let in_progress = target.locks.as_ref()?.gate().brief(alone)?;
+        Some((element, in_progress))
+    }
+
+    /// Ends it, and counts it.
+    #[inline(always)]
+    fn close_eight(&self, in_progress: SoleUpdate<'_>) {
+        drop(in_progress);
+        let bytes = AtomicWidth::Eight.bytes();
+        self.0.counters.count_operation(AccessClass::Memory, bytes);
     }
 
     /// Fetch_and_op by a processor atomic.
-    #[inline(always)]
     pub(super) fn fetch_briefly(
         &self,
         op: u32,
         call: ElementCall<'_>,
         alone: Option<&SoleThread<'_>>,
     ) -> Option<()> {
-        let basic = datatype::basic_of(call.datatype)?;
-        // A counter, mostly: where width and operator are known, nothing is chosen at each step,
-        // and what is passed on stays in registers.
-        match ElementUpdate::sum_of_eight(op, basic) {
-            Some(sum) if call.target.bytes == EIGHT => self.fetch(sum, EIGHT, call, alone),
-            _ => self.fetch_any(ElementUpdate::of(op, basic)?, call, alone),
-        }
-    }
-
-    /// As [`fetch_briefly`](Self::fetch_briefly), for any update and width.
-    #[inline(never)]
-    fn fetch_any(
-        &self,
-        update: ElementUpdate,
-        call: ElementCall<'_>,
-        alone: Option<&SoleThread<'_>>,
-    ) -> Option<()> {
-        self.fetch(update, call.target.bytes, call, alone)
-    }
-
-    #[inline(always)]
-    fn fetch(
-        &self,
-        update: ElementUpdate,
-        bytes: usize,
-        call: ElementCall<'_>,
-        alone: Option<&SoleThread<'_>>,
-    ) -> Option<()> {
+        let update = ElementUpdate::of(op, datatype::basic_of(call.datatype)?)?;
         let (target, element) = self.open_place(call.target)?;
-        let width = AtomicWidth::at(element.address(), bytes)?;
+        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
         let input = update.input(call.origin, width);
         let in_progress = self.begin_update(target, alone)?;
         let previous = update.apply_atomically(element, width, input);
@@ -259,35 +318,8 @@ impl Window {
     }
 
     /// Compare_and_swap by a processor atomic.
-    #[inline(always)]
     pub(super) fn compare_briefly(
         &self,
-        call: ElementCall<'_>,
-        compare: RegionRef<'_>,
-        alone: Option<&SoleThread<'_>>,
-    ) -> Option<()> {
-        match call.target.bytes {
-            // As in `fetch_briefly`.
-            EIGHT => self.compare(EIGHT, call, compare, alone),
-            _ => self.compare_any(call, compare, alone),
-        }
-    }
-
-    /// As [`compare_briefly`](Self::compare_briefly), for any width.
-    #[inline(never)]
-    fn compare_any(
-        &self,
-        call: ElementCall<'_>,
-        compare: RegionRef<'_>,
-        alone: Option<&SoleThread<'_>>,
-    ) -> Option<()> {
-        self.compare(call.target.bytes, call, compare, alone)
-    }
-
-    #[inline(always)]
-    fn compare(
-        &self,
-        bytes: usize,
         call: ElementCall<'_>,
         compare: RegionRef<'_>,
         alone: Option<&SoleThread<'_>>,
@@ -295,7 +327,7 @@ impl Window {
         let basic = datatype::basic_of(call.datatype)?;
         may_be_compared(basic).then_some(())?;
         let (target, element) = self.open_place(call.target)?;
-        let width = AtomicWidth::at(element.address(), bytes)?;
+        let width = AtomicWidth::at(element.address(), call.target.bytes)?;
         let (expected, new) = (compare.load(width), call.origin.load(width));
         let in_progress = self.begin_update(target, alone)?;
         let previous = element.atomic_compare_swap(width, expected, new);
@@ -327,25 +359,4 @@ impl Window {
         self.count(to);
         Some(())
     }
-
-    /// As [`accumulate_briefly`](Self::accumulate_briefly), for one element of 8 bytes.
-    #[inline(always)]
-    fn accumulate_eight(
-        &self,
-        sum: ElementUpdate,
-        origin: RegionRef<'_>,
-        to: TargetBytes,
-        alone: &SoleThread<'_>,
-    ) -> Option<()> {
-        let (target, element) = self.open_place(to)?;
-        let width = AtomicWidth::at(element.address(), EIGHT)?;
-        let input = sum.input(origin, width);
-        let _in_progress = self.begin_update(target, Some(alone))?;
-        sum.apply_atomically(element, width, input);
-        self.count(to);
-        Some(())
-    }
 }
-
-/// Bytes of an element that has a path of its own.
-const EIGHT: usize = AtomicWidth::Eight.bytes();

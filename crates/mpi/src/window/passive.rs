@@ -112,13 +112,27 @@ impl Window {
     /// Gives the shared lock with this number back.
     #[inline(always)]
     pub(super) fn give_back(&self, number: u32, ticket: LockTicket) {
-        let neighbours = &self.0.neighbours;
-        self.window_lock(number).release(ticket, |next| {
-            // While the library ends, no rank waits.
-            if let Ok(engine) = process::engine() {
-                neighbours.wake(engine, next, number);
-            }
-        });
+        let lock = self.window_lock(number);
+        lock.release(ticket, |next| self.wake(next, number));
+    }
+
+    /// Lets shared origins in that wait for the lock of `target`, which this rank has given back.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn let_readers_in(&self, target: usize) {
+        let Some(number) = self.lock_number(target) else {
+            return;
+        };
+        self.window_lock(number)
+            .let_readers_in(&mut |next| self.wake(next, number));
+    }
+
+    /// Wakes the rank with the number `next`, which waits for the lock of the target `number`.
+    fn wake(&self, next: u32, number: u32) {
+        // While the library ends, no rank waits.
+        if let Ok(engine) = process::engine() {
+            self.0.neighbours.wake(engine, next, number);
+        }
     }
 
     /// `MPI_Win_lock_all`. Does not block, except for the lock of this rank's own memory.

@@ -1,7 +1,8 @@
 //! The memory of each rank of a window: where it lies, and how this rank accesses it.
 
 use mica_channel::direct::PeerBuffer;
-use mica_channel::memory::{Region, Shape};
+use mica_channel::memory::{Region, RegionRef, Shape};
+use mica_channel::window::OwnLocks;
 
 use super::attached::PeerAttachments;
 use super::place::TargetPlace;
@@ -15,16 +16,18 @@ pub(super) struct WindowTarget {
     /// Bytes of its part of the window; 0 if memory is attached later.
     pub bytes: usize,
     /// Its displacement unit in bytes.
-    pub unit: usize,
+    pub unit: u32,
     /// Its number among the [neighbours](super::neighbours::Neighbours), if it is one: locks and
     /// counts are shared then, otherwise they go by messages.
     pub number: Option<u32>,
+    /// The locks of a neighbour, where accumulates go by loads and stores.
+    pub locks: Option<OwnLocks>,
 }
 
 /// How a rank's memory is accessed.
 #[derive(Debug)]
 pub(super) enum TargetMemory {
-    /// By loads and stores.
+    /// By loads and stores; the bounds are the part of the window.
     Mapped(Region),
     /// By loads and stores as far as they reach, and by the kernel.
     Peer(PeerBuffer),
@@ -66,9 +69,23 @@ impl WindowTarget {
     /// in the target's part of the window.
     #[inline(always)]
     pub fn locate(&self, disp: isize, low: isize, bytes: usize) -> Option<usize> {
-        let at = usize::try_from(disp).ok()?.checked_mul(self.unit)?;
+        let at = usize::try_from(disp)
+            .ok()?
+            .checked_mul(self.unit as usize)?;
         let first = at.checked_add_signed(low)?;
         (first.checked_add(bytes)? <= self.bytes).then_some(at)
+    }
+
+    /// As [`locate`](Self::locate), in mapped memory: the bytes themselves. `None` for displacements
+    /// of 32 bits or more as well.
+    #[inline(always)]
+    pub fn mapped(&self, disp: isize, bytes: usize) -> Option<RegionRef<'_>> {
+        let TargetMemory::Mapped(region) = &self.memory else {
+            return None;
+        };
+        // The product has 64 bits at most; a negative displacement is a large one here.
+        let at = u64::from(u32::try_from(disp).ok()?) * u64::from(self.unit);
+        region.piece(at as usize, bytes)
     }
 
     /// Calls `f` with the place of the range, whose bytes lie in the target's memory. `None` if

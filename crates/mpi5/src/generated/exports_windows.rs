@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
 use mica_abi::poly::PolyOut;
-use mica_abi::shims::{rma, rma_element, window, window_sync};
+use mica_abi::shims::{rma, rma_element, rma_leaf, window, window_sync};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
 };
@@ -15,8 +15,10 @@ call! {
     MPI_Accumulate PMPI_Accumulate(origin_addr: *const c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
-    => rma::mpi_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
-        target_disp, MPI_Count::from(target_count), target_datatype, op, win)
+    => leaf rma_leaf::leaf_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
+        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, op, win),
+        rma::mpi_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
+        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, op, win)
 }
 
 call! {
@@ -24,31 +26,37 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => rma::mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, op, win)
+    => leaf rma_leaf::leaf_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
+        target_disp, target_count, target_datatype, op, win), rma::mpi_accumulate(origin_addr,
+        origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op,
+        win)
 }
 
 call! {
     MPI_Compare_and_swap PMPI_Compare_and_swap(origin_addr: *const c_void,
         compare_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, win: MPI_Win) on Win(win)
-    => rma_element::mpi_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
-        target_rank, target_disp, win)
+    => leaf rma_leaf::leaf_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
+        target_rank, target_disp, win), rma_element::mpi_compare_and_swap(origin_addr, compare_addr,
+        result_addr, datatype, target_rank, target_disp, win)
 }
 
 call! {
     MPI_Fetch_and_op PMPI_Fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void,
         datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => rma_element::mpi_fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp,
-        op, win)
+    => leaf rma_leaf::leaf_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
+        target_disp, op, win), rma_element::mpi_fetch_and_op(origin_addr, result_addr, datatype,
+        target_rank, target_disp, op, win)
 }
 
 call! {
     MPI_Get PMPI_Get(origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => rma::mpi_get(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
+    => leaf rma_leaf::leaf_get(origin_addr, MPI_Count::from(origin_count), origin_datatype,
+        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, win),
+        rma::mpi_get(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
         target_disp, MPI_Count::from(target_count), target_datatype, win)
 }
 
@@ -77,15 +85,18 @@ call! {
     MPI_Get_c PMPI_Get_c(origin_addr: *mut c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => rma::mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, win)
+    => leaf rma_leaf::leaf_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, win), rma::mpi_get(origin_addr, origin_count,
+        origin_datatype, target_rank, target_disp, target_count, target_datatype, win)
 }
 
 call! {
     MPI_Put PMPI_Put(origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => rma::mpi_put(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
+    => leaf rma_leaf::leaf_put(origin_addr, MPI_Count::from(origin_count), origin_datatype,
+        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, win),
+        rma::mpi_put(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
         target_disp, MPI_Count::from(target_count), target_datatype, win)
 }
 
@@ -93,8 +104,9 @@ call! {
     MPI_Put_c PMPI_Put_c(origin_addr: *const c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => rma::mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, win)
+    => leaf rma_leaf::leaf_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+        target_count, target_datatype, win), rma::mpi_put(origin_addr, origin_count,
+        origin_datatype, target_rank, target_disp, target_count, target_datatype, win)
 }
 
 call! {
@@ -236,7 +248,7 @@ call! {
 
 call! {
     MPI_Win_flush PMPI_Win_flush(rank: c_int, win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_flush(rank, win)
+    => leaf rma_leaf::leaf_win_flush(rank, win), window_sync::mpi_win_flush(rank, win)
 }
 
 call! {
@@ -246,7 +258,7 @@ call! {
 
 call! {
     MPI_Win_flush_local PMPI_Win_flush_local(rank: c_int, win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_flush_local(rank, win)
+    => leaf rma_leaf::leaf_win_flush_local(rank, win), window_sync::mpi_win_flush_local(rank, win)
 }
 
 call! {
@@ -269,7 +281,8 @@ call! {
 call! {
     MPI_Win_lock PMPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int,
         win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_lock(lock_type, rank, assert, win)
+    => leaf rma_leaf::leaf_win_lock(lock_type, rank, assert, win),
+        window_sync::mpi_win_lock(lock_type, rank, assert, win)
 }
 
 call! {
@@ -313,7 +326,7 @@ call! {
 
 call! {
     MPI_Win_unlock PMPI_Win_unlock(rank: c_int, win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_unlock(rank, win)
+    => leaf rma_leaf::leaf_win_unlock(rank, win), window_sync::mpi_win_unlock(rank, win)
 }
 
 call! {

@@ -31,8 +31,7 @@
 //! and then fences the cores of all ranks, by `membarrier`. A brief update that had read the line
 //! before has announced itself before that fence, so its count is seen; one that reads the line
 //! later fences. This is for origins that run one thread at a time
-//! ([`brief_of_sole_thread`](AccumulateGate::brief_of_sole_thread)), whose count needs no atomic
-//! update either; others fence always.
+//! ([`OwnGate`]), whose count needs no atomic update either; others fence always.
 
 use super::accumulate_lock::{AccumulateGuard, AccumulateLock};
 use super::lock_words::OriginLine;
@@ -56,11 +55,21 @@ pub struct AccumulateGate<'a> {
 #[derive(Debug)]
 pub struct BriefUpdate<'a>(Admission<'a>);
 
+/// The gate of one target as one origin uses it that runs one thread at a time: the words that it
+/// needs until the first bulk update.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnGate<'a> {
+    lock: &'a AccumulateLock,
+    line: &'a OriginLine,
+}
+
+/// A brief update of the only thread is in progress until this is dropped.
+#[derive(Debug)]
+pub struct SoleUpdate<'a>(&'a OriginLine);
+
 #[derive(Debug)]
 enum Admission<'a> {
     Counted(&'a OriginLine),
-    /// Counted by the only thread of the rank.
-    CountedAlone(&'a OriginLine),
     Locked(#[expect(dead_code, reason = "held until the update ends")] AccumulateGuard<'a>),
 }
 
@@ -95,33 +104,15 @@ impl<'a> AccumulateGate<'a> {
         }
     }
 
-    /// As [`brief`](Self::brief), for a rank of which no other thread is inside the library, and
-    /// that has no update of this target in progress.
+    /// The gate as rank `origin` uses it.
     ///
     /// # Panics
     /// As [`brief`](Self::brief).
-    #[inline(always)]
-    pub fn brief_of_sole_thread(&self, origin: u32, _alone: &SoleThread<'_>) -> BriefUpdate<'a> {
-        let line = &self.origins[origin as usize];
-        debug_assert_eq!(line.updates.load(Ordering::Relaxed), 0, "origin {origin}");
-        // A plain store: no other thread writes it, and this one has no other update in progress.
-        // To count would take the value of the last store, on its way through the store buffer.
-        line.updates.store(1, Ordering::Relaxed);
-        // SYNC accumulate-gate: the first bulk update's membarrier makes this a full fence.
-        asymmetric::light();
-        // SYNC accumulate-gate: a lock that was ever taken needs fences, so this says that it is
-        // free as well.
-        if !self.lock.needs_fences() {
-            return BriefUpdate(Admission::CountedAlone(line));
+    pub fn own(&self, origin: u32) -> OwnGate<'a> {
+        OwnGate {
+            lock: self.lock,
+            line: &self.origins[origin as usize],
         }
-        line.updates.store(0, Ordering::Relaxed);
-        self.brief_with_fence(origin)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn brief_with_fence(&self, origin: u32) -> BriefUpdate<'a> {
-        self.brief(origin)
     }
 
     #[cold]
@@ -167,6 +158,34 @@ impl<'a> AccumulateGate<'a> {
     }
 }
 
+impl<'a> OwnGate<'a> {
+    /// Begins a brief update; `None` from the first bulk update on: [`AccumulateGate::brief`] does
+    /// it then. Does not block. This rank has no other update of the target in progress.
+    #[inline(always)]
+    pub fn brief(&self, _alone: &SoleThread<'_>) -> Option<SoleUpdate<'a>> {
+        let updates = &self.line.updates;
+        debug_assert_eq!(updates.load(Ordering::Relaxed), 0);
+        // A plain store: no other thread writes it, and this one has no other update in progress.
+        // To count would take the value of the last store, on its way through the store buffer.
+        updates.store(1, Ordering::Relaxed);
+        // SYNC accumulate-gate: the first bulk update's membarrier makes this a full fence.
+        asymmetric::light();
+        // Dropped if fences are needed, which takes the announcement back.
+        let update = SoleUpdate(self.line);
+        // SYNC accumulate-gate: a lock that was ever taken needs fences, so this says that it is
+        // free as well.
+        (!self.lock.needs_fences()).then_some(update)
+    }
+}
+
+impl Drop for SoleUpdate<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SYNC accumulate-gate: Release pairs with the load in `bulk`.
+        self.0.updates.store(0, Ordering::Release);
+    }
+}
+
 impl Drop for BriefUpdate<'_> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -174,9 +193,6 @@ impl Drop for BriefUpdate<'_> {
         match self.0 {
             Admission::Counted(line) => {
                 line.updates.fetch_sub(1, Ordering::Release);
-            }
-            Admission::CountedAlone(line) => {
-                line.updates.store(0, Ordering::Release);
             }
             Admission::Locked(_) => {}
         }

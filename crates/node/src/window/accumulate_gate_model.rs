@@ -57,7 +57,8 @@ fn run(updates: &'static [&'static [Update]], preemptions: usize) {
                             // SAFETY: only this thread uses the mode.
                             mode.elide(unsafe { OneThreadAtATime::promised() });
                             let alone = mode.sole().expect("elided");
-                            let _update = gate.brief_of_sole_thread(rank as u32, &alone);
+                            let sole = gate.own(rank as u32).brief(&alone);
+                            let _counted = sole.is_none().then(|| gate.brief(rank as u32));
                             // SAFETY: the model checks that no bulk update is in progress.
                             shared.plain.with(|plain| unsafe { *plain });
                             shared.element.fetch_add(1, Ordering::Relaxed);

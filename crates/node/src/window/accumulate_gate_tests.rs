@@ -122,7 +122,8 @@ impl ManyTargets {
                     element.store(value + 1, Ordering::Relaxed);
                 }
                 let alone = mode.sole().expect("elided");
-                let _update = gate.brief_of_sole_thread(me, &alone);
+                let sole = gate.own(me).brief(&alone);
+                let _counted = sole.is_none().then(|| gate.brief(me));
                 element.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -164,10 +165,10 @@ fn bulk_waits_for_a_brief_update_in_progress() {
     mode.elide(unsafe { OneThreadAtATime::promised() });
     let alone = mode.sole().expect("elided");
     bulk_waits_for(|gate| gate.brief(1));
-    bulk_waits_for(|gate| gate.brief_of_sole_thread(1, &alone));
+    bulk_waits_for(|gate| gate.own(1).brief(&alone).expect("no bulk update yet"));
 }
 
-fn bulk_waits_for(brief: impl FnOnce(AccumulateGate<'static>) -> BriefUpdate<'static>) {
+fn bulk_waits_for<B>(brief: impl FnOnce(AccumulateGate<'static>) -> B) {
     let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
     let gate = AccumulateGate::new(&shared.lock, &shared.origins);
     let brief = brief(gate);

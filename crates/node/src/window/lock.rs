@@ -80,6 +80,23 @@ pub struct WindowLock<'a> {
     pub(super) origins: &'a [OriginLine],
 }
 
+/// The lock of one target as one origin uses it, exclusive, while no other origin wants it.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnLock<'a> {
+    target: &'a TargetLine,
+    line: &'a OriginLine,
+    origin: u32,
+}
+
+/// What an origin leaves to do that has given the lock back: shared origins may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadersLeft {
+    /// None waits.
+    None,
+    /// [`WindowLock::let_readers_in`] must follow.
+    Some,
+}
+
 impl<'a> WindowLock<'a> {
     /// The lock in these words. `origins` has one line for each rank that may take the lock; all
     /// ranks give the same words and the same design.
@@ -92,6 +109,27 @@ impl<'a> WindowLock<'a> {
             design,
             target,
             origins,
+        }
+    }
+
+    /// The lock as rank `origin` uses it; `None` in a design without a queue.
+    ///
+    /// # Panics
+    /// If there is no line for `origin`.
+    #[inline(always)]
+    pub fn own(&self, origin: u32) -> Option<OwnLock<'a>> {
+        match self.design {
+            LockDesign::TestAndSet => None,
+            LockDesign::Mcs | LockDesign::Barging => Some(self.own_line(origin)),
+        }
+    }
+
+    #[inline(always)]
+    fn own_line(&self, origin: u32) -> OwnLock<'a> {
+        OwnLock {
+            target: self.target,
+            line: &self.origins[origin as usize],
+            origin,
         }
     }
 
@@ -335,8 +373,8 @@ impl WindowLock<'_> {
     }
 
     /// An exclusive holder that has left lets all shared origins in that wait, unless there is
-    /// another one.
-    pub(super) fn let_readers_in(&self, wake: &mut impl FnMut(u32)) {
+    /// another one. Calls `wake` with each rank that gets the lock.
+    pub fn let_readers_in(&self, wake: &mut impl FnMut(u32)) {
         #[cfg(loom)]
         fence(Ordering::SeqCst);
         // SYNC window-readers: after the holder's name was taken out of `owners`.
@@ -375,21 +413,8 @@ impl WindowLock<'_> {
     /// Joins the queue, or takes the lock at once.
     #[inline(always)]
     fn join_queue(&self, origin: u32) -> QueueEntry {
-        let line = &self.origins[origin as usize];
-        line.next.store(0, Ordering::Relaxed);
-        // SYNC window-lock, SYNC window-queue: Acquire pairs with the Release of the holder that
-        // has left last; Release: the next one that joins writes to our line, and the last shared
-        // holder to our state.
-        let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
-        let only = with_tail(exclusive(origin), origin);
-        // A free lock, mostly.
-        match self.target.owners.compare_exchange(0, only, order, relaxed) {
-            Ok(_) => {
-                // Relaxed: only the origin changes its state now; others read it for reports.
-                line.state
-                    .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
-                QueueEntry::Holds
-            }
+        match self.own_line(origin).enter_free() {
+            Ok(()) => QueueEntry::Holds,
             Err(before) => self.join_others(origin, before),
         }
     }
@@ -443,17 +468,11 @@ impl WindowLock<'_> {
     /// one behind it.
     #[inline(always)]
     fn leave_queue(&self, ticket: &LockTicket, mut wake: impl FnMut(u32)) {
-        let holder = ticket.origin();
-        let owners = &self.target.owners;
-        let own = exclusive(holder);
-        // SYNC window-lock, SYNC window-queue: Release pairs with the Acquire in `join_queue` and
-        // `join_holders`. SYNC window-readers: before the count of readers is read.
-        let (order, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
-        let only = with_tail(own, holder);
-        if owners.compare_exchange(only, 0, order, relaxed).is_ok() {
-            return self.let_readers_in(&mut wake);
+        match self.own_line(ticket.origin()).leave_free() {
+            Some(ReadersLeft::None) => {}
+            Some(ReadersLeft::Some) => self.let_each_reader_in(&mut wake),
+            None => self.leave_to_next(ticket, wake),
         }
-        self.leave_to_next(ticket, wake);
     }
 
     /// As [`leave_queue`](Self::leave_queue), where others are behind the holder.
@@ -505,5 +524,62 @@ impl WindowLock<'_> {
         let line = &self.origins[rank as usize];
         // SYNC window-lock: pairs with the Acquire in `poll`.
         line.state.store(mode.holds(), Ordering::Release);
+    }
+}
+
+impl OwnLock<'_> {
+    /// Takes the lock if it is free. Does not block.
+    #[inline(always)]
+    pub fn take_free(&self) -> Option<LockTicket> {
+        self.enter_free().ok()?;
+        Some(LockTicket::new(self.origin, LockMode::Exclusive, true))
+    }
+
+    /// Gives the lock back that [`take_free`](Self::take_free) has taken; `None` if other origins
+    /// are in the queue: nothing was done, and [`WindowLock::release`] does it. Does not block.
+    #[inline(always)]
+    pub fn give_back(&self) -> Option<ReadersLeft> {
+        let readers = self.leave_free()?;
+        // Relaxed: as in `enter_free`.
+        self.line.state.store(IDLE, Ordering::Relaxed);
+        Some(readers)
+    }
+
+    /// Becomes the head and tail of the queue of a free lock.
+    ///
+    /// # Errors
+    /// What `owners` is.
+    #[inline(always)]
+    fn enter_free(&self) -> Result<(), u64> {
+        self.line.next.store(0, Ordering::Relaxed);
+        let only = with_tail(exclusive(self.origin), self.origin);
+        // SYNC window-lock, SYNC window-queue: Acquire pairs with the Release of the holder that
+        // has left last; Release: the next one that joins writes to our line, and the last shared
+        // holder to our state.
+        let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
+        let owners = &self.target.owners;
+        owners.compare_exchange(0, only, order, relaxed)?;
+        // Relaxed: only the origin changes its state now; others read it for reports.
+        let state = LockMode::Exclusive.holds();
+        self.line.state.store(state, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Leaves the queue of which it is head and tail; `None` if others are in it.
+    #[inline(always)]
+    fn leave_free(&self) -> Option<ReadersLeft> {
+        let only = with_tail(exclusive(self.origin), self.origin);
+        // SYNC window-lock, SYNC window-queue: Release pairs with the Acquire in `enter_free` and
+        // `join_holders`. SYNC window-readers: before the count of readers is read.
+        let (order, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+        let owners = &self.target.owners;
+        owners.compare_exchange(only, 0, order, relaxed).ok()?;
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+        // SYNC window-readers: after the holder's name was taken out of `owners`.
+        match self.target.waits.readers.load(Ordering::SeqCst) {
+            0 => Some(ReadersLeft::None),
+            _ => Some(ReadersLeft::Some),
+        }
     }
 }

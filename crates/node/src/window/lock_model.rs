@@ -40,6 +40,10 @@ impl Shared {
 
     fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
         let lock = self.lock(design);
+        let own = lock.own(rank).filter(|_| mode == Exclusive);
+        if let Some(ticket) = own.and_then(|own| own.take_free()) {
+            return ticket;
+        }
         let mut ticket = lock.begin(rank, mode);
         while !lock.poll(&mut ticket) {
             match design {
@@ -63,7 +67,13 @@ impl Shared {
             // SAFETY: the model checks that no thread writes.
             Together => self.data.with(|data| assert!(unsafe { *data } <= 4)),
         }
-        self.lock(design).release(ticket, |next| self.wake(next));
+        let lock = self.lock(design);
+        let own = lock.own(rank).filter(|_| ticket.is_head());
+        match own.and_then(|own| own.give_back()) {
+            Some(ReadersLeft::None) => {}
+            Some(ReadersLeft::Some) => lock.let_readers_in(&mut |next| self.wake(next)),
+            None => lock.release(ticket, |next| self.wake(next)),
+        }
     }
 }
 

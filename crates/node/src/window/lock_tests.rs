@@ -469,3 +469,43 @@ proptest! {
         shared.check(LockDesign::Barging, 0);
     }
 }
+
+#[test]
+fn an_origin_takes_and_gives_back_by_itself_while_no_other_wants_the_lock() {
+    for design in [LockDesign::Mcs, LockDesign::Barging] {
+        let shared = Shared::new();
+        let lock = shared.lock(design);
+        let own = lock.own(3).expect("a queue");
+        let ticket = own.take_free().expect("free");
+        assert!(ticket.is_head());
+        assert_eq!(
+            lock.holders().collect::<Vec<_>>(),
+            [(3, LockMode::Exclusive)]
+        );
+        assert!(lock.own(4).expect("a queue").take_free().is_none());
+        assert_eq!(own.give_back(), Some(ReadersLeft::None));
+        assert_eq!(lock.holders().count(), 0);
+
+        let ticket = own.take_free().expect("free again");
+        let mut reader = lock.begin(5, LockMode::Shared);
+        assert!(!lock.poll(&mut reader));
+        assert_eq!(own.give_back(), Some(ReadersLeft::Some));
+        let mut woken = Vec::new();
+        lock.let_readers_in(&mut |rank| woken.push(rank));
+        assert_eq!(woken, [5]);
+        assert!(lock.poll(&mut reader) && ticket.is_head());
+        assert!(own.take_free().is_none(), "held shared");
+        lock.release(reader, |_| ());
+
+        let ticket = own.take_free().expect("free again");
+        let mut next = lock.begin(6, LockMode::Exclusive);
+        assert_eq!(own.give_back(), None, "6 is in the queue");
+        assert!(!lock.poll(&mut next));
+        lock.release(ticket, |_| ());
+        while !lock.poll(&mut next) {}
+        lock.release(next, |_| ());
+        assert_eq!(lock.holders().count(), 0);
+    }
+    let shared = Shared::new();
+    assert!(shared.lock(LockDesign::TestAndSet).own(3).is_none());
+}

@@ -72,6 +72,12 @@ impl LockTicket {
         self.0 & HELD != 0
     }
 
+    /// Whether the origin holds the lock, exclusive, and is the head of the queue.
+    #[inline(always)]
+    pub fn is_head(&self) -> bool {
+        self.0 & (EXCLUSIVE | HELD | BARGED) == EXCLUSIVE | HELD
+    }
+
     pub(super) fn set_held(&mut self) {
         self.0 |= HELD;
     }

@@ -48,13 +48,13 @@ mod lock_model;
 #[cfg(all(test, not(loom)))]
 mod lock_tests;
 
-pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate};
+pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate, OwnGate, SoleUpdate};
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
 pub use control::WindowControl;
 pub use exposure::{
     BUFFERED_PUT, BufferedPut, CompletionLine, EpochCounts, ExposureBoard, PostLine,
 };
-pub use lock::{LockDesign, WindowLock};
+pub use lock::{LockDesign, OwnLock, ReadersLeft, WindowLock};
 pub use lock_ticket::{LockTicket, MOST_BLIND_POLLS};
 pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::WindowMemory;

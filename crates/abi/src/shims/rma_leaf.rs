@@ -1,0 +1,200 @@
+//! Leaves of one-sided calls: what programs mostly do, an operation on few bytes that loads and
+//! stores reach in an epoch that is open, and the calls around it. They take neither frame nor call
+//! ([`export`](crate::export)); `None`: nothing was done, and the shim of the call does it all.
+#![allow(
+    clippy::too_many_arguments,
+    reason = "the argument lists are MPI's own"
+)]
+
+use std::ffi::{c_int, c_void};
+
+use mica_channel::memory::Region;
+use mica_mpi::datatype;
+use mica_mpi::window::fast_path::{self, FEW_BYTES, SumOfEight, TargetBytes};
+
+use crate::types::*;
+
+/// Bytes of as many elements on both sides, of one predefined datatype without gaps, at an address
+/// of the origin that is not null.
+#[inline(always)]
+fn same_bytes(
+    address: *const c_void,
+    (count, datatype): (MPI_Count, MPI_Datatype),
+    (target_count, target_datatype): (MPI_Count, MPI_Datatype),
+) -> Option<usize> {
+    let is_same = count == target_count && datatype == target_datatype;
+    // A negative count is a large one here.
+    let is_few = count as u64 <= FEW_BYTES as u64 && !address.is_null();
+    if !is_same || !is_few {
+        return None;
+    }
+    Some(datatype::dense_size(datatype.raw())? * count as usize)
+}
+
+/// The caller's memory of `bytes` bytes.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for them.
+#[inline(always)]
+unsafe fn user(address: *const c_void, bytes: usize) -> Region {
+    // SAFETY: passed on to the caller.
+    unsafe { Region::user(address, 0..bytes as isize) }
+}
+
+/// The caller's memory of an element of 8 bytes; `None` if it is null.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for them.
+#[inline(always)]
+unsafe fn eight(address: *const c_void) -> Option<Region> {
+    // SAFETY: passed on to the caller.
+    (!address.is_null()).then(|| unsafe { user(address, 8) })
+}
+
+/// MPI_Put.
+///
+/// # Safety
+/// As for [`mpi_put`](super::rma::mpi_put).
+#[inline(always)]
+pub unsafe fn leaf_put(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    rank: c_int,
+    disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    win: MPI_Win,
+) -> Option<()> {
+    let (origin, target) = (
+        (origin_count, origin_datatype),
+        (target_count, target_datatype),
+    );
+    let bytes = same_bytes(origin_addr, origin, target)?;
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let here = unsafe { user(origin_addr, bytes) };
+    fast_path::put_few(win.raw(), here.at(0), TargetBytes { rank, disp, bytes })
+}
+
+/// MPI_Get.
+///
+/// # Safety
+/// As for [`mpi_get`](super::rma::mpi_get).
+#[inline(always)]
+pub unsafe fn leaf_get(
+    origin_addr: *mut c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    rank: c_int,
+    disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    win: MPI_Win,
+) -> Option<()> {
+    let (origin, target) = (
+        (origin_count, origin_datatype),
+        (target_count, target_datatype),
+    );
+    let bytes = same_bytes(origin_addr, origin, target)?;
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let here = unsafe { user(origin_addr, bytes) };
+    fast_path::get_few(win.raw(), here.at(0), TargetBytes { rank, disp, bytes })
+}
+
+/// MPI_Accumulate.
+///
+/// # Safety
+/// As for [`mpi_accumulate`](super::rma::mpi_accumulate).
+#[inline(always)]
+pub unsafe fn leaf_accumulate(
+    origin_addr: *const c_void,
+    origin_count: MPI_Count,
+    origin_datatype: MPI_Datatype,
+    rank: c_int,
+    disp: MPI_Aint,
+    target_count: MPI_Count,
+    target_datatype: MPI_Datatype,
+    op: MPI_Op,
+    win: MPI_Win,
+) -> Option<()> {
+    if (origin_count, target_count) != (1, 1) || origin_datatype != target_datatype {
+        return None;
+    }
+    let sum = SumOfEight::of(op.raw(), origin_datatype.raw())?;
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let origin = unsafe { eight(origin_addr)? };
+    fast_path::accumulate_eight(win.raw(), sum, (rank, disp), origin.at(0))
+}
+
+/// MPI_Fetch_and_op.
+///
+/// # Safety
+/// As for [`mpi_fetch_and_op`](super::rma_element::mpi_fetch_and_op).
+#[inline(always)]
+pub unsafe fn leaf_fetch_and_op(
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: MPI_Datatype,
+    rank: c_int,
+    disp: MPI_Aint,
+    op: MPI_Op,
+    win: MPI_Win,
+) -> Option<()> {
+    let sum = SumOfEight::of(op.raw(), datatype.raw())?;
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let (origin, result) = unsafe { (eight(origin_addr)?, eight(result_addr)?) };
+    fast_path::fetch_and_sum_eight(win.raw(), sum, (rank, disp), origin.at(0), result.at(0))
+}
+
+/// MPI_Compare_and_swap.
+///
+/// # Safety
+/// As for [`mpi_compare_and_swap`](super::rma_element::mpi_compare_and_swap).
+#[inline(always)]
+pub unsafe fn leaf_compare_and_swap(
+    origin_addr: *const c_void,
+    compare_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: MPI_Datatype,
+    rank: c_int,
+    disp: MPI_Aint,
+    win: MPI_Win,
+) -> Option<()> {
+    if !datatype::is_integer_of_eight(datatype.raw()) {
+        return None;
+    }
+    // SAFETY: as the caller promises; the operation is complete when this returns.
+    let (origin, compare, result) = unsafe {
+        (
+            eight(origin_addr)?,
+            eight(compare_addr)?,
+            eight(result_addr)?,
+        )
+    };
+    let values = [origin.at(0), compare.at(0), result.at(0)];
+    fast_path::compare_and_swap_eight(win.raw(), (rank, disp), values)
+}
+
+/// MPI_Win_flush.
+#[inline(always)]
+pub fn leaf_win_flush(rank: c_int, win: MPI_Win) -> Option<()> {
+    fast_path::flush(win.raw(), rank)
+}
+
+/// MPI_Win_flush_local.
+#[inline(always)]
+pub fn leaf_win_flush_local(rank: c_int, win: MPI_Win) -> Option<()> {
+    fast_path::flush(win.raw(), rank)
+}
+
+/// MPI_Win_lock.
+#[inline(always)]
+pub fn leaf_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> Option<()> {
+    fast_path::lock(win.raw(), lock_type, rank, assert)
+}
+
+/// MPI_Win_unlock.
+#[inline(always)]
+pub fn leaf_win_unlock(rank: c_int, win: MPI_Win) -> Option<()> {
+    fast_path::unlock(win.raw(), rank)
+}
