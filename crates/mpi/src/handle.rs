@@ -105,12 +105,13 @@ pub struct SoleTable<'a, T> {
 }
 
 impl<T> SoleTable<'_, T> {
-    /// The object that `handle` names, if it lives.
+    /// The object that `handle` names, if it lives. The handle is as C has it: a word that may have
+    /// more bits.
     #[inline(always)]
-    pub fn get(&self, handle: u32) -> Option<&T> {
-        // The index, or in a handle of another kind more than any table has.
-        let index = handle ^ self.kind.handle(0);
-        self.slots.used.get(index as usize)?.as_ref()
+    pub fn get(&self, handle: usize) -> Option<&T> {
+        // The index, or in another value than a handle of this kind more than any table has.
+        let index = handle ^ self.kind.handle(0) as usize;
+        self.slots.used.get(index)?.as_ref()
     }
 
     /// That no other thread is inside the library.

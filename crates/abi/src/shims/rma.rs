@@ -146,7 +146,7 @@ pub unsafe fn mpi_put(
     };
     // SAFETY: as the caller promises; the operation is complete when this returns.
     if let Some((here, there)) = unsafe { sides.same_bytes() }
-        && fast_path::put(win.raw(), here.at(0), there).is_some()
+        && fast_path::put(win.0, here.at(0), there).is_some()
     {
         return Ok(());
     }
@@ -194,7 +194,7 @@ pub unsafe fn mpi_get(
     };
     // SAFETY: as the caller promises; the operation is complete when this returns.
     if let Some((here, there)) = unsafe { sides.same_bytes() }
-        && fast_path::get(win.raw(), here.at(0), there).is_some()
+        && fast_path::get(win.0, here.at(0), there).is_some()
     {
         return Ok(());
     }
@@ -307,7 +307,7 @@ pub unsafe fn mpi_accumulate(
     let datatype = target_datatype.raw();
     // SAFETY: as the caller promises; the operation is complete when this returns.
     if let Some((here, there)) = unsafe { sides.same_bytes() }
-        && fast_path::accumulate(win.raw(), op.raw(), datatype, here.at(0), there).is_some()
+        && fast_path::accumulate(win.0, op.raw(), datatype, here.at(0), there).is_some()
     {
         return Ok(());
     }

@@ -90,7 +90,7 @@ pub unsafe fn mpi_fetch_and_op(
         };
         if let (Some(origin), Some(result)) = (origin, dense_element(result_addr, datatype)) {
             let call = element_call(datatype, place, &origin, &result);
-            if fast_path::fetch_and_op(win.raw(), op.raw(), call).is_some() {
+            if fast_path::fetch_and_op(win.0, op.raw(), call).is_some() {
                 return Ok(());
             }
         }
@@ -149,7 +149,7 @@ pub unsafe fn mpi_compare_and_swap(
             && let Some(result) = dense_element(result_addr, datatype)
         {
             let call = element_call(datatype, place, &origin, &result);
-            if fast_path::compare_and_swap(win.raw(), call, compare.at(0)).is_some() {
+            if fast_path::compare_and_swap(win.0, call, compare.at(0)).is_some() {
                 return Ok(());
             }
         }

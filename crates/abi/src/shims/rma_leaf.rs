@@ -23,8 +23,8 @@ fn same_bytes(
     (target_count, target_datatype): (MPI_Count, MPI_Datatype),
 ) -> Option<usize> {
     let is_same = count == target_count && datatype == target_datatype;
-    // A negative count is a large one here.
-    let is_few = count as u64 <= FEW_BYTES as u64 && !address.is_null();
+    // None and a negative count are large ones here.
+    let is_few = (count as u64).wrapping_sub(1) < FEW_BYTES as u64 && !address.is_null();
     if !is_same || !is_few {
         return None;
     }
@@ -73,7 +73,7 @@ pub unsafe fn leaf_put(
     let bytes = same_bytes(origin_addr, origin, target)?;
     // SAFETY: as the caller promises; the operation is complete when this returns.
     let here = unsafe { user(origin_addr, bytes) };
-    fast_path::put_few(win.raw(), here.at(0), TargetBytes { rank, disp, bytes })
+    fast_path::put_few(win.0, here.at(0), TargetBytes { rank, disp, bytes })
 }
 
 /// MPI_Get.
@@ -98,7 +98,7 @@ pub unsafe fn leaf_get(
     let bytes = same_bytes(origin_addr, origin, target)?;
     // SAFETY: as the caller promises; the operation is complete when this returns.
     let here = unsafe { user(origin_addr, bytes) };
-    fast_path::get_few(win.raw(), here.at(0), TargetBytes { rank, disp, bytes })
+    fast_path::get_few(win.0, here.at(0), TargetBytes { rank, disp, bytes })
 }
 
 /// MPI_Accumulate.
@@ -123,7 +123,7 @@ pub unsafe fn leaf_accumulate(
     let sum = SumOfEight::of(op.raw(), origin_datatype.raw())?;
     // SAFETY: as the caller promises; the operation is complete when this returns.
     let origin = unsafe { eight(origin_addr)? };
-    fast_path::accumulate_eight(win.raw(), sum, (rank, disp), origin.at(0))
+    fast_path::accumulate_eight(win.0, sum, (rank, disp), origin.at(0))
 }
 
 /// MPI_Fetch_and_op.
@@ -143,7 +143,7 @@ pub unsafe fn leaf_fetch_and_op(
     let sum = SumOfEight::of(op.raw(), datatype.raw())?;
     // SAFETY: as the caller promises; the operation is complete when this returns.
     let (origin, result) = unsafe { (eight(origin_addr)?, eight(result_addr)?) };
-    fast_path::fetch_and_sum_eight(win.raw(), sum, (rank, disp), origin.at(0), result.at(0))
+    fast_path::fetch_and_sum_eight(win.0, sum, (rank, disp), origin.at(0), result.at(0))
 }
 
 /// MPI_Compare_and_swap.
@@ -172,29 +172,29 @@ pub unsafe fn leaf_compare_and_swap(
         )
     };
     let values = [origin.at(0), compare.at(0), result.at(0)];
-    fast_path::compare_and_swap_eight(win.raw(), (rank, disp), values)
+    fast_path::compare_and_swap_eight(win.0, (rank, disp), values)
 }
 
 /// MPI_Win_flush.
 #[inline(always)]
 pub fn leaf_win_flush(rank: c_int, win: MPI_Win) -> Option<()> {
-    fast_path::flush(win.raw(), rank)
+    fast_path::flush(win.0, rank)
 }
 
 /// MPI_Win_flush_local.
 #[inline(always)]
 pub fn leaf_win_flush_local(rank: c_int, win: MPI_Win) -> Option<()> {
-    fast_path::flush(win.raw(), rank)
+    fast_path::flush(win.0, rank)
 }
 
 /// MPI_Win_lock.
 #[inline(always)]
 pub fn leaf_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) -> Option<()> {
-    fast_path::lock(win.raw(), lock_type, rank, assert)
+    fast_path::lock(win.0, lock_type, rank, assert)
 }
 
 /// MPI_Win_unlock.
 #[inline(always)]
 pub fn leaf_win_unlock(rank: c_int, win: MPI_Win) -> Option<()> {
-    fast_path::unlock(win.raw(), rank)
+    fast_path::unlock(win.0, rank)
 }

@@ -340,7 +340,7 @@ fn check_bounds((low, len): (usize, usize), first: usize, bytes: usize) {
 #[inline(always)]
 fn is_within((low, len): (usize, usize), first: usize, bytes: usize) -> bool {
     let before = first.wrapping_sub(low);
-    before <= len && bytes <= len - before
+    bytes <= len && before <= len - bytes
 }
 
 #[cold]

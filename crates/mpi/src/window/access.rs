@@ -53,7 +53,11 @@ impl AccessFlags {
     #[inline(always)]
     pub fn is_open(&self, target: usize) -> bool {
         match self.all.load(Ordering::Relaxed) {
-            CLOSED => self.each[target].load(Ordering::Relaxed),
+            // Of a rank that is not there, nothing is open.
+            CLOSED => match self.each.get(target) {
+                Some(open) => open.load(Ordering::Relaxed),
+                None => false,
+            },
             OPEN => true,
             _ => {
                 self.all.store(OPEN, Ordering::Relaxed);

@@ -27,7 +27,7 @@ use crate::datatype;
 
 /// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]
-pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
+pub fn put(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
     sole_table()?
         .get(win)?
         .copy_at_once(Direction::Put, origin, to)
@@ -35,7 +35,7 @@ pub fn put(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
 
 /// `MPI_Get` into the bytes at `origin`.
 #[inline(always)]
-pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
+pub fn get(win: usize, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
     sole_table()?
         .get(win)?
         .copy_at_once(Direction::Get, origin, from)
@@ -43,7 +43,7 @@ pub fn get(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
 
 /// As [`put`], of at most [`FEW_BYTES`].
 #[inline(always)]
-pub fn put_few(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
+pub fn put_few(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
     if to.bytes > FEW_BYTES {
         return None;
     }
@@ -52,7 +52,7 @@ pub fn put_few(win: u32, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
 
 /// As [`get`], of at most [`FEW_BYTES`].
 #[inline(always)]
-pub fn get_few(win: u32, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
+pub fn get_few(win: usize, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
     if from.bytes > FEW_BYTES {
         return None;
     }
@@ -77,7 +77,7 @@ pub struct ElementCall<'a> {
 
 /// `MPI_Fetch_and_op`.
 #[inline(always)]
-pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> Option<()> {
+pub fn fetch_and_op(win: usize, op: u32, call: ElementCall<'_>) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     window.fetch_briefly(op, call, Some(table.section()))
@@ -86,7 +86,7 @@ pub fn fetch_and_op(win: u32, op: u32, call: ElementCall<'_>) -> Option<()> {
 /// As [`fetch_and_op`], of the element of 8 bytes at this rank and displacement.
 #[inline(always)]
 pub fn fetch_and_sum_eight(
-    win: u32,
+    win: usize,
     sum: SumOfEight,
     place: (i32, isize),
     origin: RegionRef<'_>,
@@ -104,7 +104,7 @@ pub fn fetch_and_sum_eight(
 
 /// `MPI_Compare_and_swap` with the value at `compare`.
 #[inline(always)]
-pub fn compare_and_swap(win: u32, call: ElementCall<'_>, compare: RegionRef<'_>) -> Option<()> {
+pub fn compare_and_swap(win: usize, call: ElementCall<'_>, compare: RegionRef<'_>) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     window.compare_briefly(call, compare, Some(table.section()))
@@ -113,7 +113,7 @@ pub fn compare_and_swap(win: u32, call: ElementCall<'_>, compare: RegionRef<'_>)
 /// As [`compare_and_swap`], of the integer of 8 bytes at this rank and displacement.
 #[inline(always)]
 pub fn compare_and_swap_eight(
-    win: u32,
+    win: usize,
     place: (i32, isize),
     [origin, compare, result]: [RegionRef<'_>; 3],
 ) -> Option<()> {
@@ -131,7 +131,7 @@ pub fn compare_and_swap_eight(
 /// As [`accumulate`], of the element of 8 bytes at this rank and displacement.
 #[inline(always)]
 pub fn accumulate_eight(
-    win: u32,
+    win: usize,
     sum: SumOfEight,
     place: (i32, isize),
     origin: RegionRef<'_>,
@@ -148,7 +148,7 @@ pub fn accumulate_eight(
 /// `MPI_Accumulate` of elements of the predefined `datatype` on both sides.
 #[inline(always)]
 pub fn accumulate(
-    win: u32,
+    win: usize,
     op: u32,
     datatype: u32,
     origin: RegionRef<'_>,
@@ -167,7 +167,7 @@ pub fn accumulate(
 
 /// `MPI_Win_flush` and `MPI_Win_flush_local`.
 #[inline(always)]
-pub fn flush(win: u32, rank: i32) -> Option<()> {
+pub fn flush(win: usize, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = &table.get(win)?.0;
     let target = usize::try_from(rank).ok()?;
@@ -177,7 +177,7 @@ pub fn flush(win: u32, rank: i32) -> Option<()> {
 
 /// `MPI_Win_lock`, exclusive and without assertions, of a lock that is free.
 #[inline(always)]
-pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> {
+pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()> {
     if (lock_type, assertions) != (c::LOCK_EXCLUSIVE, 0) {
         return None;
     }
@@ -186,7 +186,7 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> 
     let target = usize::try_from(rank).ok()?;
     let lock = window.0.targets.get(target)?.locks.as_ref()?.lock()?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    let is_first = matches!(epochs.access, AccessEpoch::None) && epochs.locks.is_empty();
+    let is_first = matches!(epochs.access, AccessEpoch::None);
     (is_first && window.0.has_locks).then_some(())?;
     let ticket = lock.take_free()?;
     window.0.flags.set_all(AllTargets::Closed);
@@ -201,7 +201,7 @@ pub fn lock(win: u32, lock_type: i32, rank: i32, assertions: i32) -> Option<()> 
 
 /// `MPI_Win_unlock` of a lock that is held, exclusive, and that no other rank is in the queue of.
 #[inline(always)]
-pub fn unlock(win: u32, rank: i32) -> Option<()> {
+pub fn unlock(win: usize, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     let target = usize::try_from(rank).ok()?;

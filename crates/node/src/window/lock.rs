@@ -86,6 +86,8 @@ pub struct OwnLock<'a> {
     target: &'a TargetLine,
     line: &'a OriginLine,
     origin: u32,
+    /// `owners` where it is the only holder, and no other is in the queue.
+    only: u64,
 }
 
 /// What an origin leaves to do that has given the lock back: shared origins may wait.
@@ -130,6 +132,7 @@ impl<'a> WindowLock<'a> {
             target: self.target,
             line: &self.origins[origin as usize],
             origin,
+            only: with_tail(exclusive(origin), origin),
         }
     }
 
@@ -552,13 +555,12 @@ impl OwnLock<'_> {
     #[inline(always)]
     fn enter_free(&self) -> Result<(), u64> {
         self.line.next.store(0, Ordering::Relaxed);
-        let only = with_tail(exclusive(self.origin), self.origin);
         // SYNC window-lock, SYNC window-queue: Acquire pairs with the Release of the holder that
         // has left last; Release: the next one that joins writes to our line, and the last shared
         // holder to our state.
         let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
         let owners = &self.target.owners;
-        owners.compare_exchange(0, only, order, relaxed)?;
+        owners.compare_exchange(0, self.only, order, relaxed)?;
         // Relaxed: only the origin changes its state now; others read it for reports.
         let state = LockMode::Exclusive.holds();
         self.line.state.store(state, Ordering::Relaxed);
@@ -568,12 +570,12 @@ impl OwnLock<'_> {
     /// Leaves the queue of which it is head and tail; `None` if others are in it.
     #[inline(always)]
     fn leave_free(&self) -> Option<ReadersLeft> {
-        let only = with_tail(exclusive(self.origin), self.origin);
         // SYNC window-lock, SYNC window-queue: Release pairs with the Acquire in `enter_free` and
         // `join_holders`. SYNC window-readers: before the count of readers is read.
         let (order, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
         let owners = &self.target.owners;
-        owners.compare_exchange(only, 0, order, relaxed).ok()?;
+        let left = owners.compare_exchange(self.only, 0, order, relaxed);
+        left.ok()?;
         #[cfg(loom)]
         fence(Ordering::SeqCst);
         // SYNC window-readers: after the holder's name was taken out of `owners`.
