@@ -12,10 +12,10 @@ use std::sync::Arc;
 use mica_channel::memory::RegionRef;
 use mica_node::counters::AccessClass;
 use mica_node::window::{BUFFERED_PUT, BufferedPut, EpochCounts};
-use mica_protocol::{Pending, WaitKind, WaitList};
+use mica_protocol::{Engine, EngineState, Pending, WaitKind, WaitList};
 
 use super::access::AllTargets;
-use super::epoch::{AccessEpoch, EpochGroup, Epochs, ExposureEpoch, wrong_epoch};
+use super::epoch::{AccessEpoch, EpochGroup, Epochs, ExposureEpoch, LastGroup, wrong_epoch};
 use super::object::Window;
 use super::target::{TargetBytes, TargetMemory};
 use crate::collective::{self, execute, intranode};
@@ -27,6 +27,9 @@ use crate::process;
 /// All assertions that MPI defines. Those that a call does not know are ignored, as hints are.
 const ASSERTIONS: i32 =
     c::MODE_NOCHECK | c::MODE_NOPRECEDE | c::MODE_NOPUT | c::MODE_NOSTORE | c::MODE_NOSUCCEED;
+
+/// What `MPI_Win_wait` waits for, in hang reports.
+const AWAITS_ORIGINS: &str = "the origins of MPI_Win_post to complete";
 
 pub(super) fn check_assertions(assertions: i32) -> Result<()> {
     if assertions & !ASSERTIONS == 0 {
@@ -99,8 +102,8 @@ impl Window {
     pub fn start(&self, group: &Group, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
         let mut epochs = self.epochs();
-        let targets = self.epoch_group(&mut epochs, group)?;
         epochs.must_not_access("end it before MPI_Win_start")?;
+        let targets = self.epoch_group(&mut epochs.last_targets, group)?;
         self.0.flags.set_all(AllTargets::Closed);
         epochs.counts.start(&targets.numbers);
         for &target in &targets.ranks {
@@ -120,15 +123,22 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` without a start.
     pub fn complete(&self) -> Result<()> {
-        let targets = match &self.epochs().access {
-            AccessEpoch::Start { targets } => Arc::clone(targets),
-            _ => {
+        let engine = process::engine()?;
+        let targets = {
+            let epochs = &mut *self.epochs();
+            let AccessEpoch::Start { targets } = &epochs.access else {
                 let detail = "MPI_Win_start has not been called";
                 return Err(wrong_epoch(detail.to_owned()));
+            };
+            let (board, counts) = (self.0.locks.board(), &mut epochs.counts);
+            let mut numbers = targets.numbers.iter();
+            if self.0.remote.is_none() && numbers.all(|&n| counts.may_run_ahead(board, n)) {
+                self.end_access(engine, epochs);
+                return Ok(());
             }
+            Arc::clone(targets)
         };
         await_posts(self, &targets.ranks, AwaitedPost::MayRunAhead)?;
-        let engine = process::engine()?;
         if let Some(remote) = &self.0.remote {
             // Those that share counts with this rank do not see in which order requests come.
             let shared = |&target: &usize| self.0.targets[target].number.is_some();
@@ -138,17 +148,25 @@ impl Window {
                 remote.complete(target)?;
             }
         }
-        let mut epochs = self.epochs();
+        self.end_access(engine, &mut self.epochs());
+        Ok(())
+    }
+
+    /// Ends the access epoch of a start at the targets that share memory with this rank.
+    fn end_access(&self, engine: &Engine, epochs: &mut Epochs) {
+        let access = std::mem::replace(&mut epochs.access, AccessEpoch::None);
+        let AccessEpoch::Start { targets } = access else {
+            return; // another thread has ended it
+        };
         for &target in &targets.ranks {
             self.0.flags.set(target, false);
         }
-        epochs.access = AccessEpoch::None;
         let neighbours = &self.0.neighbours;
         let board = self.0.locks.board();
         epochs.counts.complete(board, &targets.numbers, |number| {
             engine.wake(neighbours.job_ranks[number as usize]);
         });
-        Ok(())
+        epochs.last_targets.put_back(targets);
     }
 
     /// `MPI_Win_post`. Does not block.
@@ -159,7 +177,6 @@ impl Window {
         check_assertions(assertions)?;
         let engine = process::engine()?;
         let mut epochs = self.epochs();
-        let origins = self.epoch_group(&mut epochs, group)?;
         if epochs.exposure.is_some() {
             let detail = "the window is exposed already; call MPI_Win_wait first";
             return Err(wrong_epoch(detail.to_owned()));
@@ -171,18 +188,17 @@ impl Window {
             let detail = "the epoch of a fence is open; end it by a fence with MPI_MODE_NOSUCCEED";
             return Err(wrong_epoch(detail.to_owned()));
         }
+        let origins = self.epoch_group(&mut epochs.last_origins, group)?;
         let neighbours = &self.0.neighbours;
         let board = self.0.locks.board();
         epochs.counts.post(board, &origins.numbers, |number| {
             engine.wake(neighbours.job_ranks[number as usize]);
         });
-        let exposure = ExposureEpoch {
-            origins: Arc::clone(&origins),
-        };
-        epochs.exposure = Some(exposure);
+        let others = origins.others.clone();
+        epochs.exposure = Some(ExposureEpoch { origins });
         drop(epochs);
-        let mut others = origins.others.iter();
-        others.try_for_each(|&origin| self.remote().post(origin))
+        let mut others = others.into_iter();
+        others.try_for_each(|origin| self.remote().post(origin))
     }
 
     /// `MPI_Win_wait`. Blocks until all origins have completed.
@@ -194,9 +210,8 @@ impl Window {
         if self.end_exposure() {
             return Ok(());
         }
-        let pending = self.pending("the origins of MPI_Win_post to complete");
         process::engine()?.watch(
-            |_, list: &mut WaitList| list.add(pending.clone()),
+            |_, list: &mut WaitList| list.add(self.pending(AWAITS_ORIGINS)),
             || self.end_exposure().then_some(()),
         )?;
         Ok(())
@@ -210,13 +225,12 @@ impl Window {
     pub fn test(&self) -> Result<bool> {
         let poll = process::begin_poll()?;
         self.must_be_exposed()?;
-        let pending = self.pending("the origins of MPI_Win_post to complete");
         let ended = poll.try_once(
             |state, arrived| {
                 *arrived = state.progress_on_all()?;
                 Ok(self.end_exposure().then_some(()))
             },
-            |_, list| list.add(pending.clone()),
+            |_, list| list.add(self.pending(AWAITS_ORIGINS)),
         )?;
         Ok(ended.is_some())
     }
@@ -243,7 +257,9 @@ impl Window {
         if complete {
             let counts = &mut epochs.counts;
             self.carry_out_puts(&exposure.origins, counts);
-            epochs.exposure = None;
+            if let Some(ExposureEpoch { origins }) = epochs.exposure.take() {
+                epochs.last_origins.put_back(origins);
+            }
         }
         complete
     }
@@ -305,12 +321,10 @@ impl Window {
         }
     }
 
-    /// The ranks of a group's members.
-    fn epoch_group(&self, epochs: &mut Epochs, group: &Group) -> Result<Arc<EpochGroup>> {
-        if let Some((last, ranks)) = &epochs.last_group
-            && last.shares_members(group)
-        {
-            return Ok(Arc::clone(ranks));
+    /// The ranks of a group's members, for an epoch that gives them back to `last`.
+    fn epoch_group(&self, last: &mut LastGroup, group: &Group) -> Result<Arc<EpochGroup>> {
+        if let Some(ranks) = last.take(group) {
+            return Ok(ranks);
         }
         let ranks = group.peers().map(|peer| self.0.comm.rank_of(peer));
         let ranks: Vec<usize> = ranks.collect::<Option<_>>().ok_or_else(|| {
@@ -325,7 +339,7 @@ impl Window {
             others: others.copied().collect(),
             ranks,
         });
-        epochs.last_group = Some((group.clone(), Arc::clone(&ranks)));
+        last.set(group);
         Ok(ranks)
     }
 }
@@ -356,10 +370,13 @@ pub(super) fn await_posts(window: &Window, targets: &[usize], post: AwaitedPost)
     if posted().is_some() {
         return Ok(());
     }
-    let pending = match targets {
-        [target] => window.pending(&format!("rank {target} to post")),
-        _ => window.pending("the targets of MPI_Win_start to post"),
+    // Put into words only where it is asked for: the post is mostly there before.
+    let waiting = |_: &EngineState, list: &mut WaitList| {
+        list.add(match targets {
+            [target] => window.pending(&format!("rank {target} to post")),
+            _ => window.pending("the targets of MPI_Win_start to post"),
+        });
     };
-    process::engine()?.watch(|_, list: &mut WaitList| list.add(pending.clone()), posted)?;
+    process::engine()?.watch(waiting, posted)?;
     Ok(())
 }

@@ -33,8 +33,40 @@ pub(super) struct Epochs {
     pub locks: HeldLocks,
     /// Post and complete, among the ranks of the node.
     pub counts: EpochCounts,
-    /// The group of the last post or start: programs use the same ones again.
-    pub last_group: Option<(Group, Arc<EpochGroup>)>,
+    /// The groups of the last start and post: programs use the same ones again.
+    pub last_targets: LastGroup,
+    pub last_origins: LastGroup,
+}
+
+/// The group of the last epoch of a kind. Its ranks are moved to the epoch and back, not shared:
+/// to count references takes locked instructions, which wait for stores to lines that other
+/// processors hold.
+#[derive(Debug, Default)]
+pub(super) struct LastGroup {
+    group: Option<Group>,
+    /// `None` while an epoch has them.
+    ranks: Option<Arc<EpochGroup>>,
+}
+
+impl LastGroup {
+    /// The ranks of `group`, if it is the last one.
+    #[inline]
+    pub fn take(&mut self, group: &Group) -> Option<Arc<EpochGroup>> {
+        let last = self.group.as_ref()?;
+        last.shares_members(group).then(|| self.ranks.take())?
+    }
+
+    /// Remembers `group`, whose ranks an epoch has.
+    pub fn set(&mut self, group: &Group) {
+        self.group = Some(group.clone());
+        self.ranks = None;
+    }
+
+    /// Takes the ranks back from the epoch, which has ended.
+    #[inline]
+    pub fn put_back(&mut self, ranks: Arc<EpochGroup>) {
+        self.ranks = Some(ranks);
+    }
 }
 
 /// The ranks of an epoch of post, start, complete and wait.
@@ -184,7 +216,8 @@ impl Epochs {
             exposure: None,
             locks: HeldLocks::default(),
             counts: EpochCounts::new(me, ranks),
-            last_group: None,
+            last_targets: LastGroup::default(),
+            last_origins: LastGroup::default(),
         }
     }
 
