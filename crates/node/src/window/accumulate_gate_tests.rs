@@ -1,4 +1,4 @@
-use super::accumulate_gate::{AccumulateGate, BriefUpdate};
+use super::accumulate_gate::AccumulateGate;
 use super::accumulate_lock::AccumulateLock;
 use super::forked;
 use super::lock_words::OriginLine;
