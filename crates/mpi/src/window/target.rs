@@ -76,8 +76,8 @@ impl WindowTarget {
         (first.checked_add(bytes)? <= self.bytes).then_some(at)
     }
 
-    /// As [`locate`](Self::locate), in mapped memory: the bytes themselves. `None` for displacements
-    /// of 32 bits or more as well.
+    /// As [`locate`](Self::locate), in mapped memory: the bytes themselves. `None` as well for
+    /// displacements that 32 bits cannot hold.
     #[inline(always)]
     pub fn mapped(&self, disp: isize, bytes: usize) -> Option<RegionRef<'_>> {
         let TargetMemory::Mapped(region) = &self.memory else {
