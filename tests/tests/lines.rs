@@ -8,7 +8,7 @@ use mica_tests::workspace;
 
 /// Characters of a line: what rustfmt keeps to by default (`max_width`).
 const MAX_WIDTH: usize = 100;
-/// What nobody writes by hand: ends of paths.
+/// Ends of the paths of generated files.
 const GENERATED: [&str; 3] = ["generated", "net/bindings.rs", "target"];
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_channel::memory::{Region, Shape, View};
+use mica_channel::memory::{FEW_BYTES, Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype;
 use mica_mpi::window::fast_path::{self, TargetBytes};
@@ -65,14 +65,14 @@ unsafe fn origin(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -
 }
 
 /// The origin's buffer and the target's memory of an operation, as the program names them.
-struct Sides {
-    origin_addr: *const c_void,
-    origin_count: MPI_Count,
-    origin_datatype: MPI_Datatype,
-    target_rank: c_int,
-    target_disp: MPI_Aint,
-    target_count: MPI_Count,
-    target_datatype: MPI_Datatype,
+pub(super) struct Sides {
+    pub origin_addr: *const c_void,
+    pub origin_count: MPI_Count,
+    pub origin_datatype: MPI_Datatype,
+    pub target_rank: c_int,
+    pub target_disp: MPI_Aint,
+    pub target_count: MPI_Count,
+    pub target_datatype: MPI_Datatype,
 }
 
 impl Sides {
@@ -97,6 +97,22 @@ impl Sides {
             bytes,
         };
         Some((region, there))
+    }
+
+    /// As [`same_bytes`](Self::same_bytes), if they are some, and so few that they are copied
+    /// without a call.
+    ///
+    /// # Safety
+    /// As for [`same_bytes`](Self::same_bytes).
+    #[inline(always)]
+    pub unsafe fn few_bytes(&self) -> Option<(Region, TargetBytes)> {
+        // An element has a byte at least.
+        if !(1..=FEW_BYTES as MPI_Count).contains(&self.origin_count) {
+            return None;
+        }
+        // SAFETY: passed on to the caller.
+        let found = unsafe { self.same_bytes()? };
+        (found.1.bytes <= FEW_BYTES).then_some(found)
     }
 
     /// The target's memory.

@@ -10,36 +10,10 @@ use std::ffi::{c_int, c_void};
 
 use mica_channel::memory::Region;
 use mica_mpi::datatype;
-use mica_mpi::window::fast_path::{self, FEW_BYTES, SumOfEight, TargetBytes};
+use mica_mpi::window::fast_path::{self, SumOfEight};
 
+use super::rma::Sides;
 use crate::types::*;
-
-/// Bytes of as many elements on both sides, of one predefined datatype without gaps, at an address
-/// of the origin that is not null.
-#[inline(always)]
-fn same_bytes(
-    address: *const c_void,
-    (count, datatype): (MPI_Count, MPI_Datatype),
-    (target_count, target_datatype): (MPI_Count, MPI_Datatype),
-) -> Option<usize> {
-    let is_same = count == target_count && datatype == target_datatype;
-    // None and a negative count are large ones here.
-    let is_few = (count as u64).wrapping_sub(1) < FEW_BYTES as u64 && !address.is_null();
-    if !is_same || !is_few {
-        return None;
-    }
-    Some(datatype::dense_size(datatype.raw())? * count as usize)
-}
-
-/// The caller's memory of `bytes` bytes.
-///
-/// # Safety
-/// The obligations of [`Region::user`] for them.
-#[inline(always)]
-unsafe fn user(address: *const c_void, bytes: usize) -> Region {
-    // SAFETY: passed on to the caller.
-    unsafe { Region::user(address, 0..bytes as isize) }
-}
 
 /// The caller's memory of an element of 8 bytes; `None` if it is null.
 ///
@@ -48,7 +22,7 @@ unsafe fn user(address: *const c_void, bytes: usize) -> Region {
 #[inline(always)]
 unsafe fn eight(address: *const c_void) -> Option<Region> {
     // SAFETY: passed on to the caller.
-    (!address.is_null()).then(|| unsafe { user(address, 8) })
+    (!address.is_null()).then(|| unsafe { Region::user(address, 0..8) })
 }
 
 /// MPI_Put.
@@ -60,20 +34,24 @@ pub unsafe fn leaf_put(
     origin_addr: *const c_void,
     origin_count: MPI_Count,
     origin_datatype: MPI_Datatype,
-    rank: c_int,
-    disp: MPI_Aint,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
     target_count: MPI_Count,
     target_datatype: MPI_Datatype,
     win: MPI_Win,
 ) -> Option<()> {
-    let (origin, target) = (
-        (origin_count, origin_datatype),
-        (target_count, target_datatype),
-    );
-    let bytes = same_bytes(origin_addr, origin, target)?;
+    let sides = Sides {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+    };
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let here = unsafe { user(origin_addr, bytes) };
-    fast_path::put_few(win.0, here.at(0), TargetBytes { rank, disp, bytes })
+    let (here, there) = unsafe { sides.few_bytes()? };
+    fast_path::put(win.0, here.at(0), there)
 }
 
 /// MPI_Get.
@@ -85,20 +63,24 @@ pub unsafe fn leaf_get(
     origin_addr: *mut c_void,
     origin_count: MPI_Count,
     origin_datatype: MPI_Datatype,
-    rank: c_int,
-    disp: MPI_Aint,
+    target_rank: c_int,
+    target_disp: MPI_Aint,
     target_count: MPI_Count,
     target_datatype: MPI_Datatype,
     win: MPI_Win,
 ) -> Option<()> {
-    let (origin, target) = (
-        (origin_count, origin_datatype),
-        (target_count, target_datatype),
-    );
-    let bytes = same_bytes(origin_addr, origin, target)?;
+    let sides = Sides {
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+    };
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let here = unsafe { user(origin_addr, bytes) };
-    fast_path::get_few(win.0, here.at(0), TargetBytes { rank, disp, bytes })
+    let (here, there) = unsafe { sides.few_bytes()? };
+    fast_path::get(win.0, here.at(0), there)
 }
 
 /// MPI_Accumulate.

@@ -2,6 +2,9 @@
 
 use std::ptr;
 
+/// Bytes that are copied without a call.
+pub const FEW_BYTES: usize = 16;
+
 /// Copies `bytes` bytes, short ones without a call.
 ///
 /// # Safety
@@ -10,8 +13,8 @@ use std::ptr;
 pub(super) unsafe fn copy_of_any_length(from: *const u8, to: *mut u8, bytes: usize) {
     match bytes {
         0 => {}
-        // SAFETY: by the contract; up to 16 bytes are all read before any is written.
-        1..=16 => unsafe { copy_small(from, to, bytes) },
+        // SAFETY: by the contract; so few bytes are all read before any is written.
+        1..=FEW_BYTES => unsafe { copy_small(from, to, bytes) },
         // SAFETY: by the contract.
         _ => unsafe { copy_any(from, to, bytes) },
     }
@@ -84,7 +87,7 @@ pub(super) unsafe fn copy_small(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: all loads and stores lie within the first `bytes` bytes: two words that overlap cover
     // 8 to 16 bytes, two half words 4 to 8; unaligned accesses are used throughout.
     unsafe {
-        if bytes > 16 {
+        if bytes > FEW_BYTES {
             copy_long(from, to, bytes);
         } else if bytes >= 8 {
             let head = from.cast::<u64>().read_unaligned();

@@ -23,6 +23,7 @@ mod view;
 mod wide_atomic;
 
 pub use atomic::AtomicWidth;
+pub use bytes::FEW_BYTES;
 pub use heap::give_back;
 pub use layout::{TypeLayout, TypeLayoutError};
 pub use region::{Block, OutOfMemory, Region, RegionRef, combine, copy_bytes, fill};

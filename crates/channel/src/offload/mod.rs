@@ -12,7 +12,7 @@
 //! | the paper | here |
 //! |---|---|
 //! | `ioat_icopy` | [`CopyEngine::start`] of [`CopyJob::copy`] |
-//! | `ioat_iread`, `ioat_iwrite` | the same of [`CopyJob::read`], [`CopyJob::write`] |
+//! | `ioat_iread`, `ioat_iwrite` | [`CopyEngine::start`] of [`CopyJob::read`], [`CopyJob::write`] |
 //! | `ioat_copy`, `ioat_read`, `ioat_write` | [`CopyEngine::run`] of the same jobs |
 //! | `ioat_check_copy`, `ioat_check` | [`Cookie::check`] |
 //! | `ioat_wait_copy`, `ioat_wait` | [`Cookie::wait`] |

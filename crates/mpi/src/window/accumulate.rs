@@ -307,7 +307,7 @@ impl Window {
 
     /// What keeps updates of `target`'s elements atomic, and this rank's number there.
     #[inline]
-    fn gate(&self, target: &WindowTarget) -> (AccumulateGate<'_>, u32) {
+    pub(super) fn gate(&self, target: &WindowTarget) -> (AccumulateGate<'_>, u32) {
         let number = target
             .number
             .expect("its memory is reached, so its locks are shared");

@@ -14,7 +14,6 @@ use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{BriefUpdate, ReadersLeft, SoleUpdate};
 
-use super::access::AllTargets;
 pub use super::element::SumOfEight;
 use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::{AccessEpoch, HeldLock};
@@ -40,27 +39,6 @@ pub fn get(win: usize, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
         .get(win)?
         .copy_at_once(Direction::Get, origin, from)
 }
-
-/// As [`put`], of at most [`FEW_BYTES`].
-#[inline(always)]
-pub fn put_few(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
-    if to.bytes > FEW_BYTES {
-        return None;
-    }
-    put(win, origin, to)
-}
-
-/// As [`get`], of at most [`FEW_BYTES`].
-#[inline(always)]
-pub fn get_few(win: usize, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
-    if from.bytes > FEW_BYTES {
-        return None;
-    }
-    get(win, origin, from)
-}
-
-/// Bytes that are copied without a call.
-pub const FEW_BYTES: usize = 16;
 
 /// An element of a predefined type for fetch_and_op and compare_and_swap, and the caller's memory.
 #[derive(Debug, Clone, Copy)]
@@ -189,10 +167,7 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     let is_first = matches!(epochs.access, AccessEpoch::None);
     (is_first && window.0.has_locks).then_some(())?;
     let ticket = lock.take_free()?;
-    window.0.flags.set_all(AllTargets::Closed);
-    window.0.flags.set_passive(true);
-    // Forgotten, not dropped: it was none, and to drop it would be a call.
-    std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::Lock));
+    window.open_lock_epoch(&mut epochs);
     epochs.locks.add(target, HeldLock::Ticket(ticket));
     window.0.flags.set(target, true);
     window.0.counters.count_lock();
@@ -214,10 +189,8 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     super::passive::order_memory();
     let readers = lock.give_back()?;
     epochs.locks.forget_only();
-    // As in `lock`.
-    std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::None));
     window.0.flags.set(target, false);
-    window.0.flags.set_passive(false);
+    window.end_lock_epoch(&mut epochs);
     if readers == ReadersLeft::Some {
         window.let_readers_in(target);
     }
@@ -270,8 +243,10 @@ impl Window {
     ) -> Option<(Option<SoleUpdate<'a>>, Option<BriefUpdate<'a>>)> {
         let own = target.locks.as_ref()?.gate();
         let sole = alone.and_then(|alone| own.brief(alone));
-        let gate = self.0.locks.accumulate_gate(target.number?);
-        let counted = sole.is_none().then(|| gate.brief(self.0.neighbours.me));
+        let counted = sole.is_none().then(|| {
+            let (gate, me) = self.gate(target);
+            gate.brief(me)
+        });
         Some((sole, counted))
     }
 

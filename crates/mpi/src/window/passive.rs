@@ -81,7 +81,16 @@ impl Window {
     pub(super) fn open_lock_epoch(&self, epochs: &mut Epochs) {
         self.0.flags.set_all(AllTargets::Closed);
         self.0.flags.set_passive(true);
-        epochs.access = AccessEpoch::Lock;
+        // Forgotten, not dropped: only a start's epoch holds anything, and to drop is a call.
+        std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::Lock));
+    }
+
+    /// Ends the access epoch of locks, of which none is left.
+    #[inline(always)]
+    pub(super) fn end_lock_epoch(&self, epochs: &mut Epochs) {
+        // As in `open_lock_epoch`.
+        std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::None));
+        self.0.flags.set_passive(false);
     }
 
     /// Closes `target`, whose lock was taken out of the access epoch of locks. With the last one
@@ -90,8 +99,7 @@ impl Window {
     pub(super) fn close_lock_epoch(&self, epochs: &mut Epochs, target: usize) {
         self.0.flags.set(target, false);
         if epochs.locks.is_empty() {
-            epochs.access = AccessEpoch::None;
-            self.0.flags.set_passive(false);
+            self.end_lock_epoch(epochs);
         }
     }
 
