@@ -63,15 +63,16 @@ unsafe fn compare_exchange(at: *mut u8, expected: u128, new: u128) -> u128 {
     // By the instruction: the intrinsic of core becomes a call of libatomic where it is not
     // inlined.
     let (low, high): (u64, u64);
-    // SAFETY: the obligations. RBX, which the compiler keeps for itself, holds the low half for one
-    // instruction and is restored.
+    // SAFETY: the obligations. RBX, which an operand may not name, holds the low half for one
+    // instruction and is restored. The other operands name their registers, since the compiler may
+    // choose RBX for one that does not.
     unsafe {
         std::arch::asm!(
-            "xchg rbx, {new}",
-            "lock cmpxchg16b [{at}]",
-            "mov rbx, {new}",
-            at = in(reg) at,
-            new = inout(reg) new as u64 => _,
+            "xchg rbx, rsi",
+            "lock cmpxchg16b [rdi]",
+            "mov rbx, rsi",
+            in("rdi") at,
+            inout("rsi") new as u64 => _,
             in("rcx") (new >> 64) as u64,
             inout("rax") expected as u64 => low,
             inout("rdx") (expected >> 64) as u64 => high,
