@@ -156,13 +156,15 @@ fn one_sided(sum: &Counters) -> String {
         )
         .expect("a string takes all");
     }
-    let (waits, barges) = (
+    let (waits, barges, helps) = (
         sum.get(Counter::WindowLockWaits),
         sum.get(Counter::WindowLockBarges),
+        sum.get(Counter::WindowHelps),
     );
     writeln!(
         text,
-        "mpiexec:   locks   {locks:>12}, {waits} waits for one, {barges} taken before others"
+        "mpiexec:   locks   {locks:>12}, {waits} waits for one, {barges} taken before others\n\
+         mpiexec:   helped  {helps:>12} of the operations, whose targets copied a part"
     )
     .expect("as above");
     text

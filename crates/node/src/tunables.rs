@@ -159,6 +159,9 @@ tunables! {
          times or for 20 us at most (barging), by attempts with pauses that double \
          (test_and_set), or by a message to a thread of the target that polls for requests \
          (thread) or sleeps until one comes (event); the same for all ranks.", Alike;
+    WINDOW_HELP_MIN: "window_help_min", "MICA_WINDOW_HELP_MIN", "512K", TunableKind::Bytes,
+        "Shortest put, get or accumulate within a node that the target helps to copy, if it waits \
+         in MPI and ranks do not share cores.";
     PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off",
         TunableKind::Choice(&["off", "on"]),
         "on: a thread of the rank makes progress while the program computes, on long messages and \

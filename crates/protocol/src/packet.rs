@@ -16,6 +16,7 @@
 //! | `CREDIT` | messages received since the start | |
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `RTS_REST` | sender's op, receiver's op | |
+//! | `HELP` | length, copy_index (`tag`, `aux`: bytes not divided at the ends); offset in the window; buffer (2 words); operation | |
 //!
 //! In an `RTS`, the copy_index is the index of the sender's cooperative copy, `runs` the number of
 //! runs; the last field is an exposure (2 words) or, over the network, a key.
@@ -26,6 +27,7 @@ use mica_channel::RemoteRegion;
 use mica_channel::direct::{Exposure, SenderBuffer};
 use mica_channel::shm::{INLINE, Packet};
 use mica_node::counters::TrafficClass;
+use std::ops::Range;
 
 /// A whole message.
 pub const EAGER: u8 = 1;
@@ -59,6 +61,9 @@ pub const HOLD: u8 = 13;
 
 /// The number of this rank's messages that their receiver, over the network, has received.
 pub const CREDIT: u8 = 14;
+
+/// The origin of a long transfer in this rank's part of a window asks for help.
+pub const HELP: u8 = 15;
 
 /// Maximum number of cells that one control message announces.
 pub const CELLS_MAX: usize = (INLINE - 8) / 2;
@@ -99,6 +104,30 @@ pub struct JoinPacket {
     pub sender_copies_all: bool,
     /// The exposure is cached and not verified: the receiver confirms it in the cooperative copy.
     pub unverified: bool,
+}
+
+/// What an origin asks its target to help with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelpRequest {
+    /// Bytes of the transfer.
+    pub bytes: usize,
+    /// Those that both sides reach and divide: all but less than a page at each end.
+    pub divided: Range<usize>,
+    /// Where it begins in the target's part of the window.
+    pub offset: u64,
+    /// By which words the target opens the origin's buffer.
+    pub buffer: [u64; 2],
+    /// What to do with the bytes: for the [`TransferHelper`] alone.
+    pub operation: u64,
+}
+
+/// A request for help with a transfer in a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelpPacket {
+    /// Index of the origin's cooperative copy.
+    pub copy_index: u8,
+    /// The transfer.
+    pub request: HelpRequest,
 }
 
 /// `RTS`'s first word: length in the low bits, copy_index, kind of memory.
@@ -195,6 +224,44 @@ pub fn read_join(p: &Packet) -> JoinPacket {
         exposure: exposure(p),
         sender_copies_all: p.aux & 1 == 1,
         unverified: p.aux >> 1 == 1,
+    }
+}
+
+pub fn help(context: u64, a: &HelpPacket) -> Packet {
+    let HelpRequest {
+        bytes,
+        ref divided,
+        offset,
+        buffer: [first, second],
+        operation,
+    } = a.request;
+    let (before, behind) = (divided.start, bytes - divided.end);
+    debug_assert!((bytes as u64) < 1 << LEN_BITS && before.max(behind) <= 0xffff);
+    let mut p = Packet {
+        context,
+        tag: before as i32,
+        aux: behind as u16,
+        ..Packet::of_kind(HELP)
+    };
+    p.set_word(0, bytes as u64 | u64::from(a.copy_index) << LEN_BITS);
+    p.set_word(1, offset);
+    p.set_word(2, first);
+    p.set_word(3, second);
+    p.set_word(4, operation);
+    p
+}
+
+pub fn read_help(p: &Packet) -> HelpPacket {
+    let bytes = (p.word(0) & ((1 << LEN_BITS) - 1)) as usize;
+    HelpPacket {
+        copy_index: (p.word(0) >> LEN_BITS) as u8,
+        request: HelpRequest {
+            bytes,
+            divided: p.tag as usize..bytes - usize::from(p.aux),
+            offset: p.word(1),
+            buffer: [p.word(2), p.word(3)],
+            operation: p.word(4),
+        },
     }
 }
 
@@ -381,6 +448,22 @@ mod tests {
             };
             assert_eq!(read_join(&join(&j)), j);
         }
+    }
+
+    #[test]
+    fn help_round_trips() {
+        let a = HelpPacket {
+            copy_index: 127,
+            request: HelpRequest {
+                bytes: (1 << LEN_BITS) - 1,
+                divided: 0xffff..(1 << LEN_BITS) - 2,
+                offset: 1 << 50,
+                buffer: [u64::MAX, 7],
+                operation: 1 << 63,
+            },
+        };
+        let packet = help(9, &a);
+        assert_eq!((read_help(&packet), packet.context), (a, 9));
     }
 
     #[test]

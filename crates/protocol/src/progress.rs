@@ -214,6 +214,10 @@ impl EngineState {
                 Ok(())
             }
             packet::PUSHED => self.on_pushed(source, packet),
+            packet::HELP => {
+                self.on_help(source, packet);
+                Ok(())
+            }
             kind => {
                 debug_assert!(false, "packet of unknown kind {kind} from rank {source}");
                 Ok(())

@@ -6,6 +6,7 @@ use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
 use crate::events::{self, EngineEventKind};
 use crate::fault::Fault;
+use crate::help_state::HelpState;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
 use crate::packet::RtsPacket;
@@ -37,6 +38,7 @@ pub struct EngineState {
     pub(crate) added: AddedSegments,
     pub(crate) direct: Direct,
     pub(crate) cooperative_copies: CooperativeCopies,
+    pub(crate) help: HelpState,
     pub(crate) selection: Selection,
     /// Whether this rank lags behind its senders; `None`: not observed.
     pub(crate) skew: Option<SkewPolicy>,
@@ -278,6 +280,7 @@ impl EngineState {
             added: AddedSegments::default(),
             direct,
             cooperative_copies,
+            help: HelpState::default(),
             selection,
             skew: None,
             holds,

@@ -400,7 +400,7 @@ impl Engine {
     }
 
     /// The loss of a peer, if a peer may be lost without the job ending.
-    fn check_loss(&self) -> Result<(), Fault> {
+    pub(crate) fn check_loss(&self) -> Result<(), Fault> {
         match self.is_watchful {
             true => self.enter(|state| state.lost.clone()).map_or(Ok(()), Err),
             false => Ok(()),

@@ -451,10 +451,15 @@ impl PublishedBuffer {
         self.words
     }
 
+    /// The bytes that a window can reach, of the buffer's `len` bytes.
+    pub fn reachable(&self, len: usize) -> Range<usize> {
+        let exposed = self.exposed.as_ref();
+        exposed.map_or(0..0, |exposed| exposed.exposure.reachable(len))
+    }
+
     /// Whether a window can reach all of the buffer's `len` bytes.
     pub fn is_whole(&self, len: usize) -> bool {
-        let exposed = self.exposed.as_ref();
-        len == 0 || exposed.is_some_and(|exposed| exposed.exposure.reachable(len) == (0..len))
+        self.reachable(len) == (0..len)
     }
 }
 

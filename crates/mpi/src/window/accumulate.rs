@@ -17,6 +17,7 @@ use super::element::{
     BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, may_be_compared,
 };
 use super::fast_path::{ElementCall, TargetBytes};
+use super::help::{LongTransfer, Transfer};
 use super::object::{self, Window};
 use super::place::TargetPlace;
 use super::remote::{RemoteAccumulate, RemoteOperation};
@@ -29,6 +30,9 @@ use crate::op::Op;
 
 /// Elements that a bulk update changes before it lets others in: 128 KiB of doubles, about 3 us.
 const BULK_ELEMENTS: usize = 16384;
+
+/// Bytes that an origin and its target change together before they let others in: about 10 us.
+const HELPED_BYTES: usize = 1 << 20;
 
 /// The buffers and datatypes of an accumulate.
 #[derive(Debug, Clone, Copy)]
@@ -161,6 +165,14 @@ impl Window {
                 let result = operands.result.map(|(view, _)| view.region());
                 return update.apply_run(gate, me, place, &input, result.as_ref(), elements);
             }
+            if range.shape.len() >= self.0.choices.help_min
+                && operands.is_plain_run(range, &update)
+                && let TargetPlace::Mapped(region, at) = place
+                && self.may_be_helped(rank)?
+                && self.update_with_help(operands, (rank, update), region, at as usize)?
+            {
+                return Ok(());
+            }
             match elements <= BRIEF_ELEMENTS
                 && self.update_briefly(target, &update, operands, range, place)?
             {
@@ -235,6 +247,38 @@ impl Window {
             }
             Ok(())
         })?;
+        Ok(true)
+    }
+
+    /// Changes elements in one run, `at` bytes into the target's part, together with the target.
+    /// False if it does not help from the start on; then nothing has changed.
+    fn update_with_help(
+        &self,
+        operands: &AccumulateOperands<'_>,
+        (rank, update): (usize, ElementUpdate),
+        region: &Region,
+        at: usize,
+    ) -> Result<bool> {
+        let (origin, bytes) = (operands.origin.region(), operands.origin.len());
+        for done in (0..bytes).step_by(HELPED_BYTES) {
+            let long = LongTransfer {
+                what: Transfer::Accumulate(operands.op, update),
+                target: rank,
+                offset: at + done,
+                bytes: HELPED_BYTES.min(bytes - done),
+            };
+            let (here, there) = (origin.at(done), region.at(at + done));
+            let (gate, me) = self.gate(&self.0.targets[rank]);
+            // For the target's part as well, which it changes without the gate.
+            let _bulk = gate.bulk(me);
+            if self.transfer_with_help(&long, here, there)? {
+                continue;
+            }
+            if done == 0 {
+                return Ok(false);
+            }
+            long.alone(here, there)?;
+        }
         Ok(true)
     }
 
@@ -422,6 +466,11 @@ impl AccumulateOperands<'_> {
             && self
                 .result
                 .is_none_or(|(view, _)| is_contiguous(view.shape()))
+    }
+
+    /// As [`is_one_run`](Self::is_one_run), and previous values are not asked for.
+    fn is_plain_run(&self, range: &TargetRange, update: &ElementUpdate) -> bool {
+        self.has_input() && self.result.is_none() && self.is_one_run(range, update)
     }
 
     fn check_lengths(&self, range: &TargetRange) -> Result<()> {

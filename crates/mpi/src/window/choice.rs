@@ -58,6 +58,8 @@ impl LockService {
 pub(super) struct WindowChoices {
     pub access: WindowAccess,
     pub locking: LockService,
+    /// Bytes from which on a transfer may be divided with its target.
+    pub help_min: usize,
 }
 
 impl WindowChoices {
@@ -69,6 +71,7 @@ impl WindowChoices {
         Ok(WindowChoices {
             access: window_access()?,
             locking: lock_service()?,
+            help_min: help_min()?,
         })
     }
 
@@ -77,6 +80,12 @@ impl WindowChoices {
     pub fn sends_accumulates(&self) -> bool {
         self.access == WindowAccess::AccumulateMessages
     }
+}
+
+fn help_min() -> Result<usize> {
+    let bytes = tunables::WINDOW_HELP_MIN.number();
+    let bytes = bytes.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))?;
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 fn lock_service() -> Result<LockService> {

@@ -245,7 +245,7 @@ impl Window {
         };
         let has_locks = !is_set(hints, "no_locks");
         let epochs = Epochs::new(neighbours.me, neighbours.numbers());
-        WINDOWS.insert_with(|handle| {
+        let window = WINDOWS.insert_with(|handle| {
             Window(Arc::new(WindowInner {
                 handle,
                 comm: comm.clone(),
@@ -265,7 +265,9 @@ impl Window {
                 predefined,
                 properties: Mutex::new(properties),
             }))
-        })
+        })?;
+        window.offer_help(engine);
+        Ok(window)
     }
 
     /// `MPI_Win_free`: deletes the attributes, and frees the window. Blocks until all ranks have
@@ -295,6 +297,7 @@ impl Window {
         if let Some(remote) = &window.0.remote {
             remote.close()?;
         }
+        process::engine()?.withdraw_help(window.0.comm.context());
         window.discard();
         window.0.comm.discard();
         flushed

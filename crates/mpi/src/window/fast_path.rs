@@ -9,7 +9,7 @@
 //! ([`sole_table`]), in programs whose threads enter one at a time. The methods serve both paths:
 //! with several threads, they are what the other path tries first.
 
-use mica_channel::memory::{AtomicWidth, RegionRef};
+use mica_channel::memory::{AtomicWidth, FEW_BYTES, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{BriefUpdate, ReadersLeft, SoleUpdate};
@@ -200,7 +200,7 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
 impl Window {
     /// The bytes, if they are mapped, inside the window, and may be accessed now.
     #[inline(always)]
-    fn open_place(&self, range: TargetBytes) -> Option<(&WindowTarget, RegionRef<'_>)> {
+    pub(super) fn open_place(&self, range: TargetBytes) -> Option<(&WindowTarget, RegionRef<'_>)> {
         // A negative rank is a large one here.
         let rank = range.rank as usize;
         let target = self.0.targets.get(rank)?;
@@ -210,13 +210,14 @@ impl Window {
 
     /// Counts an operation by loads and stores.
     #[inline(always)]
-    fn count(&self, range: TargetBytes) {
+    pub(super) fn count(&self, range: TargetBytes) {
         self.0
             .counters
             .count_operation(AccessClass::Memory, range.bytes);
     }
 
-    /// Copies as many bytes as `range` has between `here` and the target.
+    /// Copies as many bytes as `range` has between `here` and the target. `None` as well for so
+    /// many that the target may help.
     #[inline(always)]
     pub(super) fn copy_at_once(
         &self,
@@ -224,12 +225,13 @@ impl Window {
         here: RegionRef<'_>,
         range: TargetBytes,
     ) -> Option<()> {
+        // The first is known where the call is: leaves copy few bytes.
+        if range.bytes > FEW_BYTES && range.bytes >= self.0.choices.help_min {
+            return None;
+        }
         let (_, there) = self.open_place(range)?;
         self.count(range);
-        match direction {
-            Direction::Put => here.copy_to(there, range.bytes),
-            Direction::Get => there.copy_to(here, range.bytes),
-        }
+        direction.copy(here, there, range.bytes);
         Some(())
     }
 

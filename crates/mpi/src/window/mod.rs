@@ -12,6 +12,7 @@
 //! | `fast_path` | operations on mapped memory, where one thread at a time enters |
 //! | `transfer` | put and get |
 //! | `accumulate`, `element` | accumulate and its kin |
+//! | `help` | long transfers that the target helps with |
 //! | `remote` | the same by messages, where ranks share no memory |
 //! | `counts` | where a window counts its operations |
 //! | `properties` | name, info, attributes, error handler, group |
@@ -39,6 +40,7 @@ mod create;
 mod element;
 mod epoch;
 pub mod fast_path;
+mod help;
 mod neighbours;
 mod object;
 mod passive;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mica_channel::direct::PeerBuffer;
-use mica_channel::memory::{Region, Shape};
+use mica_channel::memory::{Region, RegionRef, Shape};
 use mica_node::counters::AccessClass;
 
 /// Which way the bytes of a put or get go.
@@ -13,6 +13,17 @@ pub(super) enum Direction {
     Put,
     /// From the target.
     Get,
+}
+
+impl Direction {
+    /// Copies `bytes` bytes between the origin's buffer and the target's memory.
+    #[inline(always)]
+    pub fn copy(self, here: RegionRef<'_>, there: RegionRef<'_>, bytes: usize) {
+        match self {
+            Direction::Put => here.copy_to(there, bytes),
+            Direction::Get => there.copy_to(here, bytes),
+        }
+    }
 }
 
 /// A stretch of a target's memory that an operation's bytes lie in, and where in it the operation's

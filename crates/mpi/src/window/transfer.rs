@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{Shape, View};
+use mica_channel::memory::{RegionRef, Shape, View};
 use mica_node::counters::AccessClass;
 
 use super::admission::NeededEpoch;
+use super::help::{LongTransfer, Transfer};
 use super::object::{self, Window};
 use super::place::{Direction, TargetPlace, runs};
 use super::remote::RemoteOperation;
@@ -101,6 +102,9 @@ impl Window {
             if self.copy_at_once(direction, here.at(0), there).is_some() {
                 return Ok(None);
             }
+            if self.copy_long(direction, here.at(0), there)?.is_some() {
+                return Ok(None);
+            }
         }
         let target = &self.0.targets[rank];
         if target.is_remote() {
@@ -110,6 +114,32 @@ impl Window {
             self.0.counters.count_operation(access, range.shape.len());
         }
         Ok(None)
+    }
+
+    /// As [`copy_at_once`](Self::copy_at_once), of many bytes.
+    #[cold]
+    #[inline(never)]
+    fn copy_long(
+        &self,
+        direction: Direction,
+        here: RegionRef<'_>,
+        range: TargetBytes,
+    ) -> Result<Option<()>> {
+        let Some((target, there)) = self.open_place(range) else {
+            return Ok(None);
+        };
+        self.count(range);
+        let rank = range.rank as usize;
+        let long = LongTransfer {
+            what: Transfer::Copy(direction),
+            target: rank,
+            offset: range.disp as usize * target.unit as usize,
+            bytes: range.bytes,
+        };
+        if !self.may_be_helped(rank)? || !self.transfer_with_help(&long, here, there)? {
+            direction.copy(here, there, range.bytes);
+        }
+        Ok(Some(()))
     }
 
     /// Leaves a put to a target that has not posted yet, if [`put_ahead`](Self::put_ahead) can.

@@ -18,6 +18,10 @@
 //! copied is not valid before the sender's answer; the sender copies nothing before the receiver's
 //! answer. A side that stops waiting for an answer writes "no" in its place. The first answer
 //! counts, for both sides.
+//!
+//! A put or get in a window is divided in the same way: the origin takes pieces from the front, and
+//! the target, if it happens to make progress, helps from the back. No packet reports the target's
+//! copies: it writes [`finish`](CooperativeCopy::finish) when it takes no more.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -47,6 +51,8 @@ pub struct CooperativeCopy {
     taken: AtomicU64,
     /// Indexed by side: [`OPEN`], [`RIGHT`] or [`WRONG`].
     answers: [AtomicU32; 2],
+    /// 1 when the side from the back, a helper, takes no more and has copied what it took.
+    finished: AtomicU32,
 }
 
 const OPEN: u32 = 0;
@@ -69,6 +75,7 @@ impl CooperativeCopy {
         CooperativeCopy {
             taken: AtomicU64::new(0),
             answers: [AtomicU32::new(OPEN), AtomicU32::new(OPEN)],
+            finished: AtomicU32::new(0),
         }
     }
 
@@ -78,6 +85,20 @@ impl CooperativeCopy {
         for answer in &self.answers {
             answer.store(OPEN, Ordering::Relaxed);
         }
+        self.finished.store(0, Ordering::Relaxed);
+    }
+
+    /// The helper takes no more pieces, and has copied those that it took.
+    pub fn finish(&self) {
+        // SYNC finished: pairs with the load in `is_finished`. The helper's copies happened before,
+        // and it does not access the memory of the transfer again.
+        self.finished.store(1, Ordering::Release);
+    }
+
+    /// Whether the helper has [finished](Self::finish).
+    pub fn is_finished(&self) -> bool {
+        // SYNC finished
+        self.finished.load(Ordering::Acquire) != 0
     }
 
     /// `side` answers whether its buffer lies where it announced. Has no effect if the other side
@@ -143,6 +164,12 @@ impl CooperativeCopy {
                 Err(now) => taken = now,
             }
         }
+    }
+
+    /// Whether a piece of a message of `len` bytes is left. Only a hint: the other side may take it.
+    pub fn has_left(&self, len: usize) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed);
+        (taken & 0xffff_ffff) + (taken >> 32) < len.div_ceil(UNIT) as u64
     }
 
     /// True when the other side has taken, or may have taken, some of the message.

@@ -1,4 +1,4 @@
-//! loom model: the two sides never take the same unit, and leave none.
+//! loom models: the two sides never take the same unit, and leave none; answers; helpers.
 
 use super::*;
 use loom::sync::Arc;
@@ -48,5 +48,37 @@ fn the_first_answer_counts_for_both() {
         }
         assert_eq!(split.confirmed(CopyEnd::Front), Some(seen));
         assert_eq!(peer.join().expect("peer"), seen);
+    });
+}
+
+/// An origin that has taken all it could, and has seen that the helper took something, waits for
+/// the helper's end; then it sees the helper's copies, and has the memory alone.
+#[test]
+fn a_finished_helper_has_copied_its_pieces() {
+    const LEN: usize = 2 * PIECE_MIN as usize * UNIT;
+    loom::model(|| {
+        let copy = Arc::new(CooperativeCopy::new());
+        let memory = Arc::new(loom::cell::UnsafeCell::new(0));
+        let (theirs, place) = (copy.clone(), memory.clone());
+        let helper = loom::thread::spawn(move || {
+            while let Some(piece) = theirs.take(CopyEnd::Back, LEN) {
+                // SAFETY: the origin accesses it after the helper's end only, if the helper has
+                // taken anything: the model checks this.
+                place.with_mut(|bytes| unsafe { *bytes += piece.len() });
+            }
+            theirs.finish();
+        });
+        let mut own = 0;
+        while let Some(piece) = copy.take(CopyEnd::Front, LEN) {
+            own += piece.len();
+        }
+        if copy.is_shared_with(CopyEnd::Back) {
+            while !copy.is_finished() {
+                loom::thread::yield_now();
+            }
+        }
+        // SAFETY: the helper takes nothing any more.
+        memory.with_mut(|bytes| assert_eq!(unsafe { *bytes } + own, LEN));
+        helper.join().expect("helper");
     });
 }

@@ -57,6 +57,10 @@ fn a_reset_starts_anew() {
     split.confirm(CopyEnd::Front, true);
     assert_eq!(split.confirmed(CopyEnd::Front), Some(true));
     assert_eq!(split.confirmed(CopyEnd::Back), None);
+    split.finish();
+    assert!(split.is_finished());
+    split.reset();
+    assert!(!split.is_finished());
 }
 
 #[test]

@@ -345,6 +345,8 @@ counters! {
         "Times that this rank waited for a lock of a window.";
     WindowLockBarges: "window_lock_barges", Windows, Count,
         "Locks of windows that this rank took before others that waited for them in a queue.";
+    WindowHelps: "window_helps", Windows, Count,
+        "Long one-sided operations of this rank that their targets have helped to copy.";
     UnexpectedMessages: "unexpected_messages", Matching, Count,
         "Messages that arrived before a receive for them was posted.";
     UnexpectedQueue: "unexpected_queue", Matching, Current,

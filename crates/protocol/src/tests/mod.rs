@@ -15,6 +15,7 @@ mod scripted;
 mod adapters;
 mod added_segments;
 mod floods;
+mod help;
 mod long_waits;
 mod losses;
 mod matching;
