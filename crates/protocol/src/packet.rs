@@ -117,7 +117,7 @@ pub struct HelpRequest {
     pub offset: u64,
     /// By which words the target opens the origin's buffer.
     pub buffer: [u64; 2],
-    /// What to do with the bytes: for the [`TransferHelper`] alone.
+    /// What to do with the bytes: for the [`TransferHelper`](crate::TransferHelper) alone.
     pub operation: u64,
 }
 
