@@ -25,15 +25,23 @@ failures() {
     awk '/^---- .* stdout ----$/ { print; lines = 6; next } lines > 0 && NF { print "    " $0; lines-- }' "$LOGS/$1.log"
 }
 
+# processor_seconds FILE: the processor time of children between two outputs of `times` in the file.
+processor_seconds() {
+    awk 'NR % 2 == 0 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); used[NR] += 60 * t[1] + t[2] } }
+        END { print int(used[4] - used[2]) }' "$1"
+}
+
 # step NAME COMMAND...: a command whose output goes to target/logs/NAME.log; its end, and what its failed tests said, is shown when
-# the command fails.
+# the command fails. The processor's seconds are what a run with two cores has to save.
 step() {
     step_name=$1
     shift
     step_log=$LOGS/$step_name.log
     step_start=$(date +%s)
+    times >"$LOGS/$step_name.times"
     if "$@" >"$step_log" 2>&1 </dev/null; then
-        say "$step_name: done in $(($(date +%s) - step_start)) s"
+        times >>"$LOGS/$step_name.times"
+        say "$step_name: done in $(($(date +%s) - step_start)) s, $(processor_seconds "$LOGS/$step_name.times") s of a core"
     else
         step_status=$?
         tail -n 60 "$step_log" >&2

@@ -15,7 +15,7 @@ tool() {
         return 0
     fi
     tool_start=$(date +%s)
-    if cargo install "$1" --version "$2" --locked --debug --root "$TOOLS" --target-dir "$TOOLS/build" \
+    if CARGO_PROFILE_DEV_DEBUG=false cargo install "$1" --version "$2" --locked --debug --root "$TOOLS" --target-dir "$TOOLS/build" \
         >"$LOGS/$1-install.log" 2>&1 </dev/null; then
         rm -rf "$TOOLS/build"
         say "$1 $2: installed in $(($(date +%s) - tool_start)) s"

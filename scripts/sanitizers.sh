@@ -14,9 +14,10 @@ fi
 [ -x "$DIST/bin/mpiexec" ] || fail "sanitizers: install first (sh scripts/install.sh $DIST)"
 
 for sanitizer in "$@"; do
+    # ThreadSanitizer needs a standard library that is compiled for it as well: it has to see the locks and channels there.
     case $sanitizer in
-        thread) runtime=tsan ;;
-        address) runtime=asan ;;
+        thread) runtime=tsan std=-Zbuild-std=std,panic_abort ;;
+        address) runtime=asan std= ;;
         *) fail "sanitizers.sh: $sanitizer is neither thread nor address" ;;
     esac
     runtime=$sysroot/lib/rustlib/$target/lib/librustc-nightly_rt.$runtime.a
@@ -25,12 +26,11 @@ for sanitizer in "$@"; do
         continue
     fi
     build=$CARGO_TARGET/sanitizer/$sanitizer
-    # The standard library is compiled for it as well: its locks and channels are instrumented, too.
+    # shellcheck disable=SC2086 # none or one
     step "$sanitizer-build" env RUSTFLAGS="-Zsanitizer=$sanitizer" CARGO_TARGET_DIR="$build" \
         CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
-        cargo +nightly build --release --locked -p mica-mpi5 \
-        -Zbuild-std=std,panic_abort --target "$target"
+        cargo +nightly build --release --locked -p mica-mpi5 $std --target "$target"
 
     # An installation whose mpicc compiles for the sanitizer.
     prefix=$build/dist
