@@ -29,7 +29,9 @@
 //! **Lines that move.** The posts of a target lie together, and its core keeps them until an origin
 //! looks. A completion says how often its origin, as a target, has posted to the one that reads
 //! it. So ranks that both post and complete never look at posts, and one line moves from each to
-//! each in an epoch: with the count, and with the put. Writing a count publishes (Release) what its
+//! each in an epoch: with the count, and with the put. The origin keeps the put until it completes:
+//! were it in the line before, a target that polls would pull the line away between the two writes,
+//! and both would wait for it twice. Writing a count publishes (Release) what its
 //! writer did to either memory before, and reading it acquires that (SYNC exposure).
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -38,7 +40,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 pub const BUFFERED_PUT: usize = 16;
 
 /// A put that the target carries out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BufferedPut {
     /// Offset in the target's part of the window.
     pub offset: u64,
@@ -182,8 +184,8 @@ struct Started {
     posts: u32,
     /// One is under way.
     is_open: bool,
-    /// Bytes of its put that the completion will publish.
-    put_bytes: u8,
+    /// The put that its completion will publish; one of no bytes is none.
+    put: BufferedPut,
 }
 
 impl<'a> ExposureBoard<'a> {
@@ -297,7 +299,7 @@ impl EpochCounts {
             let started = &mut self.started[target as usize];
             started.epochs = started.epochs.wrapping_add(1);
             started.is_open = true;
-            started.put_bytes = 0;
+            started.put.bytes = 0;
         }
     }
 
@@ -337,17 +339,12 @@ impl EpochCounts {
     /// If the put has no bytes, or more than [`BUFFERED_PUT`].
     pub fn buffer_put(&mut self, board: ExposureBoard, target: u32, put: &BufferedPut) -> bool {
         assert!((1..=BUFFERED_PUT).contains(&put.bytes), "{put:?}");
-        let Started {
-            epochs,
-            is_open,
-            put_bytes,
-            ..
-        } = self.started[target as usize];
-        if !is_open || put_bytes > 0 || !self.may_run_ahead(board, target) {
+        let started = self.started[target as usize];
+        let has_room = started.is_open && started.put.bytes == 0;
+        if !has_room || !self.may_run_ahead(board, target) {
             return false;
         }
-        board.completions(target, self.me).of(epochs).write(put);
-        self.started[target as usize].put_bytes = put.bytes as u8;
+        self.started[target as usize].put = *put;
         true
     }
 
@@ -361,8 +358,12 @@ impl EpochCounts {
             let started = &mut self.started[target as usize];
             started.is_open = false;
             let posts = self.posted[target as usize];
-            let stamp = Stamp::new(started.epochs, started.put_bytes, posts);
-            let completion = board.completions(target, self.me).of(started.epochs);
+            let Started { epochs, put, .. } = *started;
+            let stamp = Stamp::new(epochs, put.bytes as u8, posts);
+            let completion = board.completions(target, self.me).of(epochs);
+            if put.bytes > 0 {
+                completion.write(&put);
+            }
             // SYNC exposure: pairs with the Acquire in `is_complete`.
             completion.stamp.store(stamp.0, Ordering::Release);
             wake(target);
