@@ -189,6 +189,7 @@ static void infos(void)
     MPI_Info_set(info, "same_disp_unit", "true");
     MPI_Info_set(info, "accumulate_ops", "same_op");
     MPI_Info_set(info, "mpi_accumulate_granularity", "8");
+    MPI_Info_set(info, "mpi_memory_alloc_kinds", "system,unheard:of");
     MPI_Info_set(info, "a key of nobody", "1");
     rma_open(&w, RMA_ALLOCATE, INTS * sizeof(int), sizeof(int), info);
     MPI_Win_get_info(w.win, &got);
@@ -197,6 +198,10 @@ static void infos(void)
     len = MPI_MAX_INFO_VAL;
     MPI_Info_get_string(got, "accumulate_ops", &len, value, &flag);
     CHECK(flag && !strcmp(value, "same_op"), "accumulate_ops is \"%s\"", value);
+    len = MPI_MAX_INFO_VAL;
+    MPI_Info_get_string(got, "mpi_memory_alloc_kinds", &len, value, &flag);
+    CHECK(!flag || (strstr(value, "system") && !strstr(value, "unheard")),
+          "mpi_memory_alloc_kinds is \"%s\"", value);
     MPI_Info_free(&got);
     MPI_Win_set_info(w.win, info);
     MPI_Win_get_info(w.win, &got);

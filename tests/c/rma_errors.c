@@ -80,6 +80,26 @@ static void creation(void)
     CHECK(win == MPI_WIN_NULL, "a call that failed has set the window");
 }
 
+/* More than there is, at one rank or at all: an error at all ranks, and nothing else suffers. Where
+ * it is known, the text has the bytes. */
+static void too_much(void)
+{
+    static const char bytes[] = "35184372088832";
+    MPI_Aint much = (MPI_Aint)1 << 45;
+    MPI_Win win = MPI_WIN_NULL;
+    void *base = NULL;
+    for (int all = 0; all < 2; all++) {
+        int wants_much = all || test_rank == 0;
+        int code = MPI_Win_allocate(wants_much ? much : 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base,
+                                    &win);
+        refused(__LINE__, code, MPI_ERR_NO_MEM, MPI_ERR_NO_MEM, wants_much ? bytes : "rank 0",
+                "MPI_Win_allocate of 32 TiB");
+    }
+    refused(__LINE__,
+            MPI_Win_allocate_shared(much, 1, MPI_INFO_NULL, MPI_COMM_SELF, &base, &win),
+            MPI_ERR_NO_MEM, MPI_ERR_NO_MEM, bytes, "MPI_Win_allocate_shared of 32 TiB");
+}
+
 static void null_window(void)
 {
     MPI_Win none = MPI_WIN_NULL;
@@ -366,7 +386,9 @@ int main(int argc, char **argv)
         if (kind == RMA_CREATE)
             free(memory);
     }
-    if (strict)
+    if (strict) {
         others();
+        too_much();
+    }
     return test_finish();
 }

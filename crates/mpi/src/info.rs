@@ -8,6 +8,9 @@ use crate::handle::{HandleKind, HandleTable};
 use crate::process;
 use crate::sync::lock;
 
+/// The key and the value by which objects say what kinds of memory they take (MPI 5.0, 11.4.3).
+pub(crate) const MEMORY_ALLOC_KINDS: (&str, &str) = ("mpi_memory_alloc_kinds", "mpi,system");
+
 /// An info object. Cloning shares it.
 #[derive(Clone, Debug, Default)]
 pub struct Info(Arc<Mutex<Vec<(String, String)>>>);

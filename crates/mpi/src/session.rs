@@ -13,7 +13,7 @@ use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::handle::{HandleKind, HandleTable};
-use crate::info::Info;
+use crate::info::{Info, MEMORY_ALLOC_KINDS};
 use crate::init::{self, THREAD_LEVELS};
 use crate::process;
 use crate::sync::lock;
@@ -131,7 +131,8 @@ impl Session {
     pub fn info(&self) -> Info {
         let info = Info::default();
         info.put("thread_level", self.0.thread_level);
-        info.put("mpi_memory_alloc_kinds", "mpi,system");
+        let (key, kinds) = MEMORY_ALLOC_KINDS;
+        info.put(key, kinds);
         info
     }
 

@@ -7,13 +7,13 @@ use crate::constants as c;
 use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::info::Info;
+use crate::info::{Info, MEMORY_ALLOC_KINDS};
 use crate::sync::lock;
 use std::sync::Arc;
 
 /// The hints that windows know (MPI 5.0, 12.2.1, 12.2.3, 12.7.2), and what holds where the program
 /// says nothing. All but `no_locks` are promises that the library does not need.
-pub(super) const HINTS: [(&str, &str); 8] = [
+pub(super) const HINTS: [(&str, &str); 7] = [
     ("no_locks", "false"),
     ("accumulate_ordering", "rar,raw,war,waw"),
     ("accumulate_ops", "same_op_no_op"),
@@ -21,7 +21,6 @@ pub(super) const HINTS: [(&str, &str); 8] = [
     ("same_size", "false"),
     ("same_disp_unit", "false"),
     ("alloc_shared_noncontig", "false"),
-    ("mpi_memory_alloc_kinds", "system,mpi"),
 ];
 
 /// The hints in force for a window that is created with these.
@@ -31,6 +30,9 @@ pub(super) fn hints_in_force(given: &Info) -> Info {
         let value = given.lookup(key);
         info.put(key, value.as_deref().unwrap_or(default));
     }
+    // What is there, whatever was asked for.
+    let (key, kinds) = MEMORY_ALLOC_KINDS;
+    info.put(key, kinds);
     info
 }
 

@@ -60,6 +60,14 @@ pub enum SegmentError {
         /// Bytes wanted.
         bytes: usize,
     },
+    /// There is no memory for a part of the file.
+    #[error("{bytes} bytes are wanted, and {available} bytes of memory are available")]
+    NoMemory {
+        /// Bytes wanted.
+        bytes: usize,
+        /// Bytes of memory that the system or a cgroup has left.
+        available: u64,
+    },
     /// The descriptor is not open.
     #[error("descriptor {fd}, in which the launcher gave this process the job segment, is closed")]
     ClosedDescriptor {

@@ -167,7 +167,7 @@ pub fn can_bind() -> io::Result<()> {
 }
 
 /// What the kernel says of this process's cgroups, and of where they are mounted.
-fn cgroup_texts() -> Option<(String, String)> {
+pub(super) fn cgroup_texts() -> Option<(String, String)> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     Some((groups, mounts))
@@ -178,13 +178,6 @@ fn cgroup_texts() -> Option<(String, String)> {
 pub fn cpu_quota() -> Option<f64> {
     let (groups, mounts) = cgroup_texts()?;
     quota_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
-}
-
-/// The memory limit of this process's cgroup or of any cgroup above it, in bytes; `None` if there
-/// is none.
-pub fn memory_limit() -> Option<u64> {
-    let (groups, mounts) = cgroup_texts()?;
-    memory_limit_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
 /// The directory of this process's cgroup of version 2; `None` if that is not mounted.
@@ -206,25 +199,6 @@ fn unified_cgroup_from(groups: &str, mounts: &str) -> Option<PathBuf> {
     Some(mount.join(group.strip_prefix("/").unwrap_or(&group)))
 }
 
-/// [`memory_limit`] from the texts that it depends on.
-fn memory_limit_from(
-    groups: &str,
-    mounts: &str,
-    read: &dyn Fn(&Path) -> Option<String>,
-) -> Option<u64> {
-    let mut limits = Vec::new();
-    for (path, version) in group_directories("memory", groups, mounts) {
-        let file = match version {
-            2 => "memory.max",
-            _ => "memory.limit_in_bytes",
-        };
-        let limit = read(&path.join(file)).and_then(|text| text.trim().parse::<u64>().ok());
-        // Version 1 represents no limit by the largest number of whole pages.
-        limits.extend(limit.filter(|&limit| limit < 1 << 60));
-    }
-    limits.into_iter().min()
-}
-
 /// [`cpu_quota`] from the texts that it depends on.
 fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
     let directories = group_directories("cpu", groups, mounts);
@@ -239,7 +213,11 @@ fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>
 
 /// The directories whose limits of a controller apply to this process: that of its group and those
 /// of all ancestors, since the limit of any ancestor applies as well. Each with its cgroup version.
-fn group_directories(controller: &str, groups: &str, mounts: &str) -> Vec<(PathBuf, u8)> {
+pub(super) fn group_directories(
+    controller: &str,
+    groups: &str,
+    mounts: &str,
+) -> Vec<(PathBuf, u8)> {
     let mut all = Vec::new();
     for (mount, group, version) in controller_groups(controller, groups, mounts) {
         let above = group.ancestors();
@@ -393,28 +371,6 @@ mod tests {
         ]);
         assert_eq!(quota_from("0::/a/b\n", mounts, &read), Some(2.5));
         assert_eq!(quota_from("0::/c\n", mounts, &read), None);
-    }
-
-    #[test]
-    fn memory_limits_of_both_versions() {
-        let mounts = "30 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
-        let read = files(&[
-            ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
-            ("/sys/fs/cgroup/a/memory.max", "1073741824\n"),
-        ]);
-        assert_eq!(memory_limit_from("0::/a/b\n", mounts, &read), Some(1 << 30));
-        assert_eq!(memory_limit_from("0::/c\n", mounts, &read), None);
-        let groups = "4:memory:/docker/0a1b\n";
-        let mounts = "32 20 0:28 /docker/0a1b /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
-        let limit = |text| {
-            let read = move |path: &Path| {
-                let is_file = path == Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-                is_file.then(|| String::from(text))
-            };
-            memory_limit_from(groups, mounts, &read)
-        };
-        assert_eq!(limit("4096000\n"), Some(4_096_000));
-        assert_eq!(limit("9223372036854771712\n"), None);
     }
 
     #[test]

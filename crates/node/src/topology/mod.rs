@@ -10,21 +10,21 @@ mod cpus;
 mod hwloc;
 #[cfg(feature = "hwloc")]
 mod mapping;
+mod memory;
 #[cfg(feature = "launcher")]
 mod reserve;
 mod sysfs;
 
 #[cfg(feature = "launcher")]
 pub(crate) use cpus::unified_cgroup;
-pub use cpus::{
-    CpuSet, affinity, affinity_of, available_cores, bind_thread, can_bind, cpu_quota, memory_limit,
-};
+pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, can_bind, cpu_quota};
 #[cfg(feature = "hwloc")]
 pub use hwloc::{
     CacheLevel, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,
 };
 #[cfg(feature = "hwloc")]
 pub use mapping::{BindTo, MapBy, MapRequest, RankSlot, map, map_user, map_wide};
+pub use memory::{available_memory, memory_limit};
 #[cfg(feature = "launcher")]
 pub use reserve::{Occupied, Reservation, occupied};
 pub use sysfs::{place_below, place_on};

@@ -6,15 +6,22 @@
 //! ([`Geometry::window_zone`](crate::segment::Geometry::window_zone)). Only that rank, the owner,
 //! decides where: it keeps the list of what is taken in its own memory, announces the offset to its
 //! peers by a message, and they map the same part. Pages are allocated with the memory, so that no
-//! access fails later (SIGBUS), and are zero.
+//! access fails later (SIGBUS), and are zero. Whether there is memory for them is asked before: the
+//! kernel would end processes, any of the user's, until it has enough.
 //!
 //! The owner's [`WindowMemory`] returns the pages when it is dropped. Peers that still have the
 //! part mapped would read zeros then, and what they write would not be given back: drop theirs
 //! first (`MPI_Win_free` is collective).
 
 use crate::segment::{JobSegment, MappedPart, PAGE, SegmentError, WINDOW_ZONE};
+use crate::topology::available_memory;
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+/// Up to so many bytes the memory available is not asked for, which takes some 50 us.
+const UNCHECKED: usize = 4 << 20;
+/// Bytes between two checks.
+const CHECKED_PIECE: usize = 256 << 20;
 
 /// Memory of a window, mapped in this process.
 #[derive(Debug)]
@@ -46,8 +53,7 @@ impl WindowMemory {
         };
         let offset = segment.taken_parts().take(pages as u64).ok_or(no_space)?;
         let place = segment.window_offset(me) + offset;
-        let mapped = segment
-            .allocate(place as usize, pages)
+        let mapped = allocate_pages(segment, place as usize, pages)
             .and_then(|()| segment.map_part(place, pages));
         match mapped {
             Ok(part) => Ok(WindowMemory {
@@ -119,6 +125,23 @@ impl Drop for WindowMemory {
             give_back(&self.segment, self.owner, self.offset, self.part.bytes());
         }
     }
+}
+
+/// Allocates pages if there is memory for all of them, which is asked for again and again: other
+/// ranks may allocate theirs at the same time. What an error leaves allocated is the caller's.
+fn allocate_pages(segment: &JobSegment, place: usize, bytes: usize) -> Result<(), SegmentError> {
+    for start in (0..bytes).step_by(CHECKED_PIECE) {
+        let rest = bytes - start;
+        let available = match rest > UNCHECKED {
+            true => available_memory().unwrap_or(u64::MAX),
+            false => u64::MAX,
+        };
+        if rest as u64 > available {
+            return Err(SegmentError::NoMemory { bytes, available });
+        }
+        segment.allocate(place + start, rest.min(CHECKED_PIECE))?;
+    }
+    Ok(())
 }
 
 /// Returns the pages to the system and the place to the zone. A place whose pages the kernel keeps
@@ -199,9 +222,12 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_refused_with_its_bytes() {
         let segment = segment(1);
-        for wanted in [usize::MAX, 1 << 47] {
+        let before = file_bytes(&segment);
+        // More than file space, and more than memory.
+        for wanted in [usize::MAX, 1 << 47, 1 << 45] {
             let error = WindowMemory::allocate(&segment, 0, wanted).expect_err("too much");
             assert!(error.to_string().contains(&wanted.to_string()), "{error}");
+            assert_eq!(file_bytes(&segment), before);
         }
         let fits = WindowMemory::allocate(&segment, 0, 1).expect("nothing is taken");
         assert_eq!(fits.offset(), 0);
