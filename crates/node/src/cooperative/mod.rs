@@ -166,7 +166,7 @@ impl CooperativeCopy {
         }
     }
 
-    /// Whether a piece of a message of `len` bytes is left. Only a hint: the other side may take it.
+    /// Whether a piece of a message of `len` bytes is left. A hint: the other side may take it.
     pub fn has_left(&self, len: usize) -> bool {
         let taken = self.taken.load(Ordering::Relaxed);
         (taken & 0xffff_ffff) + (taken >> 32) < len.div_ceil(UNIT) as u64

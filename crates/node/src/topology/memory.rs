@@ -1,4 +1,4 @@
-//! The memory that this process may use: what the system has to give, and the limits of its cgroups.
+//! The memory that this process may use: what the system has, and the limits of its cgroups.
 
 use std::fs;
 use std::path::Path;
