@@ -16,7 +16,9 @@
 //! | `CREDIT` | messages received since the start | |
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `RTS_REST` | sender's op, receiver's op | |
-//! | `HELP` | length, copy_index (`tag`, `aux`: bytes not divided at the ends); offset in the window; buffer (2 words); operation | |
+//! | `HELP` | length, copy_index; offset in the window; buffer (2 words); operation | |
+//!
+//! `tag` and `aux` of a `HELP` are the bytes at the ends that are not divided.
 //!
 //! In an `RTS`, the copy_index is the index of the sender's cooperative copy, `runs` the number of
 //! runs; the last field is an exposure (2 words) or, over the network, a key.

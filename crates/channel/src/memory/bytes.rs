@@ -23,14 +23,15 @@ pub(super) unsafe fn copy_of_any_length(from: *const u8, to: *mut u8, bytes: usi
 /// `memcpy` for any number of bytes that has glibc use the right instructions.
 ///
 /// glibc's `memcpy` uses `rep movsb` from 2 KiB on.
-/// - On AMD's Zen cores that is thirty times slower than usual where the destination begins up to 63
-///   bytes further into its page than the source: 16 KiB take 6 us instead of 0.2. A large receive
-///   buffer from `malloc` (16 bytes into a page) has this offset when it is filled from memory that
-///   starts at a page. Shorter copies do not use it, so long copies are split into short pieces in
-///   this case.
+/// - On AMD's Zen cores that is thirty times slower than usual where the destination begins up to
+///   63 bytes further into its page than the source: 16 KiB take 6 us instead of 0.2. A large
+///   receive buffer from `malloc` (16 bytes into a page) has this offset when it is filled from
+///   memory that starts at a page. Shorter copies do not use it, so long copies are split into
+///   short pieces in this case.
 /// - From the size of the second cache on, glibc prefers loops of vectors there, though `rep movsb`
 ///   need not read the lines that it overwrites: 1 MiB takes 18.7 us and in two halves 15.7, 2 MiB
-///   41 and 34, 4 MiB the same. Far beyond, stores that bypass the caches are its choice, and right.
+///   41 and 34, 4 MiB the same. Far beyond, stores that bypass the caches are its choice, and
+///   right.
 ///
 /// # Safety
 /// As `ptr::copy_nonoverlapping`.

@@ -17,7 +17,7 @@ use super::element::{
     BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, may_be_compared,
 };
 use super::fast_path::{ElementCall, TargetBytes};
-use super::help::{LongTransfer, Transfer};
+use super::help::{LongTransfer, TransferOperation};
 use super::object::{self, Window};
 use super::place::TargetPlace;
 use super::remote::{RemoteAccumulate, RemoteOperation};
@@ -262,7 +262,7 @@ impl Window {
         let (origin, bytes) = (operands.origin.region(), operands.origin.len());
         for done in (0..bytes).step_by(HELPED_BYTES) {
             let long = LongTransfer {
-                what: Transfer::Accumulate(operands.op, update),
+                what: TransferOperation::Accumulate(operands.op, update),
                 target: rank,
                 offset: at + done,
                 bytes: HELPED_BYTES.min(bytes - done),

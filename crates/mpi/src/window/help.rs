@@ -1,8 +1,8 @@
 //! Long transfers that the target helps to copy, if it happens to wait in MPI
 //! ([`mica_protocol`]'s `help` has the protocol).
 //!
-//! The origin copies as ever, from the front; the target copies pieces from the back between its own
-//! part of the window and the origin's buffer, which must be migrated memory
+//! The origin copies as ever, from the front; the target copies pieces from the back between its
+//! own part of the window and the origin's buffer, which must be migrated memory
 //! (docs/design/mapped.md). So a transfer takes two cores and both their caches, where one of them
 //! would do nothing. Accumulates are divided as well: the origin holds the target's
 //! [`AccumulateGate`](mica_node::window::AccumulateGate) for both.
@@ -24,36 +24,39 @@ use crate::process;
 
 /// What is done with the bytes of a transfer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Transfer {
+pub(super) enum TransferOperation {
     Copy(Direction),
     /// Of elements without gaps, by the operator of this handle.
     Accumulate(u32, ElementUpdate),
 }
 
-/// The lowest bits of [`Transfer::to_word`].
+/// The lowest bits of [`TransferOperation::to_word`].
 const PUT: u64 = 0;
 const GET: u64 = 1;
 const ACCUMULATE: u64 = 2;
 
-impl Transfer {
+impl TransferOperation {
     /// The transfer in a word of a request.
     fn to_word(self) -> u64 {
         match self {
-            Transfer::Copy(Direction::Put) => PUT,
-            Transfer::Copy(Direction::Get) => GET,
-            Transfer::Accumulate(op, update) => {
+            TransferOperation::Copy(Direction::Put) => PUT,
+            TransferOperation::Copy(Direction::Get) => GET,
+            TransferOperation::Accumulate(op, update) => {
                 ACCUMULATE | u64::from(update.basic.code()) << 8 | u64::from(op) << 32
             }
         }
     }
 
-    fn of_word(word: u64) -> Option<Transfer> {
+    fn of_word(word: u64) -> Option<TransferOperation> {
         match word & 0xff {
-            PUT => Some(Transfer::Copy(Direction::Put)),
-            GET => Some(Transfer::Copy(Direction::Get)),
+            PUT => Some(TransferOperation::Copy(Direction::Put)),
+            GET => Some(TransferOperation::Copy(Direction::Get)),
             _ => {
                 let (op, basic) = ((word >> 32) as u32, BasicType::of_code((word >> 8) as u8)?);
-                Some(Transfer::Accumulate(op, ElementUpdate::of(op, basic)?))
+                Some(TransferOperation::Accumulate(
+                    op,
+                    ElementUpdate::of(op, basic)?,
+                ))
             }
         }
     }
@@ -61,8 +64,8 @@ impl Transfer {
     /// Transfers `bytes` bytes between the origin's buffer and the target's memory.
     fn piece(self, here: RegionRef<'_>, there: RegionRef<'_>, bytes: usize) -> Result<()> {
         match self {
-            Transfer::Copy(direction) => direction.copy(here, there, bytes),
-            Transfer::Accumulate(_, update) => {
+            TransferOperation::Copy(direction) => direction.copy(here, there, bytes),
+            TransferOperation::Accumulate(_, update) => {
                 let (input, target) = (here.to_region(), there.to_region());
                 let elements = bytes / update.basic.size() as usize;
                 if elements > 0 {
@@ -78,8 +81,8 @@ impl Transfer {
     /// bytes after the buffer.
     fn may_divide(self, before: usize) -> bool {
         match self {
-            Transfer::Copy(_) => true,
-            Transfer::Accumulate(_, update) => {
+            TransferOperation::Copy(_) => true,
+            TransferOperation::Accumulate(_, update) => {
                 let size = update.basic.size() as usize;
                 size.is_power_of_two() && before.is_multiple_of(size)
             }
@@ -90,7 +93,7 @@ impl Transfer {
 /// A transfer that may be divided with its target.
 #[derive(Debug)]
 pub(super) struct LongTransfer {
-    pub what: Transfer,
+    pub what: TransferOperation,
     /// Rank in the window.
     pub target: usize,
     /// Where it begins in the target's part of the window.
@@ -156,7 +159,7 @@ impl Window {
         if has_peers
             && let TargetMemory::Mapped(region) = &self.0.targets[self.0.comm.rank()].memory
         {
-            let helper = OwnPart {
+            let helper = WindowHelper {
                 region: region.clone(),
                 access: engine.peer_access().clone(),
             };
@@ -167,12 +170,12 @@ impl Window {
 
 /// This rank's part of a window, for the origins that ask for help.
 #[derive(Debug)]
-struct OwnPart {
+struct WindowHelper {
     region: Region,
     access: PeerAccess,
 }
 
-impl TransferHelper for OwnPart {
+impl TransferHelper for WindowHelper {
     fn help(
         &self,
         origin: u32,
@@ -180,7 +183,7 @@ impl TransferHelper for OwnPart {
         pieces: &mut dyn Iterator<Item = Range<usize>>,
     ) {
         let HelpRequest { bytes, divided, .. } = request;
-        let Some(what) = Transfer::of_word(request.operation) else {
+        let Some(what) = TransferOperation::of_word(request.operation) else {
             return;
         };
         let Some(there) = self.region.piece(request.offset as usize, *bytes) else {

@@ -9,7 +9,7 @@ use mica_channel::memory::{RegionRef, Shape, View};
 use mica_node::counters::AccessClass;
 
 use super::admission::NeededEpoch;
-use super::help::{LongTransfer, Transfer};
+use super::help::{LongTransfer, TransferOperation};
 use super::object::{self, Window};
 use super::place::{Direction, TargetPlace, runs};
 use super::remote::RemoteOperation;
@@ -131,7 +131,7 @@ impl Window {
         self.count(range);
         let rank = range.rank as usize;
         let long = LongTransfer {
-            what: Transfer::Copy(direction),
+            what: TransferOperation::Copy(direction),
             target: rank,
             offset: range.disp as usize * target.unit as usize,
             bytes: range.bytes,
