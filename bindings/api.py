@@ -116,6 +116,8 @@ class Param:
     kind: str
     direction: str
     large_only: bool
+    length: str
+    """The parameter that says how many elements an array has, if one does."""
 
     @property
     def variadic(self) -> bool:
@@ -267,9 +269,16 @@ def _params(express) -> tuple[Param, ...]:
             kind=p._parseset["kind"],
             direction=p._parseset["param_direction"],
             large_only=p._parseset["large_only"],
+            length=_length(p._parseset["length"]),
         )
         for p in express.parameters
     )
+
+
+def _length(said) -> str:
+    # Of an array of triplets the first.
+    first = said[0] if isinstance(said, list) and said else said
+    return first if isinstance(first, str) and first.isidentifier() else ""
 
 
 def _pointers(function: str, param) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import api
+import methods
 from api import Function, Param
 
 # A by-value parameter of one of these kinds says on which object an error is raised.
@@ -41,12 +42,23 @@ class Shims:
     """The collective calls whose arguments `collective` converts: the shims of their three forms are generated."""
     fast_paths: set[str]
     """Those of them whose blocking form tries a fast path first."""
+    methods: dict[str, str]
+    """The expression of each call that is a method of the library."""
 
     def __contains__(self, shim: str) -> bool:
-        return shim in self.module or SEND.match(shim) is not None or self._form(shim) is not None
+        known = shim in self.module or shim in self.methods or shim.endswith(("_toint", "_fromint"))
+        return known or SEND.match(shim) is not None or self._form(shim) is not None
 
-    def call(self, shim: str, names: list[str], arguments: list[str]) -> str | None:
-        """The call of `shim`, if there is one; `names` are the parameters' that `arguments` are for."""
+    def call(self, function: Function, taken: list[Param], arguments: list[str]) -> str | None:
+        """What the export of `function` calls, if there is something; `taken` are the parameters that `arguments` are for."""
+        shim, names = function.shim, [p.name for p in taken]
+        if expression := self.methods.get(shim):
+            return methods.call(expression, function, taken, arguments)
+        # A handle and its integer have the same bits. What is no handle passes through: the call that uses it reports the error.
+        if shim.endswith("_toint"):
+            return f"{arguments[0]}.raw() as c_int"
+        if shim.endswith("_fromint"):
+            return f"{function.returns}::from_raw({arguments[0]} as u32)"
         if module := self.module.get(shim):
             call = f"{module}::{shim}({', '.join(arguments)})"
             if leaf := self.leaves.get(shim):
@@ -90,9 +102,6 @@ def find_shims(source: Path, functions: list[Function]) -> Shims:
             if name in shims:
                 raise SystemExit(f"shims/{module}.rs: {name} is also in shims/{shims[name]}.rs")
             shims[name] = module
-    for function in functions:
-        if not function.errors and function.shim not in shims:
-            raise SystemExit(f"{function.name} returns a value and needs a shim: {shim_signature(functions, function.name)}")
     for name in leaves.keys() - shims.keys():
         raise SystemExit(f"shims/{leaves[name]}.rs: {name.replace('mpi_', 'leaf_', 1)}: there is no shim {name}")
     prepared = {name for file in collective.glob("*.rs") for name in PREPARES_CALL.findall(file.read_text())}
@@ -100,7 +109,15 @@ def find_shims(source: Path, functions: list[Function]) -> Shims:
     for name in sorted(prepared | fast_paths):
         if f"mpi_{name}" not in wanted or name not in prepared:
             raise SystemExit(f"collective: {name}: no collective call of the ABI has this name, or nothing prepares it")
-    return Shims(shims, leaves, prepared, fast_paths)
+    table = methods.table()
+    for name in sorted(table):
+        if name not in wanted or name in shims:
+            raise SystemExit(f"methods.py: {name}: no function of the ABI has this name, or it has a shim")
+    found = Shims(shims, leaves, prepared, fast_paths, table)
+    for function in functions:
+        if not function.errors and function.shim not in found:
+            raise SystemExit(f"{function.name} returns a value and needs a shim: {shim_signature(functions, function.name)}")
+    return found
 
 
 def shims_mod(folder: Path, note: str) -> str:
@@ -209,7 +226,7 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims) -> st
     arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]
     if _wants_form(plain, large):
         arguments.append("CountForm::Large" if function.large else "CountForm::Plain")
-    call = shims.call(function.shim, [p.name for p in taken], arguments) or "unsupported"
+    call = shims.call(function, taken, arguments) or "unsupported"
     if not function.errors:
         returns = api.RUST.get(function.returns, function.returns)
         return _macro("value!", f"{signature}{api.GLUE}->{api.GLUE}{returns}", call)
@@ -243,7 +260,8 @@ def _uses(body: str) -> str:
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})
-    called = re.findall(r"=>\s+(?!leaf |collective|fast_path)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
+    called = re.findall(r"=>\s+(?!leaf |collective|fast_path|method::|MPI_)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
+    called += re.findall(r"\b(attribute|buffer)::", body)
     modules = sorted(set(called))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
     collective = [name for name, use in (("self", "collective::"), ("CheckedCall", "CheckedCall::"), ("fast_path", "fast_path::")) if use in body]
@@ -258,6 +276,11 @@ def _uses(body: str) -> str:
     if buffers:
         lines.append(f"use mica_abi::collective::buffers::{{{', '.join(buffers)}}};")
     lines.append(f"use mica_abi::export::{{{', '.join(macros)}}};")
+    if "method::" in body:
+        # A type or a module is followed by `::`, a function by its arguments, or it stands for a closure.
+        used = set(re.findall(r'(?<![:\w])\w+(?=::)|(?<![:\w])[a-z]\w+(?=\()|(?<=", )\w+(?=\))', body))
+        named = sorted(methods.NAMES & used)
+        lines.append(f"use mica_abi::method::{{{', '.join(['self', *named])}}};")
     if poly:
         lines.append(f"use mica_abi::poly::{{{', '.join(poly)}}};")
     if modules:

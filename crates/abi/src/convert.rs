@@ -4,7 +4,10 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 
 use mica_mpi::constants as c;
+use mica_mpi::datatype::check_count;
 use mica_mpi::{Error, Result};
+
+use crate::types::MPI_Count;
 
 /// A place where the caller wants a result.
 #[derive(Clone, Copy, Debug)]
@@ -56,17 +59,44 @@ fn null(argument: &'static str) -> Error {
 /// `base` is readable for `n` elements, and they are not written while the slice is used.
 pub unsafe fn slice<'a, T>(
     base: *const T,
-    n: c_int,
+    n: impl ArrayLength,
     argument: &'static str,
     count: &'static str,
 ) -> Result<&'a [T]> {
-    let n = length(n, count)?;
+    let n = n.elements(count)?;
+    check_array(base, n, argument)?;
     if n == 0 {
         return Ok(&[]);
     }
-    let base = NonNull::new(base.cast_mut()).ok_or_else(|| null(argument))?;
-    // SAFETY: by the contract above.
-    Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), n) })
+    // SAFETY: by the contract above, and not null.
+    Ok(unsafe { std::slice::from_raw_parts(base, n) })
+}
+
+/// An array argument must not be null where it has elements.
+pub fn check_array<T>(base: *const T, n: usize, argument: &'static str) -> Result<()> {
+    if base.is_null() && n > 0 {
+        let reason = format!("an array of {n} elements is needed");
+        return Err(Error::argument(c::ERR_ARG, argument, "NULL", reason));
+    }
+    Ok(())
+}
+
+/// The argument that says how many elements an array has.
+pub trait ArrayLength {
+    /// The number; `argument` is its name.
+    fn elements(self, argument: &'static str) -> Result<usize>;
+}
+
+impl ArrayLength for c_int {
+    fn elements(self, argument: &'static str) -> Result<usize> {
+        length(self, argument)
+    }
+}
+
+impl ArrayLength for MPI_Count {
+    fn elements(self, argument: &'static str) -> Result<usize> {
+        check_count(self, argument).map(|count| count as usize)
+    }
 }
 
 /// The caller's array of `n` results.

@@ -2,7 +2,7 @@
 //! calls.
 //!
 //! `shims` validate, convert, call `mica_mpi` and convert back; `collective` does so for the
-//! arguments of collective calls. Handles, constants and statuses are those of the MPI 5.0
+//! arguments of collective calls, [`method`] for calls that are a method of an object. Handles, constants and statuses are those of the MPI 5.0
 //! standard ABI ([`types`], [`status`]). A front end is a crate of generated exports made with the
 //! macros of [`export`]: `mpi5` is the one of the standard ABI; another ABI's converts its handles,
 //! constants and statuses to these types and back. How the two meet is in
@@ -14,6 +14,7 @@ pub mod collective;
 mod convert;
 pub mod export;
 mod late;
+pub mod method;
 pub mod poly;
 pub mod raise;
 pub mod shims;

@@ -81,10 +81,12 @@ unsafe fn delete_callback(address: usize, extra_state: *mut c_void) -> DeleteCal
     }))
 }
 
+/// Makes a key, and stores it.
+///
 /// # Safety
 /// The functions are as [`copy_callback`] and [`delete_callback`] want them, `keyval` is null or
 /// writable.
-unsafe fn create(
+pub unsafe fn create(
     owner: AttributeOwner,
     copy: usize,
     delete: usize,
@@ -103,9 +105,11 @@ unsafe fn create(
     Ok(())
 }
 
+/// Frees a key.
+///
 /// # Safety
 /// `keyval` is null or points to a key that may be overwritten.
-unsafe fn free(owner: AttributeOwner, keyval: *mut c_int) -> Result<()> {
+pub unsafe fn free(owner: AttributeOwner, keyval: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
     let keyval = unsafe { Out::new(keyval, "keyval")? };
     attribute::free_keyval(owner, keyval.get())?;
@@ -154,140 +158,6 @@ unsafe fn put(
     Ok(())
 }
 
-/// MPI_Comm_create_keyval.
-///
-/// # Safety
-/// The functions are predefined or of the types that MPI gives them, `comm_keyval` is null or
-/// writable.
-pub unsafe fn mpi_comm_create_keyval(
-    comm_copy_attr_fn: usize,
-    comm_delete_attr_fn: usize,
-    comm_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        create(
-            AttributeOwner::Comm,
-            comm_copy_attr_fn,
-            comm_delete_attr_fn,
-            comm_keyval,
-            extra_state,
-        )
-    }
-}
-
-/// MPI_Type_create_keyval.
-///
-/// # Safety
-/// As for `MPI_Comm_create_keyval`.
-pub unsafe fn mpi_type_create_keyval(
-    type_copy_attr_fn: usize,
-    type_delete_attr_fn: usize,
-    type_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        create(
-            AttributeOwner::Type,
-            type_copy_attr_fn,
-            type_delete_attr_fn,
-            type_keyval,
-            extra_state,
-        )
-    }
-}
-
-/// MPI_Win_create_keyval.
-///
-/// # Safety
-/// As for `MPI_Comm_create_keyval`.
-pub unsafe fn mpi_win_create_keyval(
-    win_copy_attr_fn: usize,
-    win_delete_attr_fn: usize,
-    win_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        create(
-            AttributeOwner::Win,
-            win_copy_attr_fn,
-            win_delete_attr_fn,
-            win_keyval,
-            extra_state,
-        )
-    }
-}
-
-/// MPI_Keyval_create, the deprecated name of `MPI_Comm_create_keyval`.
-///
-/// # Safety
-/// As for `MPI_Comm_create_keyval`.
-pub unsafe fn mpi_keyval_create(
-    copy_fn: usize,
-    delete_fn: usize,
-    keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        create(
-            AttributeOwner::Comm,
-            copy_fn,
-            delete_fn,
-            keyval,
-            extra_state,
-        )
-    }
-}
-
-/// MPI_Comm_free_keyval.
-///
-/// # Safety
-/// `comm_keyval` is null or points to a key that may be overwritten.
-pub unsafe fn mpi_comm_free_keyval(comm_keyval: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { free(AttributeOwner::Comm, comm_keyval) }
-}
-
-/// MPI_Type_free_keyval.
-///
-/// # Safety
-/// As for `MPI_Comm_free_keyval`.
-pub unsafe fn mpi_type_free_keyval(type_keyval: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { free(AttributeOwner::Type, type_keyval) }
-}
-
-/// MPI_Win_free_keyval.
-///
-/// # Safety
-/// As for `MPI_Comm_free_keyval`.
-pub unsafe fn mpi_win_free_keyval(win_keyval: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { free(AttributeOwner::Win, win_keyval) }
-}
-
-/// MPI_Keyval_free, the deprecated name of `MPI_Comm_free_keyval`.
-///
-/// # Safety
-/// As for `MPI_Comm_free_keyval`.
-pub unsafe fn mpi_keyval_free(keyval: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { free(AttributeOwner::Comm, keyval) }
-}
-
-/// MPI_Comm_set_attr.
-pub fn mpi_comm_set_attr(
-    comm: MPI_Comm,
-    comm_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> Result<()> {
-    Comm::resolve(comm.raw())?.set_attribute(comm_keyval, attribute_val.expose_provenance())
-}
-
 /// MPI_Comm_get_attr.
 ///
 /// # Safety
@@ -306,16 +176,6 @@ pub unsafe fn mpi_comm_get_attr(
     unsafe { put(attribute_val, found, get) }
 }
 
-/// MPI_Comm_delete_attr.
-pub fn mpi_comm_delete_attr(comm: MPI_Comm, comm_keyval: c_int) -> Result<()> {
-    Comm::resolve(comm.raw())?.delete_attribute(comm_keyval)
-}
-
-/// MPI_Attr_put, the deprecated name of `MPI_Comm_set_attr`.
-pub fn mpi_attr_put(comm: MPI_Comm, keyval: c_int, attribute_val: *mut c_void) -> Result<()> {
-    mpi_comm_set_attr(comm, keyval, attribute_val)
-}
-
 /// MPI_Attr_get, the deprecated name of `MPI_Comm_get_attr`.
 ///
 /// # Safety
@@ -328,11 +188,6 @@ pub unsafe fn mpi_attr_get(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe { mpi_comm_get_attr(comm, keyval, attribute_val, found) }
-}
-
-/// MPI_Attr_delete, the deprecated name of `MPI_Comm_delete_attr`.
-pub fn mpi_attr_delete(comm: MPI_Comm, keyval: c_int) -> Result<()> {
-    mpi_comm_delete_attr(comm, keyval)
 }
 
 /// MPI_Type_set_attr.

@@ -11,35 +11,10 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
 use mica_mpi::{Error, Result};
 
+use crate::convert::{Out, check_array};
 use crate::poly::{CountForm, PolyOut};
 use crate::status;
 use crate::types::*;
-
-/// An array argument must not be null where it has elements.
-pub(super) fn check_array<T>(list: *const T, count: usize, argument: &'static str) -> Result<()> {
-    if list.is_null() && count > 0 {
-        let reason = format!("an array of {count} elements is needed");
-        return Err(Error::argument(c::ERR_ARG, argument, "NULL", reason));
-    }
-    Ok(())
-}
-
-/// The first `count` elements of a caller's array.
-///
-/// # Safety
-/// `list` is null or has `count` elements, which outlive the slice.
-pub(super) unsafe fn slice<'a, T>(
-    list: *const T,
-    count: usize,
-    argument: &'static str,
-) -> Result<&'a [T]> {
-    check_array(list, count, argument)?;
-    if count == 0 {
-        return Ok(&[]);
-    }
-    // SAFETY: by the contract above, and not null.
-    Ok(unsafe { std::slice::from_raw_parts(list, count) })
-}
 
 fn resolve(handle: MPI_Datatype) -> Result<Datatype> {
     Datatype::resolve(handle.raw())
@@ -97,7 +72,7 @@ pub unsafe fn mpi_type_get_value_index(
 /// `datatype` points to a handle.
 pub unsafe fn mpi_type_commit(datatype: *mut MPI_Datatype) -> Result<()> {
     // SAFETY: as the caller promises.
-    let handle = unsafe { slice(datatype, 1, "datatype")? }[0];
+    let handle = unsafe { Out::new(datatype, "datatype")? }.get();
     resolve(handle)?.commit();
     Ok(())
 }
@@ -108,7 +83,7 @@ pub unsafe fn mpi_type_commit(datatype: *mut MPI_Datatype) -> Result<()> {
 /// `datatype` points to a handle.
 pub unsafe fn mpi_type_free(datatype: *mut MPI_Datatype) -> Result<()> {
     // SAFETY: as the caller promises.
-    let handle = unsafe { slice(datatype, 1, "datatype")? }[0];
+    let handle = unsafe { Out::new(datatype, "datatype")? }.get();
     Datatype::free(handle.raw())?;
     // SAFETY: as the caller promises.
     unsafe {
@@ -467,22 +442,29 @@ pub unsafe fn mpi_status_set_elements_x(
 mod tests {
     use std::ptr::{null, null_mut};
 
-    use super::super::datatype_create::{mpi_type_create_struct, mpi_type_vector};
     use super::*;
+    use crate::method;
     use crate::poly::PolyArray;
 
     fn handle(raw: u32) -> MPI_Datatype {
         MPI_Datatype::from_raw(raw)
     }
 
+    fn vector(count: i64, length: i64, stride: i64, old: u32) -> MPI_Datatype {
+        let mut made = handle(0);
+        let create = || Datatype::vector(count, length, stride, &Datatype::resolve(old)?);
+        // SAFETY: the place is a local.
+        unsafe { method::give(&raw mut made, "newtype", create) }.unwrap();
+        made
+    }
+
     #[test]
     fn a_datatype_lives_from_constructor_to_free() {
-        let mut vector = handle(0);
+        let mut vector = vector(4, 2, 3, c::DOUBLE);
         let (mut ints, mut addresses, mut types) = ([0; 3], [0 as MPI_Aint; 1], [handle(0)]);
         let (mut size, mut name, mut len): (c_int, _, c_int) = (0, [1 as c_char; 128], -1);
         // SAFETY: all pointers are to locals of the sizes that the calls ask for.
         unsafe {
-            mpi_type_vector(4, 2, 3, handle(c::DOUBLE), &raw mut vector).unwrap();
             mpi_type_commit(&raw mut vector).unwrap();
             mpi_type_size(vector, PolyOut::new(&raw mut size)).unwrap();
             mpi_type_set_name(vector, c"columns".as_ptr()).unwrap();
@@ -506,13 +488,12 @@ mod tests {
 
     #[test]
     fn counts_that_an_int_cannot_hold_are_undefined_or_refused() {
-        let mut large = handle(0);
+        let mut large = vector(2, 1 << 32, 1 << 33, c::BYTE);
         let (mut size, mut wide): (c_int, MPI_Count) = (0, 0);
         let mut status = MPI_Status::default();
         status.set_bytes(1 << 33);
         // SAFETY: as above.
         unsafe {
-            mpi_type_vector(2, 1 << 32, 1 << 33, handle(c::BYTE), &raw mut large).unwrap();
             mpi_type_size(large, PolyOut::new(&raw mut size)).unwrap();
             mpi_type_size(large, PolyOut::new(&raw mut wide)).unwrap();
             assert_eq!((size, wide), (c::UNDEFINED, 1 << 33));
@@ -536,16 +517,18 @@ mod tests {
 
     #[test]
     fn null_arrays_are_errors_only_when_they_have_elements() {
-        let mut made = handle(0);
-        let none = || PolyArray::new(null::<c_int>());
-        // SAFETY: null is allowed; the calls must refuse it.
+        let none = |n| {
+            let list = PolyArray::new(null::<c_int>());
+            // SAFETY: null is allowed; the functions must refuse it.
+            let numbers = unsafe { method::numbers(list, n, "lengths", "count") };
+            // SAFETY: as above.
+            numbers.and(unsafe { method::datatypes(null(), n, "types", "count") })
+        };
+        assert_eq!(none(1).unwrap_err().code(), c::ERR_ARG);
+        assert_eq!(none(-1).unwrap_err().code(), c::ERR_COUNT);
+        assert!(none(0).unwrap().is_empty());
+        // SAFETY: as above.
         unsafe {
-            let error = mpi_type_create_struct(1, none(), none(), null(), &raw mut made);
-            assert_eq!(error.unwrap_err().code(), c::ERR_ARG);
-            let error = mpi_type_create_struct(-1, none(), none(), null(), &raw mut made);
-            assert_eq!(error.unwrap_err().code(), c::ERR_COUNT);
-            mpi_type_create_struct(0, none(), none(), null(), &raw mut made).unwrap();
-            mpi_type_free(&raw mut made).unwrap();
             let error = mpi_get_count(null(), handle(c::INT), PolyOut::new(null_mut::<c_int>()));
             assert_eq!(error.unwrap_err().code(), c::ERR_ARG);
         }

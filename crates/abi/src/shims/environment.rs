@@ -2,14 +2,14 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use mica_mpi::comm::{self, Comm};
+use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::info::{self, Info};
 use mica_mpi::init::{self, OneThreadAtATime};
 use mica_mpi::process;
 use mica_mpi::{Error, Result};
 
-use crate::convert::{Out, flag, put_text};
+use crate::convert::{Out, put_text};
 use crate::late;
 use crate::types::*;
 
@@ -49,53 +49,6 @@ unsafe fn start(required: c_int) -> Result<c_int> {
     // synchronization that orders the calls orders their accesses, too.
     let promise = single.then(|| unsafe { OneThreadAtATime::promised() });
     init::init(required, promise)
-}
-
-/// MPI_Finalize.
-pub fn mpi_finalize() -> Result<()> {
-    init::finalize()
-}
-
-/// MPI_Initialized.
-///
-/// # Safety
-/// `initialized` is null or writable.
-pub unsafe fn mpi_initialized(initialized: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { Out::new(initialized, "flag")? }.set(flag(process::initialized()));
-    Ok(())
-}
-
-/// MPI_Finalized.
-///
-/// # Safety
-/// `finalized` is null or writable.
-pub unsafe fn mpi_finalized(finalized: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { Out::new(finalized, "flag")? }.set(flag(process::finalized()));
-    Ok(())
-}
-
-/// MPI_Query_thread.
-///
-/// # Safety
-/// `provided` is null or writable.
-pub unsafe fn mpi_query_thread(provided: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let provided = unsafe { Out::new(provided, "provided")? };
-    provided.set(init::thread_level()?);
-    Ok(())
-}
-
-/// MPI_Is_thread_main.
-///
-/// # Safety
-/// `is_main` is null or writable.
-pub unsafe fn mpi_is_thread_main(is_main: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let is_main = unsafe { Out::new(is_main, "flag")? };
-    is_main.set(flag(init::is_thread_main()?));
-    Ok(())
 }
 
 /// MPI_Abort: ends the whole job, whatever the communicator.
@@ -154,19 +107,6 @@ pub unsafe fn mpi_get_processor_name(name: *mut c_char, resultlen: *mut c_int) -
     let host = info::node_name();
     // SAFETY: as the caller promises.
     resultlen.set(unsafe { put_text(name, c::MAX_PROCESSOR_NAME, &host, "name")? });
-    Ok(())
-}
-
-/// MPI_Get_hw_resource_info.
-///
-/// # Safety
-/// `hw_info` is null or writable.
-pub unsafe fn mpi_get_hw_resource_info(hw_info: *mut MPI_Info) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let hw_info = unsafe { Out::new(hw_info, "hw_info")? };
-    hw_info.set(MPI_Info::from_raw(
-        comm::hardware_resources()?.into_handle()?,
-    ));
     Ok(())
 }
 

@@ -7,9 +7,9 @@ use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::errhandler::{self, Callback, Errhandler, HandlerFamily};
 use mica_mpi::raise::{self, ErrorTarget};
-use mica_mpi::{Error, Result, error_codes};
+use mica_mpi::{Error, Result};
 
-use crate::convert::{Out, put_text, text};
+use crate::convert::{Out, put_text};
 use crate::types::*;
 
 /// The users' C functions. They are variadic; no further arguments are passed.
@@ -100,67 +100,16 @@ pub unsafe fn mpi_errhandler_free(errhandler: *mut MPI_Errhandler) -> Result<()>
     Ok(())
 }
 
-/// MPI_Comm_set_errhandler.
-pub fn mpi_comm_set_errhandler(comm: MPI_Comm, errhandler: MPI_Errhandler) -> Result<()> {
-    Comm::resolve(comm.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?)
-}
-
-/// MPI_Comm_get_errhandler.
-///
-/// # Safety
-/// `errhandler` is null or writable.
-pub unsafe fn mpi_comm_get_errhandler(
-    comm: MPI_Comm,
-    errhandler: *mut MPI_Errhandler,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
-    let handler = Comm::resolve(comm.raw())?.errhandler();
-    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
-    Ok(())
-}
-
 /// MPI_Comm_call_errhandler.
 pub fn mpi_comm_call_errhandler(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
     Comm::resolve(comm.raw())?;
     raise::call(ErrorTarget::Comm(comm.raw()), errorcode)
 }
 
-/// MPI_File_set_errhandler.
-pub fn mpi_file_set_errhandler(file: MPI_File, errhandler: MPI_Errhandler) -> Result<()> {
-    errhandler::set_file_errhandler(file.raw(), Errhandler::resolve(errhandler.raw())?)
-}
-
-/// MPI_File_get_errhandler.
-///
-/// # Safety
-/// `errhandler` is null or writable.
-pub unsafe fn mpi_file_get_errhandler(
-    file: MPI_File,
-    errhandler: *mut MPI_Errhandler,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
-    let handler = errhandler::file_errhandler(file.raw())?;
-    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
-    Ok(())
-}
-
 /// MPI_File_call_errhandler.
 pub fn mpi_file_call_errhandler(fh: MPI_File, errorcode: c_int) -> Result<()> {
     errhandler::file_errhandler(fh.raw())?;
     raise::call(ErrorTarget::File(fh.raw()), errorcode)
-}
-
-/// MPI_Error_class.
-///
-/// # Safety
-/// `errorclass` is null or writable.
-pub unsafe fn mpi_error_class(errorcode: c_int, errorclass: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errorclass = unsafe { Out::new(errorclass, "errorclass")? };
-    errorclass.set(error_codes::class_of(errorcode)?);
-    Ok(())
 }
 
 /// MPI_Error_string.
@@ -178,51 +127,4 @@ pub unsafe fn mpi_error_string(
     // SAFETY: as the caller promises.
     resultlen.set(unsafe { put_text(string, c::MAX_ERROR_STRING, &text, "string")? });
     Ok(())
-}
-
-/// MPI_Add_error_class.
-///
-/// # Safety
-/// `errorclass` is null or writable.
-pub unsafe fn mpi_add_error_class(errorclass: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errorclass = unsafe { Out::new(errorclass, "errorclass")? };
-    errorclass.set(error_codes::add_class());
-    Ok(())
-}
-
-/// MPI_Add_error_code.
-///
-/// # Safety
-/// `errorcode` is null or writable.
-pub unsafe fn mpi_add_error_code(errorclass: c_int, errorcode: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errorcode = unsafe { Out::new(errorcode, "errorcode")? };
-    errorcode.set(error_codes::add_code(errorclass)?);
-    Ok(())
-}
-
-/// MPI_Add_error_string.
-///
-/// # Safety
-/// `string` is null or a string.
-pub unsafe fn mpi_add_error_string(errorcode: c_int, string: *const c_char) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let string = unsafe { text(string, "string")? };
-    error_codes::add_text(errorcode, &string)
-}
-
-/// MPI_Remove_error_class.
-pub fn mpi_remove_error_class(errorclass: c_int) -> Result<()> {
-    error_codes::remove_class(errorclass)
-}
-
-/// MPI_Remove_error_code.
-pub fn mpi_remove_error_code(errorcode: c_int) -> Result<()> {
-    error_codes::remove_code(errorcode)
-}
-
-/// MPI_Remove_error_string.
-pub fn mpi_remove_error_string(errorcode: c_int) -> Result<()> {
-    error_codes::remove_text(errorcode)
 }

@@ -80,8 +80,3 @@ pub unsafe fn mpi_grequest_start(
     request.set(MPI_Request::from_raw(made.register()?));
     Ok(())
 }
-
-/// MPI_Grequest_complete.
-pub fn mpi_grequest_complete(request: MPI_Request) -> Result<()> {
-    generalized::complete(request.raw())
-}

@@ -9,17 +9,6 @@ use mica_mpi::info::Info;
 use crate::convert::{Out, flag, length, put_text, slice, text};
 use crate::types::*;
 
-/// MPI_Info_create.
-///
-/// # Safety
-/// `info` is null or writable.
-pub unsafe fn mpi_info_create(info: *mut MPI_Info) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let info = unsafe { Out::new(info, "info")? };
-    info.set(MPI_Info::from_raw(Info::default().into_handle()?));
-    Ok(())
-}
-
 /// MPI_Info_create_env.
 ///
 /// # Safety
@@ -46,18 +35,6 @@ pub unsafe fn mpi_info_create_env(
     Ok(())
 }
 
-/// MPI_Info_dup.
-///
-/// # Safety
-/// `newinfo` is null or writable.
-pub unsafe fn mpi_info_dup(info: MPI_Info, newinfo: *mut MPI_Info) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let newinfo = unsafe { Out::new(newinfo, "newinfo")? };
-    let copy = Info::resolve(info.raw())?.duplicate();
-    newinfo.set(MPI_Info::from_raw(copy.into_handle()?));
-    Ok(())
-}
-
 /// MPI_Info_free.
 ///
 /// # Safety
@@ -68,26 +45,6 @@ pub unsafe fn mpi_info_free(info: *mut MPI_Info) -> Result<()> {
     Info::free(info.get().raw())?;
     info.set(MPI_Info::from_raw(c::INFO_NULL));
     Ok(())
-}
-
-/// MPI_Info_set.
-///
-/// # Safety
-/// `key` and `value` are null or strings.
-pub unsafe fn mpi_info_set(info: MPI_Info, key: *const c_char, value: *const c_char) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (key, value) = unsafe { (text(key, "key")?, text(value, "value")?) };
-    Info::set(info.raw(), &key, &value)
-}
-
-/// MPI_Info_delete.
-///
-/// # Safety
-/// `key` is null or a string.
-pub unsafe fn mpi_info_delete(info: MPI_Info, key: *const c_char) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let key = unsafe { text(key, "key")? };
-    Info::delete(info.raw(), &key)
 }
 
 /// MPI_Info_get: up to `valuelen` bytes of the value.
@@ -170,17 +127,6 @@ pub unsafe fn mpi_info_get_valuelen(
         valuelen.set(text.len() as c_int);
     }
     found.set(flag(text.is_some()));
-    Ok(())
-}
-
-/// MPI_Info_get_nkeys.
-///
-/// # Safety
-/// `nkeys` is null or writable.
-pub unsafe fn mpi_info_get_nkeys(info: MPI_Info, nkeys: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let nkeys = unsafe { Out::new(nkeys, "nkeys")? };
-    nkeys.set(Info::resolve(info.raw())?.len() as c_int);
     Ok(())
 }
 

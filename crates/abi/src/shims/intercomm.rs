@@ -6,7 +6,6 @@
 
 use std::ffi::{c_char, c_int};
 
-use mica_mpi::Result;
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::errhandler::Errhandler;
@@ -16,26 +15,6 @@ use mica_mpi::info::Info;
 use crate::convert::{Out, text};
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
-
-/// MPI_Intercomm_create.
-///
-/// # Safety
-/// `newintercomm` is null or writable.
-pub unsafe fn mpi_intercomm_create(
-    local_comm: MPI_Comm,
-    local_leader: c_int,
-    peer_comm: MPI_Comm,
-    remote_leader: c_int,
-    tag: c_int,
-    newintercomm: *mut MPI_Comm,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let newintercomm = unsafe { Out::new(newintercomm, "newintercomm")? };
-    let local = Comm::resolve(local_comm.raw())?;
-    let new = local.create_inter(local_leader, peer_comm.raw(), remote_leader, tag)?;
-    newintercomm.set(MPI_Comm::from_raw(new.handle()));
-    Ok(())
-}
 
 /// MPI_Intercomm_create_from_groups. Errors go to the handler given.
 ///
@@ -80,20 +59,4 @@ pub unsafe fn mpi_intercomm_create_from_groups(
         Ok(())
     };
     create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
-}
-
-/// MPI_Intercomm_merge.
-///
-/// # Safety
-/// `newintracomm` is null or writable.
-pub unsafe fn mpi_intercomm_merge(
-    intercomm: MPI_Comm,
-    high: c_int,
-    newintracomm: *mut MPI_Comm,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let newintracomm = unsafe { Out::new(newintracomm, "newintracomm")? };
-    let new = Comm::resolve(intercomm.raw())?.merge(high != 0)?;
-    newintracomm.set(MPI_Comm::from_raw(new.handle()));
-    Ok(())
 }

@@ -127,17 +127,6 @@ pub unsafe fn mpi_op_free(op: *mut MPI_Op) -> mica_mpi::Result<()> {
     Ok(())
 }
 
-/// MPI_Op_commutative.
-///
-/// # Safety
-/// `commute` is writable.
-pub unsafe fn mpi_op_commutative(op: MPI_Op, commute: *mut c_int) -> mica_mpi::Result<()> {
-    let answer = Op::resolve(op.raw())?.is_commutative();
-    // SAFETY: by the contract above.
-    unsafe { *commute = answer.into() };
-    Ok(())
-}
-
 /// MPI_Reduce_local, MPI_Reduce_local_c.
 ///
 /// # Safety

@@ -50,18 +50,6 @@ pub unsafe fn mpi_session_finalize(session: *mut MPI_Session) -> std::result::Re
     Ok(())
 }
 
-/// MPI_Session_get_info.
-///
-/// # Safety
-/// `info_used` is null or writable.
-pub unsafe fn mpi_session_get_info(session: MPI_Session, info_used: *mut MPI_Info) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let info_used = unsafe { Out::new(info_used, "info_used")? };
-    let info = Session::resolve(session.raw())?.info();
-    info_used.set(MPI_Info::from_raw(info.into_handle()?));
-    Ok(())
-}
-
 /// MPI_Session_get_num_psets.
 ///
 /// # Safety
@@ -101,22 +89,6 @@ pub unsafe fn mpi_session_get_nth_pset(
         unsafe { put_text(pset_name, room, name, "pset_name")? };
     }
     pset_len.set(name.len() as c_int + 1);
-    Ok(())
-}
-
-/// MPI_Session_get_pset_info.
-///
-/// # Safety
-/// `pset_name` is null or a string, `info` null or writable.
-pub unsafe fn mpi_session_get_pset_info(
-    session: MPI_Session,
-    pset_name: *const c_char,
-    info: *mut MPI_Info,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (pset_name, info) = unsafe { (text(pset_name, "pset_name")?, Out::new(info, "info")?) };
-    let found = Session::resolve(session.raw())?.process_set_info(&pset_name)?;
-    info.set(MPI_Info::from_raw(found.into_handle()?));
     Ok(())
 }
 
@@ -169,26 +141,6 @@ pub unsafe fn mpi_comm_create_from_group(
         Ok(())
     };
     create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
-}
-
-/// MPI_Session_set_errhandler.
-pub fn mpi_session_set_errhandler(session: MPI_Session, errhandler: MPI_Errhandler) -> Result<()> {
-    Session::resolve(session.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?)
-}
-
-/// MPI_Session_get_errhandler.
-///
-/// # Safety
-/// `errhandler` is null or writable.
-pub unsafe fn mpi_session_get_errhandler(
-    session: MPI_Session,
-    errhandler: *mut MPI_Errhandler,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
-    let handler = Session::resolve(session.raw())?.errhandler();
-    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
-    Ok(())
 }
 
 /// MPI_Session_call_errhandler.

@@ -134,17 +134,6 @@ pub unsafe fn mpi_cart_map(
     Ok(())
 }
 
-/// MPI_Cartdim_get.
-///
-/// # Safety
-/// `ndims` is null or writable.
-pub unsafe fn mpi_cartdim_get(comm: MPI_Comm, ndims: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let ndims = unsafe { Out::new(ndims, "ndims")? };
-    ndims.set(Comm::resolve(comm.raw())?.cart()?.dims().len() as c_int);
-    Ok(())
-}
-
 /// MPI_Cart_get.
 ///
 /// # Safety

@@ -6,12 +6,11 @@ use mica_channel::memory::Region;
 use mica_mpi::Result;
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::errhandler::Errhandler;
 use mica_mpi::info::Info;
 use mica_mpi::raise;
 use mica_mpi::window::{Window, WindowSpec};
 
-use crate::convert::{Out, flag, put_text, text};
+use crate::convert::{Out, flag, put_text};
 use crate::poly::PolyOut;
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
@@ -153,11 +152,6 @@ pub unsafe fn mpi_win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) ->
     Window::resolve(win.raw())?.attach(memory, size as i64)
 }
 
-/// MPI_Win_detach.
-pub fn mpi_win_detach(win: MPI_Win, base: *const c_void) -> Result<()> {
-    Window::resolve(win.raw())?.detach(base.addr())
-}
-
 /// MPI_Win_shared_query.
 ///
 /// # Safety
@@ -197,48 +191,6 @@ pub unsafe fn mpi_win_free(win: *mut MPI_Win) -> std::result::Result<(), ErrorOn
     Ok(())
 }
 
-/// MPI_Win_get_group.
-///
-/// # Safety
-/// `group` is null or writable.
-pub unsafe fn mpi_win_get_group(win: MPI_Win, group: *mut MPI_Group) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let group = unsafe { Out::new(group, "group")? };
-    let members = Window::resolve(win.raw())?.group();
-    group.set(MPI_Group::from_raw(members.into_handle()?));
-    Ok(())
-}
-
-/// MPI_Win_set_info.
-pub fn mpi_win_set_info(win: MPI_Win, info: MPI_Info) -> Result<()> {
-    let hints = Info::resolve_hints(info.raw())?;
-    Window::resolve(win.raw())?.set_info(&hints);
-    Ok(())
-}
-
-/// MPI_Win_get_info.
-///
-/// # Safety
-/// `info_used` is null or writable.
-pub unsafe fn mpi_win_get_info(win: MPI_Win, info_used: *mut MPI_Info) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let info_used = unsafe { Out::new(info_used, "info_used")? };
-    let info = Window::resolve(win.raw())?.info();
-    info_used.set(MPI_Info::from_raw(info.into_handle()?));
-    Ok(())
-}
-
-/// MPI_Win_set_name.
-///
-/// # Safety
-/// `win_name` is null or a string.
-pub unsafe fn mpi_win_set_name(win: MPI_Win, win_name: *const c_char) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let name = unsafe { text(win_name, "win_name")? };
-    Window::resolve(win.raw())?.set_name(&name);
-    Ok(())
-}
-
 /// MPI_Win_get_name.
 ///
 /// # Safety
@@ -259,33 +211,10 @@ pub unsafe fn mpi_win_get_name(
     Ok(())
 }
 
-/// MPI_Win_set_errhandler.
-pub fn mpi_win_set_errhandler(win: MPI_Win, errhandler: MPI_Errhandler) -> Result<()> {
-    Window::resolve(win.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?)
-}
-
-/// MPI_Win_get_errhandler.
-///
-/// # Safety
-/// `errhandler` is null or writable.
-pub unsafe fn mpi_win_get_errhandler(win: MPI_Win, errhandler: *mut MPI_Errhandler) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
-    let handler = Window::resolve(win.raw())?.errhandler();
-    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
-    Ok(())
-}
-
 /// MPI_Win_call_errhandler.
 pub fn mpi_win_call_errhandler(win: MPI_Win, errorcode: c_int) -> Result<()> {
     Window::resolve(win.raw())?;
     raise::call(ErrorTarget::Win(win.raw()), errorcode)
-}
-
-/// MPI_Win_set_attr.
-pub fn mpi_win_set_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void) -> Result<()> {
-    let value = attribute_val.expose_provenance();
-    Window::resolve(win.raw())?.set_attribute(win_keyval, value)
 }
 
 /// MPI_Win_get_attr.
@@ -321,9 +250,4 @@ pub unsafe fn mpi_win_get_attr(
     }
     found.set(flag(value.is_some()));
     Ok(())
-}
-
-/// MPI_Win_delete_attr.
-pub fn mpi_win_delete_attr(win: MPI_Win, win_keyval: c_int) -> Result<()> {
-    Window::resolve(win.raw())?.delete_attribute(win_keyval)
 }

@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer, UserOperands};
 use mica_abi::collective::{self, CheckedCall, fast_path};
 use mica_abi::export::call;
+use mica_abi::method::{self, Op};
 use mica_abi::poly::{CountForm, PolyArray};
 use mica_abi::shims::op;
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
@@ -693,7 +694,7 @@ call! {
 
 call! {
     MPI_Op_commutative PMPI_Op_commutative(op: MPI_Op, commute: *mut c_int) on Default
-    => op::mpi_op_commutative(op, commute)
+    => method::give(commute, "commute", || Ok(Op::resolve(op.raw())?.is_commutative()))
 }
 
 call! {

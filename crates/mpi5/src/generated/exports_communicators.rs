@@ -5,12 +5,13 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::shims::{attribute, comm, datatype, group, intercomm, window};
+use mica_abi::method::{self, AttributeOwner, Comm, Group, Info, Window, text};
+use mica_abi::shims::{attribute, comm, datatype, group, window};
 use mica_abi::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 call! {
     MPI_Attr_delete PMPI_Attr_delete(comm: MPI_Comm, keyval: c_int) on Comm(comm)
-    => attribute::mpi_attr_delete(comm, keyval)
+    => method::perform(|| Comm::resolve(comm.raw())?.delete_attribute(keyval))
 }
 
 call! {
@@ -22,55 +23,60 @@ call! {
 call! {
     MPI_Attr_put PMPI_Attr_put(comm: MPI_Comm, keyval: c_int,
         attribute_val: *mut c_void) on Comm(comm)
-    => attribute::mpi_attr_put(comm, keyval, attribute_val)
+    => method::perform(|| Comm::resolve(comm.raw())?.set_attribute(keyval,
+        attribute_val.expose_provenance()))
 }
 
 call! {
     MPI_Comm_compare PMPI_Comm_compare(comm1: MPI_Comm, comm2: MPI_Comm,
         result: *mut c_int) on Comm(comm1)
-    => comm::mpi_comm_compare(comm1, comm2, result)
+    => method::give(result, "result", ||
+        Ok(Comm::resolve(comm1.raw())?.compare(&Comm::resolve(comm2.raw())?)))
 }
 
 call! {
     MPI_Comm_create PMPI_Comm_create(comm: MPI_Comm, group: MPI_Group,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => comm::mpi_comm_create(comm, group, newcomm)
+    => method::give(newcomm, "newcomm", ||
+        Comm::resolve(comm.raw())?.create(&Group::resolve(group.raw())?))
 }
 
 call! {
     MPI_Comm_create_group PMPI_Comm_create_group(comm: MPI_Comm, group: MPI_Group, tag: c_int,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => comm::mpi_comm_create_group(comm, group, tag, newcomm)
+    => method::give(newcomm, "newcomm", ||
+        Comm::resolve(comm.raw())?.create_group(&Group::resolve(group.raw())?, tag))
 }
 
 call! {
     MPI_Comm_create_keyval PMPI_Comm_create_keyval(comm_copy_attr_fn: usize,
         comm_delete_attr_fn: usize, comm_keyval: *mut c_int, extra_state: *mut c_void) on Default
-    => attribute::mpi_comm_create_keyval(comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval,
-        extra_state)
+    => method::perform(|| attribute::create(AttributeOwner::Comm, comm_copy_attr_fn,
+        comm_delete_attr_fn, comm_keyval, extra_state))
 }
 
 call! {
     MPI_Comm_delete_attr PMPI_Comm_delete_attr(comm: MPI_Comm, comm_keyval: c_int) on Comm(comm)
-    => attribute::mpi_comm_delete_attr(comm, comm_keyval)
+    => method::perform(|| Comm::resolve(comm.raw())?.delete_attribute(comm_keyval))
 }
 
 call! {
     MPI_Comm_dup PMPI_Comm_dup(comm: MPI_Comm, newcomm: *mut MPI_Comm) on Comm(comm)
-    => comm::mpi_comm_dup(comm, newcomm)
+    => method::give(newcomm, "newcomm", || Comm::resolve(comm.raw())?.duplicate(None))
 }
 
 call! {
     MPI_Comm_dup_with_info PMPI_Comm_dup_with_info(comm: MPI_Comm, info: MPI_Info,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => comm::mpi_comm_dup_with_info(comm, info, newcomm)
+    => method::give(newcomm, "newcomm", ||
+        Comm::resolve(comm.raw())?.duplicate(Some(&Info::resolve_hints(info.raw())?)))
 }
 
 call! { MPI_Comm_free PMPI_Comm_free(comm: *mut MPI_Comm) on Default => comm::mpi_comm_free(comm) }
 
 call! {
     MPI_Comm_free_keyval PMPI_Comm_free_keyval(comm_keyval: *mut c_int) on Default
-    => attribute::mpi_comm_free_keyval(comm_keyval)
+    => method::perform(|| attribute::free(AttributeOwner::Comm, comm_keyval))
 }
 
 call! {
@@ -81,7 +87,7 @@ call! {
 
 call! {
     MPI_Comm_get_info PMPI_Comm_get_info(comm: MPI_Comm, info_used: *mut MPI_Info) on Comm(comm)
-    => comm::mpi_comm_get_info(comm, info_used)
+    => method::give(info_used, "info_used", || Ok(Comm::resolve(comm.raw())?.info()))
 }
 
 call! {
@@ -92,7 +98,7 @@ call! {
 
 call! {
     MPI_Comm_group PMPI_Comm_group(comm: MPI_Comm, group: *mut MPI_Group) on Comm(comm)
-    => comm::mpi_comm_group(comm, group)
+    => method::give(group, "group", || Ok(Comm::resolve(comm.raw())?.group().clone()))
 }
 
 call! {
@@ -115,28 +121,31 @@ call! {
 call! {
     MPI_Comm_remote_group PMPI_Comm_remote_group(comm: MPI_Comm,
         group: *mut MPI_Group) on Comm(comm)
-    => comm::mpi_comm_remote_group(comm, group)
+    => method::give(group, "group", || Comm::resolve(comm.raw())?.remote_group())
 }
 
 call! {
     MPI_Comm_remote_size PMPI_Comm_remote_size(comm: MPI_Comm, size: *mut c_int) on Comm(comm)
-    => comm::mpi_comm_remote_size(comm, size)
+    => method::give(size, "size", || Comm::resolve(comm.raw())?.remote_size())
 }
 
 call! {
     MPI_Comm_set_attr PMPI_Comm_set_attr(comm: MPI_Comm, comm_keyval: c_int,
         attribute_val: *mut c_void) on Comm(comm)
-    => attribute::mpi_comm_set_attr(comm, comm_keyval, attribute_val)
+    => method::perform(|| Comm::resolve(comm.raw())?.set_attribute(comm_keyval,
+        attribute_val.expose_provenance()))
 }
 
 call! {
     MPI_Comm_set_info PMPI_Comm_set_info(comm: MPI_Comm, info: MPI_Info) on Comm(comm)
-    => comm::mpi_comm_set_info(comm, info)
+    => method::perform(|| { Comm::resolve(comm.raw())?.set_info(&Info::resolve_hints(info.raw())?);
+        Ok(()) })
 }
 
 call! {
     MPI_Comm_set_name PMPI_Comm_set_name(comm: MPI_Comm, comm_name: *const c_char) on Comm(comm)
-    => comm::mpi_comm_set_name(comm, comm_name)
+    => method::perform(|| { Comm::resolve(comm.raw())?.set_name(&text(comm_name, "comm_name")?);
+        Ok(()) })
 }
 
 call! {
@@ -147,36 +156,40 @@ call! {
 call! {
     MPI_Comm_split PMPI_Comm_split(comm: MPI_Comm, color: c_int, key: c_int,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => comm::mpi_comm_split(comm, color, key, newcomm)
+    => method::give(newcomm, "newcomm", || Comm::resolve(comm.raw())?.split(color, key))
 }
 
 call! {
     MPI_Comm_split_type PMPI_Comm_split_type(comm: MPI_Comm, split_type: c_int, key: c_int,
         info: MPI_Info, newcomm: *mut MPI_Comm) on Comm(comm)
-    => comm::mpi_comm_split_type(comm, split_type, key, info, newcomm)
+    => method::give(newcomm, "newcomm", || Comm::resolve(comm.raw())?.split_type(split_type, key,
+        &Info::resolve_hints(info.raw())?))
 }
 
 call! {
     MPI_Comm_test_inter PMPI_Comm_test_inter(comm: MPI_Comm, flag: *mut c_int) on Comm(comm)
-    => comm::mpi_comm_test_inter(comm, flag)
+    => method::give(flag, "flag", || Ok(Comm::resolve(comm.raw())?.is_inter()))
 }
 
 call! {
     MPI_Group_compare PMPI_Group_compare(group1: MPI_Group, group2: MPI_Group,
         result: *mut c_int) on Default
-    => group::mpi_group_compare(group1, group2, result)
+    => method::give(result, "result", ||
+        Ok(Group::resolve(group1.raw())?.compare(&Group::resolve(group2.raw())?).constant()))
 }
 
 call! {
     MPI_Group_difference PMPI_Group_difference(group1: MPI_Group, group2: MPI_Group,
         newgroup: *mut MPI_Group) on Default
-    => group::mpi_group_difference(group1, group2, newgroup)
+    => method::give(newgroup, "newgroup", ||
+        Ok(Group::resolve(group1.raw())?.difference(&Group::resolve(group2.raw())?)))
 }
 
 call! {
     MPI_Group_excl PMPI_Group_excl(group: MPI_Group, n: c_int, ranks: *const c_int,
         newgroup: *mut MPI_Group) on Default
-    => group::mpi_group_excl(group, n, ranks, newgroup)
+    => method::give(newgroup, "newgroup", || Group::resolve(group.raw())?.excl(method::slice(ranks,
+        n, "ranks", "n")?))
 }
 
 call! {
@@ -187,25 +200,29 @@ call! {
 call! {
     MPI_Group_incl PMPI_Group_incl(group: MPI_Group, n: c_int, ranks: *const c_int,
         newgroup: *mut MPI_Group) on Default
-    => group::mpi_group_incl(group, n, ranks, newgroup)
+    => method::give(newgroup, "newgroup", || Group::resolve(group.raw())?.incl(method::slice(ranks,
+        n, "ranks", "n")?))
 }
 
 call! {
     MPI_Group_intersection PMPI_Group_intersection(group1: MPI_Group, group2: MPI_Group,
         newgroup: *mut MPI_Group) on Default
-    => group::mpi_group_intersection(group1, group2, newgroup)
+    => method::give(newgroup, "newgroup", ||
+        Ok(Group::resolve(group1.raw())?.intersection(&Group::resolve(group2.raw())?)))
 }
 
 call! {
     MPI_Group_range_excl PMPI_Group_range_excl(group: MPI_Group, n: c_int, ranges: *mut [c_int; 3],
         newgroup: *mut MPI_Group) on Default
-    => group::mpi_group_range_excl(group, n, ranges, newgroup)
+    => method::give(newgroup, "newgroup", ||
+        Group::resolve(group.raw())?.range_excl(method::slice(ranges, n, "ranges", "n")?))
 }
 
 call! {
     MPI_Group_range_incl PMPI_Group_range_incl(group: MPI_Group, n: c_int, ranges: *mut [c_int; 3],
         newgroup: *mut MPI_Group) on Default
-    => group::mpi_group_range_incl(group, n, ranges, newgroup)
+    => method::give(newgroup, "newgroup", ||
+        Group::resolve(group.raw())?.range_incl(method::slice(ranges, n, "ranges", "n")?))
 }
 
 call! {
@@ -215,7 +232,7 @@ call! {
 
 call! {
     MPI_Group_size PMPI_Group_size(group: MPI_Group, size: *mut c_int) on Default
-    => group::mpi_group_size(group, size)
+    => method::give(size, "size", || Ok(Group::resolve(group.raw())?.size()))
 }
 
 call! {
@@ -227,39 +244,43 @@ call! {
 call! {
     MPI_Group_union PMPI_Group_union(group1: MPI_Group, group2: MPI_Group,
         newgroup: *mut MPI_Group) on Default
-    => group::mpi_group_union(group1, group2, newgroup)
+    => method::give(newgroup, "newgroup", ||
+        Ok(Group::resolve(group1.raw())?.union(&Group::resolve(group2.raw())?)))
 }
 
 call! {
     MPI_Intercomm_create PMPI_Intercomm_create(local_comm: MPI_Comm, local_leader: c_int,
         peer_comm: MPI_Comm, remote_leader: c_int, tag: c_int,
         newintercomm: *mut MPI_Comm) on Comm(local_comm)
-    => intercomm::mpi_intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag,
-        newintercomm)
+    => method::give(newintercomm, "newintercomm", ||
+        Comm::resolve(local_comm.raw())?.create_inter(local_leader, peer_comm.raw(), remote_leader,
+        tag))
 }
 
 call! {
     MPI_Intercomm_merge PMPI_Intercomm_merge(intercomm: MPI_Comm, high: c_int,
         newintracomm: *mut MPI_Comm) on Comm(intercomm)
-    => intercomm::mpi_intercomm_merge(intercomm, high, newintracomm)
+    => method::give(newintracomm, "newintracomm", || Comm::resolve(intercomm.raw())?.merge(high !=
+        0))
 }
 
 call! {
     MPI_Keyval_create PMPI_Keyval_create(copy_fn: usize, delete_fn: usize, keyval: *mut c_int,
         extra_state: *mut c_void) on Default
-    => attribute::mpi_keyval_create(copy_fn, delete_fn, keyval, extra_state)
+    => method::perform(|| attribute::create(AttributeOwner::Comm, copy_fn, delete_fn, keyval,
+        extra_state))
 }
 
 call! {
     MPI_Keyval_free PMPI_Keyval_free(keyval: *mut c_int) on Default
-    => attribute::mpi_keyval_free(keyval)
+    => method::perform(|| attribute::free(AttributeOwner::Comm, keyval))
 }
 
 call! {
     MPI_Type_create_keyval PMPI_Type_create_keyval(type_copy_attr_fn: usize,
         type_delete_attr_fn: usize, type_keyval: *mut c_int, extra_state: *mut c_void) on Default
-    => attribute::mpi_type_create_keyval(type_copy_attr_fn, type_delete_attr_fn, type_keyval,
-        extra_state)
+    => method::perform(|| attribute::create(AttributeOwner::Type, type_copy_attr_fn,
+        type_delete_attr_fn, type_keyval, extra_state))
 }
 
 call! {
@@ -270,7 +291,7 @@ call! {
 
 call! {
     MPI_Type_free_keyval PMPI_Type_free_keyval(type_keyval: *mut c_int) on Default
-    => attribute::mpi_type_free_keyval(type_keyval)
+    => method::perform(|| attribute::free(AttributeOwner::Type, type_keyval))
 }
 
 call! {
@@ -300,18 +321,18 @@ call! {
 call! {
     MPI_Win_create_keyval PMPI_Win_create_keyval(win_copy_attr_fn: usize, win_delete_attr_fn: usize,
         win_keyval: *mut c_int, extra_state: *mut c_void) on Default
-    => attribute::mpi_win_create_keyval(win_copy_attr_fn, win_delete_attr_fn, win_keyval,
-        extra_state)
+    => method::perform(|| attribute::create(AttributeOwner::Win, win_copy_attr_fn,
+        win_delete_attr_fn, win_keyval, extra_state))
 }
 
 call! {
     MPI_Win_delete_attr PMPI_Win_delete_attr(win: MPI_Win, win_keyval: c_int) on Win(win)
-    => window::mpi_win_delete_attr(win, win_keyval)
+    => method::perform(|| Window::resolve(win.raw())?.delete_attribute(win_keyval))
 }
 
 call! {
     MPI_Win_free_keyval PMPI_Win_free_keyval(win_keyval: *mut c_int) on Default
-    => attribute::mpi_win_free_keyval(win_keyval)
+    => method::perform(|| attribute::free(AttributeOwner::Win, win_keyval))
 }
 
 call! {
@@ -329,10 +350,12 @@ call! {
 call! {
     MPI_Win_set_attr PMPI_Win_set_attr(win: MPI_Win, win_keyval: c_int,
         attribute_val: *mut c_void) on Win(win)
-    => window::mpi_win_set_attr(win, win_keyval, attribute_val)
+    => method::perform(|| Window::resolve(win.raw())?.set_attribute(win_keyval,
+        attribute_val.expose_provenance()))
 }
 
 call! {
     MPI_Win_set_name PMPI_Win_set_name(win: MPI_Win, win_name: *const c_char) on Win(win)
-    => window::mpi_win_set_name(win, win_name)
+    => method::perform(|| { Window::resolve(win.raw())?.set_name(&text(win_name, "win_name")?);
+        Ok(()) })
 }

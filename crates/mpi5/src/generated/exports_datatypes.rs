@@ -6,8 +6,9 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use mica_abi::export::{call, value};
+use mica_abi::method::{self, Datatype};
 use mica_abi::poly::{CountForm, PolyArray, PolyOut};
-use mica_abi::shims::{datatype, datatype_create, pack, values};
+use mica_abi::shims::{datatype, pack, values};
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Status};
 
 value! {
@@ -105,13 +106,15 @@ call! {
 call! {
     MPI_Type_contiguous PMPI_Type_contiguous(count: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_contiguous(MPI_Count::from(count), oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::contiguous(MPI_Count::from(count),
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_contiguous_c PMPI_Type_contiguous_c(count: MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_contiguous(count, oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::contiguous(count,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
@@ -119,8 +122,12 @@ call! {
         array_of_gsizes: *const c_int, array_of_distribs: *const c_int,
         array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_darray(size, rank, ndims, PolyArray::new(array_of_gsizes),
-        array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::darray(size, rank,
+        &method::numbers(PolyArray::new(array_of_gsizes), ndims, "array_of_gsizes", "ndims")?,
+        method::slice(array_of_distribs, ndims, "array_of_distribs", "ndims")?,
+        method::slice(array_of_dargs, ndims, "array_of_dargs", "ndims")?,
+        method::slice(array_of_psizes, ndims, "array_of_psizes", "ndims")?, order,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
@@ -128,126 +135,151 @@ call! {
         array_of_gsizes: *const MPI_Count, array_of_distribs: *const c_int,
         array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_darray(size, rank, ndims, PolyArray::new(array_of_gsizes),
-        array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::darray(size, rank,
+        &method::numbers(PolyArray::new(array_of_gsizes), ndims, "array_of_gsizes", "ndims")?,
+        method::slice(array_of_distribs, ndims, "array_of_distribs", "ndims")?,
+        method::slice(array_of_dargs, ndims, "array_of_dargs", "ndims")?,
+        method::slice(array_of_psizes, ndims, "array_of_psizes", "ndims")?, order,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_create_f90_complex PMPI_Type_create_f90_complex(p: c_int, r: c_int,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_f90_complex(p, r, newtype)
+    => method::give(newtype, "newtype", || Datatype::f90_complex(p, r))
 }
 
 call! {
     MPI_Type_create_f90_integer PMPI_Type_create_f90_integer(r: c_int,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_f90_integer(r, newtype)
+    => method::give(newtype, "newtype", || Datatype::f90_integer(r))
 }
 
 call! {
     MPI_Type_create_f90_real PMPI_Type_create_f90_real(p: c_int, r: c_int,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_f90_real(p, r, newtype)
+    => method::give(newtype, "newtype", || Datatype::f90_real(p, r))
 }
 
 call! {
     MPI_Type_create_hindexed PMPI_Type_create_hindexed(count: c_int,
         array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_hindexed(MPI_Count::from(count),
-        PolyArray::new(array_of_blocklengths), PolyArray::new(array_of_displacements), oldtype,
-        newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths),
+        MPI_Count::from(count), "array_of_blocklengths", "count")?,
+        &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_create_hindexed_block PMPI_Type_create_hindexed_block(count: c_int, blocklength: c_int,
         array_of_displacements: *const MPI_Aint, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_hindexed_block(MPI_Count::from(count),
-        MPI_Count::from(blocklength), PolyArray::new(array_of_displacements), oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::hindexed_block(MPI_Count::from(blocklength),
+        &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_create_hindexed_block_c PMPI_Type_create_hindexed_block_c(count: MPI_Count,
         blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_hindexed_block(count, blocklength,
-        PolyArray::new(array_of_displacements), oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::hindexed_block(blocklength,
+        &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
+        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_create_hindexed_c PMPI_Type_create_hindexed_c(count: MPI_Count,
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_hindexed(count, PolyArray::new(array_of_blocklengths),
-        PolyArray::new(array_of_displacements), oldtype, newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
+        "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
+        count, "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(),
+        "oldtype")?))
 }
 
 call! {
     MPI_Type_create_hvector PMPI_Type_create_hvector(count: c_int, blocklength: c_int,
         stride: MPI_Aint, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_hvector(MPI_Count::from(count),
-        MPI_Count::from(blocklength), stride as MPI_Count, oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::hvector(MPI_Count::from(count),
+        MPI_Count::from(blocklength), stride as MPI_Count, &Datatype::resolve_as(oldtype.raw(),
+        "oldtype")?))
 }
 
 call! {
     MPI_Type_create_hvector_c PMPI_Type_create_hvector_c(count: MPI_Count, blocklength: MPI_Count,
         stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_hvector(count, blocklength, stride, oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::hvector(count, blocklength, stride,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_create_indexed_block PMPI_Type_create_indexed_block(count: c_int, blocklength: c_int,
         array_of_displacements: *const c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_indexed_block(MPI_Count::from(count),
-        MPI_Count::from(blocklength), PolyArray::new(array_of_displacements), oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::indexed_block(MPI_Count::from(blocklength),
+        &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_create_indexed_block_c PMPI_Type_create_indexed_block_c(count: MPI_Count,
         blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_indexed_block(count, blocklength,
-        PolyArray::new(array_of_displacements), oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::indexed_block(blocklength,
+        &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
+        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_create_resized PMPI_Type_create_resized(oldtype: MPI_Datatype, lb: MPI_Aint,
         extent: MPI_Aint, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_resized(oldtype, lb as MPI_Count, extent as MPI_Count,
-        newtype)
+    => method::give(newtype, "newtype", || Datatype::resized(&Datatype::resolve_as(oldtype.raw(),
+        "oldtype")?, lb as MPI_Count, extent as MPI_Count))
 }
 
 call! {
     MPI_Type_create_resized_c PMPI_Type_create_resized_c(oldtype: MPI_Datatype, lb: MPI_Count,
         extent: MPI_Count, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_resized(oldtype, lb, extent, newtype)
+    => method::give(newtype, "newtype", || Datatype::resized(&Datatype::resolve_as(oldtype.raw(),
+        "oldtype")?, lb, extent))
 }
 
 call! {
     MPI_Type_create_struct PMPI_Type_create_struct(count: c_int,
         array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
         array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_struct(MPI_Count::from(count),
-        PolyArray::new(array_of_blocklengths), PolyArray::new(array_of_displacements),
-        array_of_types, newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths),
+        MPI_Count::from(count), "array_of_blocklengths", "count")?,
+        &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
+        "array_of_displacements", "count")?, &method::datatypes(array_of_types,
+        MPI_Count::from(count), "array_of_types", "count")?))
 }
 
 call! {
     MPI_Type_create_struct_c PMPI_Type_create_struct_c(count: MPI_Count,
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_struct(count, PolyArray::new(array_of_blocklengths),
-        PolyArray::new(array_of_displacements), array_of_types, newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths), count,
+        "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
+        count, "array_of_displacements", "count")?, &method::datatypes(array_of_types, count,
+        "array_of_types", "count")?))
 }
 
 call! {
     MPI_Type_create_subarray PMPI_Type_create_subarray(ndims: c_int, array_of_sizes: *const c_int,
         array_of_subsizes: *const c_int, array_of_starts: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_subarray(ndims, PolyArray::new(array_of_sizes),
-        PolyArray::new(array_of_subsizes), PolyArray::new(array_of_starts), order, oldtype, newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims, "array_of_sizes",
+        "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims, "array_of_subsizes",
+        "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims, "array_of_starts",
+        "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
@@ -255,13 +287,17 @@ call! {
         array_of_sizes: *const MPI_Count, array_of_subsizes: *const MPI_Count,
         array_of_starts: *const MPI_Count, order: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_create_subarray(ndims, PolyArray::new(array_of_sizes),
-        PolyArray::new(array_of_subsizes), PolyArray::new(array_of_starts), order, oldtype, newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims, "array_of_sizes",
+        "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims, "array_of_subsizes",
+        "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims, "array_of_starts",
+        "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_dup PMPI_Type_dup(oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_dup(oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::dup(&Datatype::resolve_as(oldtype.raw(),
+        "oldtype")?))
 }
 
 call! {
@@ -354,17 +390,22 @@ call! {
     MPI_Type_indexed PMPI_Type_indexed(count: c_int, array_of_blocklengths: *const c_int,
         array_of_displacements: *const c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_indexed(MPI_Count::from(count),
-        PolyArray::new(array_of_blocklengths), PolyArray::new(array_of_displacements), oldtype,
-        newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths),
+        MPI_Count::from(count), "array_of_blocklengths", "count")?,
+        &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {
     MPI_Type_indexed_c PMPI_Type_indexed_c(count: MPI_Count,
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_indexed(count, PolyArray::new(array_of_blocklengths),
-        PolyArray::new(array_of_displacements), oldtype, newtype)
+    => method::give(newtype, "newtype", ||
+        Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
+        "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
+        count, "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(),
+        "oldtype")?))
 }
 
 call! {
@@ -391,14 +432,16 @@ call! {
 call! {
     MPI_Type_vector PMPI_Type_vector(count: c_int, blocklength: c_int, stride: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_vector(MPI_Count::from(count), MPI_Count::from(blocklength),
-        MPI_Count::from(stride), oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::vector(MPI_Count::from(count),
+        MPI_Count::from(blocklength), MPI_Count::from(stride), &Datatype::resolve_as(oldtype.raw(),
+        "oldtype")?))
 }
 
 call! {
     MPI_Type_vector_c PMPI_Type_vector_c(count: MPI_Count, blocklength: MPI_Count,
         stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype_create::mpi_type_vector(count, blocklength, stride, oldtype, newtype)
+    => method::give(newtype, "newtype", || Datatype::vector(count, blocklength, stride,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
 }
 
 call! {

@@ -5,6 +5,10 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::{call, value};
+use mica_abi::method::{
+    self, Comm, Errhandler, Session, Window, error_codes, file_errhandler, hardware_resources,
+    set_file_errhandler, text,
+};
 use mica_abi::shims::{abi_query, environment, errhandler, session, values, window};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Errhandler, MPI_File, MPI_Info, MPI_Session, MPI_Win,
@@ -45,17 +49,17 @@ call! {
 
 call! {
     MPI_Add_error_class PMPI_Add_error_class(errorclass: *mut c_int) on Default
-    => errhandler::mpi_add_error_class(errorclass)
+    => method::give(errorclass, "errorclass", || Ok(error_codes::add_class()))
 }
 
 call! {
     MPI_Add_error_code PMPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) on Default
-    => errhandler::mpi_add_error_code(errorclass, errorcode)
+    => method::give(errorcode, "errorcode", || error_codes::add_code(errorclass))
 }
 
 call! {
     MPI_Add_error_string PMPI_Add_error_string(errorcode: c_int, string: *const c_char) on Default
-    => errhandler::mpi_add_error_string(errorcode, string)
+    => method::perform(|| error_codes::add_text(errorcode, &text(string, "string")?))
 }
 
 call! {
@@ -78,13 +82,14 @@ call! {
 call! {
     MPI_Comm_get_errhandler PMPI_Comm_get_errhandler(comm: MPI_Comm,
         errhandler: *mut MPI_Errhandler) on Comm(comm)
-    => errhandler::mpi_comm_get_errhandler(comm, errhandler)
+    => method::give(errhandler, "errhandler", || Ok(Comm::resolve(comm.raw())?.errhandler()))
 }
 
 call! {
     MPI_Comm_set_errhandler PMPI_Comm_set_errhandler(comm: MPI_Comm,
         errhandler: MPI_Errhandler) on Comm(comm)
-    => errhandler::mpi_comm_set_errhandler(comm, errhandler)
+    => method::perform(||
+        Comm::resolve(comm.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?))
 }
 
 call! {
@@ -94,7 +99,7 @@ call! {
 
 call! {
     MPI_Error_class PMPI_Error_class(errorcode: c_int, errorclass: *mut c_int) on Default
-    => errhandler::mpi_error_class(errorcode, errorclass)
+    => method::give(errorclass, "errorclass", || error_codes::class_of(errorcode))
 }
 
 call! {
@@ -117,13 +122,13 @@ call! {
 call! {
     MPI_File_get_errhandler PMPI_File_get_errhandler(file: MPI_File,
         errhandler: *mut MPI_Errhandler) on File(file)
-    => errhandler::mpi_file_get_errhandler(file, errhandler)
+    => method::give(errhandler, "errhandler", || file_errhandler(file.raw()))
 }
 
 call! {
     MPI_File_set_errhandler PMPI_File_set_errhandler(file: MPI_File,
         errhandler: MPI_Errhandler) on File(file)
-    => errhandler::mpi_file_set_errhandler(file, errhandler)
+    => method::perform(|| set_file_errhandler(file.raw(), Errhandler::resolve(errhandler.raw())?))
 }
 
 call! {
@@ -133,7 +138,7 @@ call! {
 
 call! {
     MPI_Get_hw_resource_info PMPI_Get_hw_resource_info(hw_info: *mut MPI_Info) on Default
-    => environment::mpi_get_hw_resource_info(hw_info)
+    => method::give(hw_info, "hw_info", hardware_resources)
 }
 
 call! {
@@ -155,17 +160,17 @@ call! {
 
 call! {
     MPI_Remove_error_class PMPI_Remove_error_class(errorclass: c_int) on Default
-    => errhandler::mpi_remove_error_class(errorclass)
+    => method::perform(|| error_codes::remove_class(errorclass))
 }
 
 call! {
     MPI_Remove_error_code PMPI_Remove_error_code(errorcode: c_int) on Default
-    => errhandler::mpi_remove_error_code(errorcode)
+    => method::perform(|| error_codes::remove_code(errorcode))
 }
 
 call! {
     MPI_Remove_error_string PMPI_Remove_error_string(errorcode: c_int) on Default
-    => errhandler::mpi_remove_error_string(errorcode)
+    => method::perform(|| error_codes::remove_text(errorcode))
 }
 
 call! {
@@ -183,13 +188,14 @@ call! {
 call! {
     MPI_Session_get_errhandler PMPI_Session_get_errhandler(session: MPI_Session,
         errhandler: *mut MPI_Errhandler) on Session(session)
-    => session::mpi_session_get_errhandler(session, errhandler)
+    => method::give(errhandler, "errhandler", || Ok(Session::resolve(session.raw())?.errhandler()))
 }
 
 call! {
     MPI_Session_set_errhandler PMPI_Session_set_errhandler(session: MPI_Session,
         errhandler: MPI_Errhandler) on Session(session)
-    => session::mpi_session_set_errhandler(session, errhandler)
+    => method::perform(||
+        Session::resolve(session.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?))
 }
 
 call! {
@@ -206,13 +212,14 @@ call! {
 call! {
     MPI_Win_get_errhandler PMPI_Win_get_errhandler(win: MPI_Win,
         errhandler: *mut MPI_Errhandler) on Win(win)
-    => window::mpi_win_get_errhandler(win, errhandler)
+    => method::give(errhandler, "errhandler", || Ok(Window::resolve(win.raw())?.errhandler()))
 }
 
 call! {
     MPI_Win_set_errhandler PMPI_Win_set_errhandler(win: MPI_Win,
         errhandler: MPI_Errhandler) on Win(win)
-    => window::mpi_win_set_errhandler(win, errhandler)
+    => method::perform(||
+        Window::resolve(win.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?))
 }
 
 value! { MPI_Wtick PMPI_Wtick() -> f64 => values::mpi_wtick() }

@@ -5,12 +5,13 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::shims::{datatype, generalized, status};
+use mica_abi::method::{self, complete_generalized, status};
+use mica_abi::shims::{datatype, generalized};
 use mica_abi::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
 
 call! {
     MPI_Grequest_complete PMPI_Grequest_complete(request: MPI_Request) on Default
-    => generalized::mpi_grequest_complete(request)
+    => method::perform(|| complete_generalized(request.raw()))
 }
 
 call! {
@@ -22,7 +23,7 @@ call! {
 call! {
     MPI_Status_set_cancelled PMPI_Status_set_cancelled(status: *mut MPI_Status,
         flag: c_int) on Default
-    => status::mpi_status_set_cancelled(status, flag)
+    => method::perform(|| { status::write(status)?.set_cancelled(flag != 0); Ok(()) })
 }
 
 call! {

@@ -5,12 +5,13 @@
 use std::ffi::{c_char, c_int};
 
 use mica_abi::export::call;
+use mica_abi::method::{self, Info, text};
 use mica_abi::shims::info;
 use mica_abi::types::MPI_Info;
 
 call! {
     MPI_Info_create PMPI_Info_create(info: *mut MPI_Info) on Default
-    => info::mpi_info_create(info)
+    => method::give(info, "info", || Ok(Info::default()))
 }
 
 call! {
@@ -21,12 +22,12 @@ call! {
 
 call! {
     MPI_Info_delete PMPI_Info_delete(info: MPI_Info, key: *const c_char) on Default
-    => info::mpi_info_delete(info, key)
+    => method::perform(|| Info::delete(info.raw(), &text(key, "key")?))
 }
 
 call! {
     MPI_Info_dup PMPI_Info_dup(info: MPI_Info, newinfo: *mut MPI_Info) on Default
-    => info::mpi_info_dup(info, newinfo)
+    => method::give(newinfo, "newinfo", || Ok(Info::resolve(info.raw())?.duplicate()))
 }
 
 call! { MPI_Info_free PMPI_Info_free(info: *mut MPI_Info) on Default => info::mpi_info_free(info) }
@@ -39,7 +40,7 @@ call! {
 
 call! {
     MPI_Info_get_nkeys PMPI_Info_get_nkeys(info: MPI_Info, nkeys: *mut c_int) on Default
-    => info::mpi_info_get_nkeys(info, nkeys)
+    => method::give(nkeys, "nkeys", || Ok(Info::resolve(info.raw())?.len()))
 }
 
 call! {
@@ -61,5 +62,5 @@ call! {
 
 call! {
     MPI_Info_set PMPI_Info_set(info: MPI_Info, key: *const c_char, value: *const c_char) on Default
-    => info::mpi_info_set(info, key, value)
+    => method::perform(|| Info::set(info.raw(), &text(key, "key")?, &text(value, "value")?))
 }

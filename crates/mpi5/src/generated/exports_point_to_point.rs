@@ -5,8 +5,9 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
+use mica_abi::method::{self, BufferOwner, Comm, Session, buffered, status};
 use mica_abi::poly::PolyOut;
-use mica_abi::shims::{buffer, datatype, persistent, pt2pt, request, status};
+use mica_abi::shims::{buffer, datatype, persistent, pt2pt, request};
 use mica_abi::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Session, MPI_Status,
 };
@@ -37,30 +38,34 @@ call! {
 
 call! {
     MPI_Buffer_attach PMPI_Buffer_attach(buffer: *mut c_void, size: c_int) on Default
-    => buffer::mpi_buffer_attach(buffer, MPI_Count::from(size))
+    => method::perform(|| buffered::attach(BufferOwner::Process, buffer.expose_provenance(),
+        MPI_Count::from(size)))
 }
 
 call! {
     MPI_Buffer_attach_c PMPI_Buffer_attach_c(buffer: *mut c_void, size: MPI_Count) on Default
-    => buffer::mpi_buffer_attach(buffer, size)
+    => method::perform(|| buffered::attach(BufferOwner::Process, buffer.expose_provenance(), size))
 }
 
 call! {
     MPI_Buffer_detach PMPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) on Default
-    => buffer::mpi_buffer_detach(buffer_addr, PolyOut::new(size))
+    => method::perform(|| buffer::detach(BufferOwner::Process, buffer_addr, PolyOut::new(size)))
 }
 
 call! {
     MPI_Buffer_detach_c PMPI_Buffer_detach_c(buffer_addr: *mut c_void,
         size: *mut MPI_Count) on Default
-    => buffer::mpi_buffer_detach(buffer_addr, PolyOut::new(size))
+    => method::perform(|| buffer::detach(BufferOwner::Process, buffer_addr, PolyOut::new(size)))
 }
 
-call! { MPI_Buffer_flush PMPI_Buffer_flush() on Default => buffer::mpi_buffer_flush() }
+call! {
+    MPI_Buffer_flush PMPI_Buffer_flush() on Default
+    => method::perform(|| buffered::flush(BufferOwner::Process))
+}
 
 call! {
     MPI_Buffer_iflush PMPI_Buffer_iflush(request: *mut MPI_Request) on Default
-    => buffer::mpi_buffer_iflush(request)
+    => method::give(request, "request", || buffered::iflush(BufferOwner::Process))
 }
 
 call! {
@@ -71,36 +76,41 @@ call! {
 call! {
     MPI_Comm_attach_buffer PMPI_Comm_attach_buffer(comm: MPI_Comm, buffer: *mut c_void,
         size: c_int) on Comm(comm)
-    => buffer::mpi_comm_attach_buffer(comm, buffer, MPI_Count::from(size))
+    => method::perform(|| buffered::attach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
+        buffer.expose_provenance(), MPI_Count::from(size)))
 }
 
 call! {
     MPI_Comm_attach_buffer_c PMPI_Comm_attach_buffer_c(comm: MPI_Comm, buffer: *mut c_void,
         size: MPI_Count) on Comm(comm)
-    => buffer::mpi_comm_attach_buffer(comm, buffer, size)
+    => method::perform(|| buffered::attach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
+        buffer.expose_provenance(), size))
 }
 
 call! {
     MPI_Comm_detach_buffer PMPI_Comm_detach_buffer(comm: MPI_Comm, buffer_addr: *mut c_void,
         size: *mut c_int) on Comm(comm)
-    => buffer::mpi_comm_detach_buffer(comm, buffer_addr, PolyOut::new(size))
+    => method::perform(|| buffer::detach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
+        buffer_addr, PolyOut::new(size)))
 }
 
 call! {
     MPI_Comm_detach_buffer_c PMPI_Comm_detach_buffer_c(comm: MPI_Comm, buffer_addr: *mut c_void,
         size: *mut MPI_Count) on Comm(comm)
-    => buffer::mpi_comm_detach_buffer(comm, buffer_addr, PolyOut::new(size))
+    => method::perform(|| buffer::detach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
+        buffer_addr, PolyOut::new(size)))
 }
 
 call! {
     MPI_Comm_flush_buffer PMPI_Comm_flush_buffer(comm: MPI_Comm) on Comm(comm)
-    => buffer::mpi_comm_flush_buffer(comm)
+    => method::perform(|| buffered::flush(BufferOwner::comm(&Comm::resolve(comm.raw())?)))
 }
 
 call! {
     MPI_Comm_iflush_buffer PMPI_Comm_iflush_buffer(comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => buffer::mpi_comm_iflush_buffer(comm, request)
+    => method::give(request, "request", ||
+        buffered::iflush(BufferOwner::comm(&Comm::resolve(comm.raw())?)))
 }
 
 call! {
@@ -402,36 +412,46 @@ call! {
 call! {
     MPI_Session_attach_buffer PMPI_Session_attach_buffer(session: MPI_Session, buffer: *mut c_void,
         size: c_int) on Session(session)
-    => buffer::mpi_session_attach_buffer(session, buffer, MPI_Count::from(size))
+    => method::perform(||
+        buffered::attach(BufferOwner::Session(Session::resolve(session.raw())?.handle()),
+        buffer.expose_provenance(), MPI_Count::from(size)))
 }
 
 call! {
     MPI_Session_attach_buffer_c PMPI_Session_attach_buffer_c(session: MPI_Session,
         buffer: *mut c_void, size: MPI_Count) on Session(session)
-    => buffer::mpi_session_attach_buffer(session, buffer, size)
+    => method::perform(||
+        buffered::attach(BufferOwner::Session(Session::resolve(session.raw())?.handle()),
+        buffer.expose_provenance(), size))
 }
 
 call! {
     MPI_Session_detach_buffer PMPI_Session_detach_buffer(session: MPI_Session,
         buffer_addr: *mut c_void, size: *mut c_int) on Session(session)
-    => buffer::mpi_session_detach_buffer(session, buffer_addr, PolyOut::new(size))
+    => method::perform(||
+        buffer::detach(BufferOwner::Session(Session::resolve(session.raw())?.handle()), buffer_addr,
+        PolyOut::new(size)))
 }
 
 call! {
     MPI_Session_detach_buffer_c PMPI_Session_detach_buffer_c(session: MPI_Session,
         buffer_addr: *mut c_void, size: *mut MPI_Count) on Session(session)
-    => buffer::mpi_session_detach_buffer(session, buffer_addr, PolyOut::new(size))
+    => method::perform(||
+        buffer::detach(BufferOwner::Session(Session::resolve(session.raw())?.handle()), buffer_addr,
+        PolyOut::new(size)))
 }
 
 call! {
     MPI_Session_flush_buffer PMPI_Session_flush_buffer(session: MPI_Session) on Session(session)
-    => buffer::mpi_session_flush_buffer(session)
+    => method::perform(||
+        buffered::flush(BufferOwner::Session(Session::resolve(session.raw())?.handle())))
 }
 
 call! {
     MPI_Session_iflush_buffer PMPI_Session_iflush_buffer(session: MPI_Session,
         request: *mut MPI_Request) on Session(session)
-    => buffer::mpi_session_iflush_buffer(session, request)
+    => method::give(request, "request", ||
+        buffered::iflush(BufferOwner::Session(Session::resolve(session.raw())?.handle())))
 }
 
 call! {
@@ -473,33 +493,33 @@ call! {
 call! {
     MPI_Status_get_error PMPI_Status_get_error(status: *const MPI_Status,
         err: *mut c_int) on Default
-    => status::mpi_status_get_error(status, err)
+    => method::give(err, "err", || Ok(status::read(status)?.MPI_ERROR))
 }
 
 call! {
     MPI_Status_get_source PMPI_Status_get_source(status: *const MPI_Status,
         source: *mut c_int) on Default
-    => status::mpi_status_get_source(status, source)
+    => method::give(source, "source", || Ok(status::read(status)?.MPI_SOURCE))
 }
 
 call! {
     MPI_Status_get_tag PMPI_Status_get_tag(status: *const MPI_Status, tag: *mut c_int) on Default
-    => status::mpi_status_get_tag(status, tag)
+    => method::give(tag, "tag", || Ok(status::read(status)?.MPI_TAG))
 }
 
 call! {
     MPI_Status_set_error PMPI_Status_set_error(status: *mut MPI_Status, err: c_int) on Default
-    => status::mpi_status_set_error(status, err)
+    => method::perform(|| { status::write(status)?.MPI_ERROR = err; Ok(()) })
 }
 
 call! {
     MPI_Status_set_source PMPI_Status_set_source(status: *mut MPI_Status, source: c_int) on Default
-    => status::mpi_status_set_source(status, source)
+    => method::perform(|| { status::write(status)?.MPI_SOURCE = source; Ok(()) })
 }
 
 call! {
     MPI_Status_set_tag PMPI_Status_set_tag(status: *mut MPI_Status, tag: c_int) on Default
-    => status::mpi_status_set_tag(status, tag)
+    => method::perform(|| { status::write(status)?.MPI_TAG = tag; Ok(()) })
 }
 
 call! {
@@ -510,7 +530,7 @@ call! {
 
 call! {
     MPI_Test_cancelled PMPI_Test_cancelled(status: *const MPI_Status, flag: *mut c_int) on Default
-    => status::mpi_test_cancelled(status, flag)
+    => method::give(flag, "flag", || Ok(status::read(status)?.cancelled()))
 }
 
 call! {

@@ -5,6 +5,7 @@
 use std::ffi::{c_char, c_int};
 
 use mica_abi::export::call;
+use mica_abi::method::{self, Session, init, process, text};
 use mica_abi::shims::{comm, environment, intercomm, session};
 use mica_abi::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
 
@@ -64,11 +65,11 @@ call! {
     => unsupported
 }
 
-call! { MPI_Finalize PMPI_Finalize() on Default => environment::mpi_finalize() }
+call! { MPI_Finalize PMPI_Finalize() on Default => method::perform(init::finalize) }
 
 call! {
     MPI_Finalized PMPI_Finalized(flag: *mut c_int) on Default
-    => environment::mpi_finalized(flag)
+    => method::give(flag, "flag", || Ok(process::finalized()))
 }
 
 call! {
@@ -90,7 +91,7 @@ call! {
 
 call! {
     MPI_Initialized PMPI_Initialized(flag: *mut c_int) on Default
-    => environment::mpi_initialized(flag)
+    => method::give(flag, "flag", || Ok(process::initialized()))
 }
 
 call! {
@@ -104,7 +105,7 @@ call! {
 
 call! {
     MPI_Is_thread_main PMPI_Is_thread_main(flag: *mut c_int) on Default
-    => environment::mpi_is_thread_main(flag)
+    => method::give(flag, "flag", init::is_thread_main)
 }
 
 call! {
@@ -126,7 +127,7 @@ call! {
 
 call! {
     MPI_Query_thread PMPI_Query_thread(provided: *mut c_int) on Default
-    => environment::mpi_query_thread(provided)
+    => method::give(provided, "provided", init::thread_level)
 }
 
 call! {
@@ -137,7 +138,7 @@ call! {
 call! {
     MPI_Session_get_info PMPI_Session_get_info(session: MPI_Session,
         info_used: *mut MPI_Info) on Session(session)
-    => session::mpi_session_get_info(session, info_used)
+    => method::give(info_used, "info_used", || Ok(Session::resolve(session.raw())?.info()))
 }
 
 call! {
@@ -155,7 +156,8 @@ call! {
 call! {
     MPI_Session_get_pset_info PMPI_Session_get_pset_info(session: MPI_Session,
         pset_name: *const c_char, info: *mut MPI_Info) on Session(session)
-    => session::mpi_session_get_pset_info(session, pset_name, info)
+    => method::give(info, "info", ||
+        Session::resolve(session.raw())?.process_set_info(&text(pset_name, "pset_name")?))
 }
 
 call! {

@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer};
 use mica_abi::collective::{self, CheckedCall};
 use mica_abi::export::call;
+use mica_abi::method::{self, Comm};
 use mica_abi::poly::PolyArray;
 use mica_abi::shims::topology;
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
@@ -55,7 +56,7 @@ call! {
 
 call! {
     MPI_Cartdim_get PMPI_Cartdim_get(comm: MPI_Comm, ndims: *mut c_int) on Comm(comm)
-    => topology::mpi_cartdim_get(comm, ndims)
+    => method::give(ndims, "ndims", || Ok(Comm::resolve(comm.raw())?.cart()?.dims().len()))
 }
 
 call! {

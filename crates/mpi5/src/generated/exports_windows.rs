@@ -5,6 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
+use mica_abi::method::{self, FlushedSide, Group, Info, Window, with_window};
 use mica_abi::poly::PolyOut;
 use mica_abi::shims::{rma, rma_element, rma_leaf, window, window_sync};
 use mica_abi::types::{
@@ -215,7 +216,7 @@ call! {
 
 call! {
     MPI_Win_complete PMPI_Win_complete(win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_complete(win)
+    => method::perform(|| with_window(win.raw(), Window::complete))
 }
 
 call! {
@@ -238,12 +239,12 @@ call! {
 
 call! {
     MPI_Win_detach PMPI_Win_detach(win: MPI_Win, base: *const c_void) on Win(win)
-    => window::mpi_win_detach(win, base)
+    => method::perform(|| Window::resolve(win.raw())?.detach(base.addr()))
 }
 
 call! {
     MPI_Win_fence PMPI_Win_fence(assert: c_int, win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_fence(assert, win)
+    => method::perform(|| with_window(win.raw(), |window| window.fence(assert)))
 }
 
 call! {
@@ -253,7 +254,7 @@ call! {
 
 call! {
     MPI_Win_flush_all PMPI_Win_flush_all(win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_flush_all(win)
+    => method::perform(|| with_window(win.raw(), |window| window.flush(None, FlushedSide::Both)))
 }
 
 call! {
@@ -263,19 +264,19 @@ call! {
 
 call! {
     MPI_Win_flush_local_all PMPI_Win_flush_local_all(win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_flush_local_all(win)
+    => method::perform(|| with_window(win.raw(), |window| window.flush(None, FlushedSide::Origin)))
 }
 
 call! { MPI_Win_free PMPI_Win_free(win: *mut MPI_Win) on Default => window::mpi_win_free(win) }
 
 call! {
     MPI_Win_get_group PMPI_Win_get_group(win: MPI_Win, group: *mut MPI_Group) on Win(win)
-    => window::mpi_win_get_group(win, group)
+    => method::give(group, "group", || Ok(Window::resolve(win.raw())?.group()))
 }
 
 call! {
     MPI_Win_get_info PMPI_Win_get_info(win: MPI_Win, info_used: *mut MPI_Info) on Win(win)
-    => window::mpi_win_get_info(win, info_used)
+    => method::give(info_used, "info_used", || Ok(Window::resolve(win.raw())?.info()))
 }
 
 call! {
@@ -287,17 +288,19 @@ call! {
 
 call! {
     MPI_Win_lock_all PMPI_Win_lock_all(assert: c_int, win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_lock_all(assert, win)
+    => method::perform(|| with_window(win.raw(), |window| window.lock_all(assert)))
 }
 
 call! {
     MPI_Win_post PMPI_Win_post(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_post(group, assert, win)
+    => method::perform(|| with_window(win.raw(), |window| window.post(&Group::resolve(group.raw())?,
+        assert)))
 }
 
 call! {
     MPI_Win_set_info PMPI_Win_set_info(win: MPI_Win, info: MPI_Info) on Win(win)
-    => window::mpi_win_set_info(win, info)
+    => method::perform(|| { Window::resolve(win.raw())?.set_info(&Info::resolve_hints(info.raw())?);
+        Ok(()) })
 }
 
 call! {
@@ -314,14 +317,18 @@ call! {
 
 call! {
     MPI_Win_start PMPI_Win_start(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_start(group, assert, win)
+    => method::perform(|| with_window(win.raw(), |window|
+        window.start(&Group::resolve(group.raw())?, assert)))
 }
 
-call! { MPI_Win_sync PMPI_Win_sync(win: MPI_Win) on Win(win) => window_sync::mpi_win_sync(win) }
+call! {
+    MPI_Win_sync PMPI_Win_sync(win: MPI_Win) on Win(win)
+    => method::perform(|| with_window(win.raw(), Window::sync))
+}
 
 call! {
     MPI_Win_test PMPI_Win_test(win: MPI_Win, flag: *mut c_int) on Win(win)
-    => window_sync::mpi_win_test(win, flag)
+    => method::give(flag, "flag", || with_window(win.raw(), Window::test))
 }
 
 call! {
@@ -331,7 +338,10 @@ call! {
 
 call! {
     MPI_Win_unlock_all PMPI_Win_unlock_all(win: MPI_Win) on Win(win)
-    => window_sync::mpi_win_unlock_all(win)
+    => method::perform(|| with_window(win.raw(), Window::unlock_all))
 }
 
-call! { MPI_Win_wait PMPI_Win_wait(win: MPI_Win) on Win(win) => window_sync::mpi_win_wait(win) }
+call! {
+    MPI_Win_wait PMPI_Win_wait(win: MPI_Win) on Win(win)
+    => method::perform(|| with_window(win.raw(), Window::wait))
+}

@@ -1,0 +1,211 @@
+"""Calls that are a method of the library, and nothing else: their exports are written from this table.
+
+A line has the name of a call and a Rust expression of its parameters; the parameter before `=` is where the result goes.
+An expression ends with `?` where it can fail. In it a handle stands for its object, a `const char *` for a string, an array
+for its elements; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from api import Function, Param
+
+METHODS = """
+Comm_compare                result = comm1.compare(&comm2)
+Comm_group                  group = comm.group().clone()
+Comm_test_inter             flag = comm.is_inter()
+Comm_remote_size            size = comm.remote_size()?
+Comm_remote_group           group = comm.remote_group()?
+Comm_dup                    newcomm = comm.duplicate(None)?
+Comm_dup_with_info          newcomm = comm.duplicate(Some(&info))?
+Comm_create                 newcomm = comm.create(&group)?
+Comm_create_group           newcomm = comm.create_group(&group, tag)?
+Comm_split                  newcomm = comm.split(color, key)?
+Comm_split_type             newcomm = comm.split_type(split_type, key, &info)?
+Comm_set_name               comm.set_name(&comm_name)
+Comm_set_info               comm.set_info(&info)
+Comm_get_info               info_used = comm.info()
+Comm_set_errhandler         comm.set_errhandler(errhandler)?
+Comm_get_errhandler         errhandler = comm.errhandler()
+Comm_set_attr               comm.set_attribute(comm_keyval, attribute_val.expose_provenance())?
+Comm_delete_attr            comm.delete_attribute(comm_keyval)?
+Attr_put                    comm.set_attribute(keyval, attribute_val.expose_provenance())?
+Attr_delete                 comm.delete_attribute(keyval)?
+Intercomm_create            newintercomm = local_comm.create_inter(local_leader, peer_comm.raw(), remote_leader, tag)?
+Intercomm_merge             newintracomm = intercomm.merge(high != 0)?
+
+Group_size                  size = group.size()
+Group_compare               result = group1.compare(&group2).constant()
+Group_union                 newgroup = group1.union(&group2)
+Group_intersection          newgroup = group1.intersection(&group2)
+Group_difference            newgroup = group1.difference(&group2)
+Group_incl                  newgroup = group.incl(ranks)?
+Group_excl                  newgroup = group.excl(ranks)?
+Group_range_incl            newgroup = group.range_incl(ranges)?
+Group_range_excl            newgroup = group.range_excl(ranges)?
+
+Session_get_info            info_used = session.info()
+Session_get_pset_info       info = session.process_set_info(&pset_name)?
+Session_set_errhandler      session.set_errhandler(errhandler)?
+Session_get_errhandler      errhandler = session.errhandler()
+
+Win_get_group               group = win.group()
+Win_set_name                win.set_name(&win_name)
+Win_set_info                win.set_info(&info)
+Win_get_info                info_used = win.info()
+Win_set_errhandler          win.set_errhandler(errhandler)?
+Win_get_errhandler          errhandler = win.errhandler()
+Win_set_attr                win.set_attribute(win_keyval, attribute_val.expose_provenance())?
+Win_delete_attr             win.delete_attribute(win_keyval)?
+Win_detach                  win.detach(base.addr())?
+
+Win_fence                   with_window(win.raw(), |window| window.fence(assert))?
+Win_start                   with_window(win.raw(), |window| window.start(&group, assert))?
+Win_complete                with_window(win.raw(), Window::complete)?
+Win_post                    with_window(win.raw(), |window| window.post(&group, assert))?
+Win_wait                    with_window(win.raw(), Window::wait)?
+Win_test                    flag = with_window(win.raw(), Window::test)?
+Win_lock_all                with_window(win.raw(), |window| window.lock_all(assert))?
+Win_unlock_all              with_window(win.raw(), Window::unlock_all)?
+Win_flush_all               with_window(win.raw(), |window| window.flush(None, FlushedSide::Both))?
+Win_flush_local_all         with_window(win.raw(), |window| window.flush(None, FlushedSide::Origin))?
+Win_sync                    with_window(win.raw(), Window::sync)?
+
+Buffer_attach               buffered::attach(BufferOwner::Process, buffer.expose_provenance(), size)?
+Comm_attach_buffer          buffered::attach(BufferOwner::comm(&comm), buffer.expose_provenance(), size)?
+Session_attach_buffer       buffered::attach(BufferOwner::Session(session.handle()), buffer.expose_provenance(), size)?
+Buffer_detach               buffer::detach(BufferOwner::Process, buffer_addr, size)?
+Comm_detach_buffer          buffer::detach(BufferOwner::comm(&comm), buffer_addr, size)?
+Session_detach_buffer       buffer::detach(BufferOwner::Session(session.handle()), buffer_addr, size)?
+Buffer_flush                buffered::flush(BufferOwner::Process)?
+Comm_flush_buffer           buffered::flush(BufferOwner::comm(&comm))?
+Session_flush_buffer        buffered::flush(BufferOwner::Session(session.handle()))?
+Buffer_iflush               request = buffered::iflush(BufferOwner::Process)?
+Comm_iflush_buffer          request = buffered::iflush(BufferOwner::comm(&comm))?
+Session_iflush_buffer       request = buffered::iflush(BufferOwner::Session(session.handle()))?
+
+Type_contiguous             newtype = Datatype::contiguous(count, &oldtype)?
+Type_vector                 newtype = Datatype::vector(count, blocklength, stride, &oldtype)?
+Type_create_hvector         newtype = Datatype::hvector(count, blocklength, stride, &oldtype)?
+Type_indexed                newtype = Datatype::indexed(&array_of_blocklengths, &array_of_displacements, &oldtype)?
+Type_create_hindexed        newtype = Datatype::hindexed(&array_of_blocklengths, &array_of_displacements, &oldtype)?
+Type_create_indexed_block   newtype = Datatype::indexed_block(blocklength, &array_of_displacements, &oldtype)?
+Type_create_hindexed_block  newtype = Datatype::hindexed_block(blocklength, &array_of_displacements, &oldtype)?
+Type_create_struct          newtype = Datatype::create_struct(&array_of_blocklengths, &array_of_displacements, &array_of_types)?
+Type_create_subarray        newtype = Datatype::subarray(&array_of_sizes, &array_of_subsizes, &array_of_starts, order, &oldtype)?
+Type_create_darray          newtype = Datatype::darray(size, rank, &array_of_gsizes, array_of_distribs, array_of_dargs, array_of_psizes, order, &oldtype)?
+Type_create_resized         newtype = Datatype::resized(&oldtype, lb, extent)?
+Type_dup                    newtype = Datatype::dup(&oldtype)?
+Type_create_f90_real        newtype = Datatype::f90_real(p, r)?
+Type_create_f90_complex     newtype = Datatype::f90_complex(p, r)?
+Type_create_f90_integer     newtype = Datatype::f90_integer(r)?
+Op_commutative              commute = op.is_commutative()
+
+Comm_create_keyval          attribute::create(AttributeOwner::Comm, comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state)?
+Type_create_keyval          attribute::create(AttributeOwner::Type, type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state)?
+Win_create_keyval           attribute::create(AttributeOwner::Win, win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)?
+Keyval_create               attribute::create(AttributeOwner::Comm, copy_fn, delete_fn, keyval, extra_state)?
+Comm_free_keyval            attribute::free(AttributeOwner::Comm, comm_keyval)?
+Type_free_keyval            attribute::free(AttributeOwner::Type, type_keyval)?
+Win_free_keyval             attribute::free(AttributeOwner::Win, win_keyval)?
+Keyval_free                 attribute::free(AttributeOwner::Comm, keyval)?
+
+Info_create                 info = Info::default()
+Info_dup                    newinfo = info.duplicate()
+Info_set                    Info::set(info.raw(), &key, &value)?
+Info_delete                 Info::delete(info.raw(), &key)?
+Info_get_nkeys              nkeys = info.len()
+
+File_set_errhandler         set_file_errhandler(file.raw(), errhandler)?
+File_get_errhandler         errhandler = file_errhandler(file.raw())?
+Error_class                 errorclass = error_codes::class_of(errorcode)?
+Add_error_class             errorclass = error_codes::add_class()
+Add_error_code              errorcode = error_codes::add_code(errorclass)?
+Add_error_string            error_codes::add_text(errorcode, &string)?
+Remove_error_class          error_codes::remove_class(errorclass)?
+Remove_error_code           error_codes::remove_code(errorcode)?
+Remove_error_string         error_codes::remove_text(errorcode)?
+Initialized                 flag = process::initialized()
+Finalized                   flag = process::finalized()
+Finalize                    init::finalize()?
+Query_thread                provided = init::thread_level()?
+Is_thread_main              flag = init::is_thread_main()?
+Get_hw_resource_info        hw_info = hardware_resources()?
+Grequest_complete           complete_generalized(request.raw())?
+
+Test_cancelled              flag = status::read(status)?.cancelled()
+Status_set_cancelled        status::write(status)?.set_cancelled(flag != 0)
+Status_get_source           source = status::read(status)?.MPI_SOURCE
+Status_set_source           status::write(status)?.MPI_SOURCE = source
+Status_get_tag              tag = status::read(status)?.MPI_TAG
+Status_set_tag              status::write(status)?.MPI_TAG = tag
+Status_get_error            err = status::read(status)?.MPI_ERROR
+Status_set_error            status::write(status)?.MPI_ERROR = err
+Cartdim_get                 ndims = comm.cart()?.dims().len()
+"""
+
+OBJECTS = {
+    "MPI_Comm": "Comm",
+    "MPI_Group": "Group",
+    "MPI_Win": "Window",
+    "MPI_Session": "Session",
+    "MPI_Errhandler": "Errhandler",
+    "MPI_Op": "Op",
+}
+
+# What `crates/abi/src/method.rs` has of the library for expressions.
+NAMES = {
+    *OBJECTS.values(), "AttributeOwner", "BufferOwner", "Datatype", "FlushedSide", "Info", "buffered", "complete_generalized",
+    "error_codes", "file_errhandler", "hardware_resources", "init", "process", "set_file_errhandler", "status", "text",
+    "with_window",
+}
+
+
+def table() -> dict[str, str]:
+    """The expression of each call, by the name of its shim."""
+    lines = (line.split(maxsplit=1) for line in METHODS.splitlines() if line)
+    return {f"mpi_{name.lower()}": expression for name, expression in lines}
+
+
+def call(expression: str, function: Function, taken: list[Param], arguments: list[str]) -> str:
+    """The call of a method: `taken` are the parameters, `arguments` what the export has for each of them."""
+    result, body = re.fullmatch(r"(?:(\w+) = )?(.*)", expression).groups()
+    by_name = {param.name: (param, argument) for param, argument in zip(taken, arguments)}
+    if result and result not in by_name:
+        raise SystemExit(f"methods.py: {function.name}: it has no parameter {result}")
+
+    def convert(name: re.Match[str]) -> str:
+        if name[0] not in by_name or name[0] == result:
+            return name[0]
+        return _converted(*by_name[name[0]], by_name, function)
+
+    # Not a method, a path or what keeps its handle; the name of a module is followed by `::`.
+    body = re.sub(r"(?<![.:|\w])[a-z]\w*\b(?!\(|::|\.raw\(\))", convert, body)
+    if body.endswith("()?") and "." not in body:
+        closure = body.removesuffix("()?")  # a function is one itself
+    elif body.endswith("?"):
+        closure = f"|| {body.removesuffix('?')}"
+    else:
+        closure = f"|| Ok({body})" if result else f"|| {{ {body}; Ok(()) }}"
+    return f'method::give({by_name[result][1]}, "{result}", {closure})' if result else f"method::perform({closure})"
+
+
+def _converted(param: Param, argument: str, by_name: dict[str, tuple[Param, str]], function: Function) -> str:
+    """An argument as expressions have it."""
+    if param.callback or (param.depth == 0 and not param.base.startswith("MPI_")):
+        return argument
+    if param.depth == 0:
+        handle = param.base
+        if handle == "MPI_Datatype":
+            return f'Datatype::resolve_as({argument}.raw(), "{param.name}")?'
+        if handle == "MPI_Info":
+            resolve = "resolve" if function.family == "info" else "resolve_hints"
+            return f"Info::{resolve}({argument}.raw())?"
+        return f"{OBJECTS[handle]}::resolve({argument}.raw())?" if handle in OBJECTS else argument
+    if param.base == "char" and param.const:
+        return f'text({argument}, "{param.name}")?'
+    if not param.length:
+        return argument
+    list_of = {"MPI_Datatype": "datatypes"}.get(param.base, "numbers" if argument.startswith("PolyArray") else "slice")
+    return f'method::{list_of}({argument}, {by_name[param.length][1]}, "{param.name}", "{param.length}")?'
