@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Lines of code by room of the house, in two commits: the table of docs/design/lines.md.
 
-    scripts/lines.py [OLD [NEW]]        default: c0b07bd, before the restructuring, and HEAD
+    scripts/lines.py [OLD [NEW]]            default: c0b07bd, before the restructuring, and HEAD
+    scripts/lines.py --commits [OLD [NEW]]  net lines of the commits between them, by crate and by
+                                            class: lines_commits.txt lists those that restructure
 
 Counted are the hand-written files below crates/*/src, without blank lines, comments, tests, and
 models and doubles for tests. The longest prefix in ROOMS places a file, wherever it was in OLD.
 """
 
+import collections
+import functools
+import pathlib
 import re
 import subprocess
 import sys
@@ -120,28 +125,131 @@ def lines(text):
     return sum(1 for line in stripped if line and not line.startswith("//"))
 
 
-def count(revision):
-    """Lines of each source file, by its path without `crates/` and `src/`."""
-    def git(*arguments):
-        return subprocess.check_output(["git", *arguments], text=True, errors="replace")
+def git(*arguments):
+    return subprocess.check_output(["git", *arguments], text=True, errors="replace")
 
-    texts, doubles = {}, set()
-    for path in git("ls-tree", "-r", "--name-only", revision, "crates/").split("\n"):
-        if path.endswith(".rs") and "/src/" in path and not OUT.search(path):
+
+def is_counted(path):
+    return path.endswith(".rs") and "/src/" in path and not OUT.search(path)
+
+
+class Blobs:
+    """Lines of a blob, and the modules in it that are for tests; each blob is read once."""
+
+    def __init__(self):
+        self.reader = subprocess.Popen(["git", "cat-file", "--batch"],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.read = functools.cache(self.read)
+
+    def read(self, blob):
+        self.reader.stdin.write(f"{blob}\n".encode())
+        self.reader.stdin.flush()
+        size = int(self.reader.stdout.readline().split()[2])
+        text = self.reader.stdout.read(size + 1)[:-1].decode(errors="replace")
+        return lines(text), re.findall(FOR_TESTS + ";", text)
+
+
+def count(revision, blobs):
+    """Lines of each source file, by its path without `crates/` and `src/`."""
+    found, doubles = {}, set()
+    for entry in git("ls-tree", "-r", revision, "crates/").splitlines():
+        meta, path = entry.split("\t")
+        if is_counted(path):
             name = path.removeprefix("crates/").replace("/src/", "/").removesuffix(".rs")
-            texts[name] = git("show", f"{revision}:{path}")
+            found[name], modules = blobs.read(meta.split()[2])
             folder = re.sub(r"/?(mod|lib|main)$", "", name)
-            modules = re.findall(FOR_TESTS + ";", texts[name])
             doubles.update(f"{folder}/{module}" for module in modules)
-    return {name: lines(text) for name, text in texts.items() if name not in doubles}
+    return {name: number for name, number in found.items() if name not in doubles}
+
+
+def by_crate(revision, blobs):
+    sums = collections.Counter()
+    for file, found in count(revision, blobs).items():
+        sums[file.split("/")[0]] += found
+    return sums
+
+
+def difference(new, old):
+    """Of two counters; sums may be negative."""
+    result = collections.Counter(new)
+    result.subtract(old)
+    return collections.Counter({crate: n for crate, n in result.items() if n})
+
+
+def commits(old, new):
+    """Of each commit from OLD to NEW: net lines by crate, whether it merges, and its subject.
+
+    They add up to the difference of OLD and NEW, which is checked. A commit counts against its
+    parent. A merge counts what its tree has beyond its first parent and the commits that it
+    brings. Of two branches' commits with one subject, which are one change, the first counts.
+    """
+    blobs = Blobs()
+    trees = functools.cache(lambda revision: by_crate(revision, blobs))
+    log = git("log", "--topo-order", "--reverse", "--format=%H %P%x09%s", f"{old}..{new}")
+    ancestors, found, firsts = {}, {}, {}
+    for entry in log.splitlines():
+        names, subject = entry.split("\t", 1)
+        commit, first, *others = names.split()
+        net = difference(trees(commit), trees(first))
+        below = set().union(*(ancestors.get(parent, ()) for parent in [first, *others]))
+        for brought in below - ancestors.get(first, set()):
+            net = difference(net, found[brought][0])
+        if not others and firsts.setdefault(subject, commit) not in below | {commit}:
+            net = collections.Counter()
+        ancestors[commit] = below | {commit}
+        found[commit] = net, bool(others), subject
+    total = sum(net.total() for net, *_ in found.values())
+    expected = trees(new).total() - trees(old).total()
+    if total != expected:
+        sys.exit(f"{old} to {new}: commits add up to {total:+}, the trees differ by {expected:+}")
+    return found
+
+
+def restructuring():
+    """The subjects of the commits that restructure, each with its reason."""
+    text = pathlib.Path(__file__).with_name("lines_commits.txt").read_text()
+    entries = (line.split(None, 1) for line in text.splitlines() if line and line[0] != "#")
+    return {subject: reason for reason, subject in entries}
+
+
+def print_commits(old, new, largest=8):
+    """Net lines by crate and class, restructuring by reason, and the commits that changed most."""
+    reasons, sums, named = restructuring(), {}, {}
+    by_reason = collections.Counter()
+    for commit, (net, is_merge, subject) in commits(old, new).items():
+        reason = None if is_merge else reasons.get(subject)
+        kind = "merges" if is_merge else "restructuring" if reason else "features and fixes"
+        if net:
+            sums.setdefault(kind, collections.Counter()).update(net)
+            named.setdefault(kind, []).append((net.total(), commit[:8], subject))
+            by_reason[reason] += net.total()
+    kinds = sorted(sums)
+    print(f"| crate | {' | '.join(kinds)} | sum |\n|---|{'--:|' * (len(kinds) + 1)}")
+    rows = [(c, [sums[kind][c] for kind in kinds]) for c in sorted(set().union(*sums.values()))]
+    for crate, row in [*rows, ("sum", [sums[kind].total() for kind in kinds])]:
+        print(f"| {crate} | {' | '.join(f'{n:+,}' for n in [*row, sum(row)])} |")
+    del by_reason[None]
+    print("\nrestructuring by reason:",
+          ", ".join(f"{reason} {n:+,}" for reason, n in reversed(by_reason.most_common())))
+    for kind in kinds:
+        entries = sorted(named[kind])
+        removed, added = (sum(n for n, *_ in entries if (n < 0) == sign) for sign in (True, False))
+        print(f"\n{kind}: {len(entries)} commits that change lines, {removed:+,} and {added:+,}")
+        few = len(entries) <= 2 * largest
+        for total, commit, subject in entries if few else entries[:largest] + entries[-largest:]:
+            print(f"| {commit} | {subject} | {total:+,} |")
 
 
 def main():
-    revisions = (sys.argv[1:] + ["c0b07bd", "HEAD"][len(sys.argv) - 1:])[:2]
-    order = prefixes()
+    arguments = [argument for argument in sys.argv[1:] if argument != "--commits"]
+    revisions = (arguments + ["c0b07bd", "HEAD"][len(arguments):])[:2]
+    if "--commits" in sys.argv:
+        print_commits(*revisions)
+        return
+    order, blobs = prefixes(), Blobs()
     rooms, crates = {}, {}
     for at, revision in enumerate(revisions):
-        for file, found in count(revision).items():
+        for file, found in count(revision, blobs).items():
             room, is_old = next((r, o) for p, r, o in order if begins(file, p))
             rooms.setdefault((room, is_old), [0, 0])[at] += found
             crates.setdefault(file.split("/")[0], [0, 0])[at] += found
