@@ -23,6 +23,13 @@ static void refused(int line, int code, int one, int other, const char *says, co
           text);
     CHECK(!strict || strstr(text, says), "line %d: \"%s\" does not say \"%s\": %s", line, text,
           says, call);
+    char function[64] = ""; /* the text names it without the suffix of its large form */
+    snprintf(function, sizeof function, "%.*s", (int)strcspn(call, "( "), call);
+    size_t letters = strlen(function);
+    if (letters > 2 && !strcmp(function + letters - 2, "_c"))
+        function[letters - 2] = 0;
+    CHECK(!strict || strstr(text, function), "line %d: \"%s\" does not name %s", line, text,
+          function);
 }
 
 /* A wrong use that is known by the window, whose name is part of the text. */
@@ -98,6 +105,32 @@ static void too_much(void)
     refused(__LINE__,
             MPI_Win_allocate_shared(much, 1, MPI_INFO_NULL, MPI_COMM_SELF, &base, &win),
             MPI_ERR_NO_MEM, MPI_ERR_NO_MEM, bytes, "MPI_Win_allocate_shared of 32 TiB");
+}
+
+/* A setting that one rank cannot read: an error at all ranks, none of which waits for it. */
+static void wrong_setting(void)
+{
+    static const char *const settings[] = {"MICA_WINDOW_HELP_MIN", "MICA_WINDOW_LOCK",
+                                           "MICA_WINDOW_ACCESS"};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        MPI_Win win = MPI_WIN_NULL;
+        void *base = NULL;
+        char before[64] = "";
+        const char *set = getenv(settings[i]);
+        if (set)
+            snprintf(before, sizeof before, "%s", set);
+        if (test_rank == 0)
+            setenv(settings[i], "many", 1);
+        int code = MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+        refused(__LINE__, code, MPI_ERR_OTHER, MPI_ERR_OTHER,
+                test_rank == 0 ? settings[i] : "rank 0", "MPI_Win_allocate");
+        CHECK(win == MPI_WIN_NULL, "a call that failed because of %s has set the window",
+              settings[i]);
+        if (set)
+            setenv(settings[i], before, 1);
+        else
+            unsetenv(settings[i]);
+    }
 }
 
 static void null_window(void)
@@ -234,6 +267,16 @@ static void arguments(MPI_Win win)
     MPI_Group_free(&group);
 }
 
+/* The text of an operation outside of the window has target and displacement. */
+static void outside(int code)
+{
+    char target[32], disp[32];
+    snprintf(target, sizeof target, "rank %d", test_size - 1);
+    snprintf(disp, sizeof disp, "%d", INTS + 77);
+    refused(__LINE__, code, MPI_ERR_RMA_RANGE, MPI_ERR_RMA_RANGE, target, "MPI_Put");
+    refused(__LINE__, code, MPI_ERR_RMA_RANGE, MPI_ERR_RMA_RANGE, disp, "MPI_Put");
+}
+
 static void target_arguments(MPI_Win win)
 {
     int *b = buffer;
@@ -248,6 +291,7 @@ static void target_arguments(MPI_Win win)
     EITHER(MPI_Put(b, 1, MPI_INT, 0, -1, 1, MPI_INT, win), MPI_ERR_DISP, MPI_ERR_RMA_RANGE);
     if (!strict)
         return;
+    outside(MPI_Put(b, 1, MPI_INT, test_size - 1, INTS + 77, 1, MPI_INT, win));
     REFUSED(MPI_Put(b, 1, MPI_INT, 0, INTS, 1, MPI_INT, win), MPI_ERR_RMA_RANGE);
     REFUSED(MPI_Get(b, 2, MPI_INT, 0, INTS - 1, 2, MPI_INT, win), MPI_ERR_RMA_RANGE);
     REFUSED(MPI_Accumulate(b, INTS + 1, MPI_INT, 0, 0, INTS + 1, MPI_INT, MPI_SUM, win),
@@ -389,6 +433,7 @@ int main(int argc, char **argv)
     if (strict) {
         others();
         too_much();
+        wrong_setting();
     }
     return test_finish();
 }

@@ -28,6 +28,8 @@ session_threads    ranks=2
 nbc_progress       ranks=2
 pt2pt_outstanding  ranks=2 MICA_EAGER_MAX=8K MICA_COPY_ENGINE=thread MICA_OFFLOAD_MIN=8K \
                    MICA_WAY=offload
+rma_threads        ranks=2 -- 20 1
+rma_long           ranks=2 MICA_WINDOW_HELP_MIN=8K MICA_MAPPED_AFTER=1 -- 4 1
 ";
 
 /// For AddressSanitizer: the same threads, and the paths that handle buffers, layouts and lists of
@@ -66,6 +68,7 @@ inter_coll         ranks=4
 topo_neighbor      ranks=3
 err_args           ranks=1
 info               ranks=1
+rma_long           ranks=2 MICA_WINDOW_HELP_MIN=8K MICA_MAPPED_AFTER=1 -- 6 1
 ";
 
 /// The sanitizers' options, besides the suppressions.

@@ -191,9 +191,10 @@ impl Window {
 
     fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         let engine = process::engine()?;
-        let choices = WindowChoices::in_force()?;
+        let choices = WindowChoices::in_force();
         let neighbours = Arc::new(Neighbours::of(engine, comm, spec.is_shared()));
-        let wanted = spec.sizes().and_then(|sizes| {
+        let wanted = choices.as_ref().map_err(Error::clone).and_then(|_| {
+            let sizes = spec.sizes()?;
             spec.check_neighbours(&neighbours, comm)?;
             Ok(sizes)
         });
@@ -203,7 +204,7 @@ impl Window {
             spec,
             neighbours: Arc::clone(&neighbours),
             sizes: Sizes::agree(comm, wanted)?,
-            choices,
+            choices: choices?,
             is_contiguous: spec.is_shared() && !is_set(hints, "alloc_shared_noncontig"),
         };
         let own = creation.own_memory();
@@ -220,7 +221,7 @@ impl Window {
         }
         let (all_needs, (targets, locks, own)) = (all_needs?, opened?);
         let counts_block = WindowCountsBlock::take(engine);
-        let mut choices = choices;
+        let mut choices = creation.choices;
         let remote = match all_needs.iter().any(Announcement::needs_messages) {
             false => None,
             true => {
@@ -237,11 +238,10 @@ impl Window {
             }
         };
         let predefined = creation.predefined(&targets[comm.rank()].memory);
-        let info = hints_in_force(hints);
         let properties = WindowProperties {
             name: String::new(),
             errhandler: Errhandler::ARE_FATAL,
-            info,
+            info: hints_in_force(hints),
         };
         let has_locks = !is_set(hints, "no_locks");
         let epochs = Epochs::new(neighbours.me, neighbours.numbers());

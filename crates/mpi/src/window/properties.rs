@@ -23,11 +23,24 @@ pub(super) const HINTS: [(&str, &str); 7] = [
     ("alloc_shared_noncontig", "false"),
 ];
 
+/// Whether a hint that windows know may have this value. What may not is ignored (MPI 5.0, 10).
+fn may_be(key: &str, value: &str) -> bool {
+    match key {
+        "accumulate_ordering" => {
+            let is_pair = |pair| matches!(pair, "rar" | "raw" | "war" | "waw");
+            value == "none" || value.split(',').map(str::trim).all(is_pair)
+        }
+        "accumulate_ops" => matches!(value, "same_op" | "same_op_no_op"),
+        "mpi_accumulate_granularity" => value.parse::<u64>().is_ok(),
+        _ => matches!(value, "true" | "false"),
+    }
+}
+
 /// The hints in force for a window that is created with these.
 pub(super) fn hints_in_force(given: &Info) -> Info {
     let info = Info::default();
     for (key, default) in HINTS {
-        let value = given.lookup(key);
+        let value = given.lookup(key).filter(|value| may_be(key, value));
         info.put(key, value.as_deref().unwrap_or(default));
     }
     // What is there, whatever was asked for.
@@ -81,12 +94,13 @@ impl Window {
     }
 
     /// `MPI_Win_set_info`: hints that windows do not know are ignored, as are those that matter
-    /// only when the window is created.
+    /// only when the window is created, and values that a hint cannot have.
     pub fn set_info(&self, hints: &Info) {
         let properties = lock(&self.0.properties);
         for (key, value) in hints.entries() {
             let is_known = HINTS.iter().any(|(known, _)| *known == key);
-            if is_known && key != "no_locks" && key != "alloc_shared_noncontig" {
+            let is_late = matches!(key.as_str(), "no_locks" | "alloc_shared_noncontig");
+            if is_known && !is_late && may_be(&key, &value) {
                 properties.info.put(&key, &value);
             }
         }
@@ -139,5 +153,36 @@ fn refuse_predefined(keyval: i32) -> Result<()> {
             Err(Error::argument(c::ERR_KEYVAL, "win_keyval", keyval, reason))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_a_hint_cannot_have_are_not_in_force() {
+        let given = Info::default();
+        let pairs = [
+            ("no_locks", "perhaps", "false"),
+            ("same_size", "true", "true"),
+            ("same_disp_unit", "1", "false"),
+            ("accumulate_ordering", "raw,waw", "raw,waw"),
+            ("accumulate_ops", "any", "same_op_no_op"),
+            ("mpi_accumulate_granularity", "-8", "0"),
+            ("alloc_shared_noncontig", "true", "true"),
+        ];
+        for (key, value, _) in pairs {
+            given.put(key, value);
+        }
+        let info = hints_in_force(&given);
+        for (key, value, in_force) in pairs {
+            let got = info.lookup(key);
+            assert_eq!(got.as_deref(), Some(in_force), "{key} = {value}");
+        }
+        given.put("accumulate_ordering", "raw,later");
+        let info = hints_in_force(&given);
+        let got = info.lookup("accumulate_ordering");
+        assert_eq!(got.as_deref(), Some("rar,raw,war,waw"));
     }
 }
