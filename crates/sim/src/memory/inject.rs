@@ -32,7 +32,7 @@ impl NodeMemory {
         target: InjectTarget,
         mode: WriteMode,
     ) -> SimTime {
-        self.merging = 0;
+        self.stop_merging();
         let target = match self.mode {
             MemoryMode::Accurate => target,
             _ => InjectTarget::Memory,

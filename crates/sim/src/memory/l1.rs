@@ -75,6 +75,8 @@ pub(super) struct L1 {
     uses: u64,
     /// How many of them were not hits by the fast path.
     other_uses: u64,
+    /// The fast path takes lines that were used after this use; 0: all.
+    watched_after: u64,
     guesses: Box<[u16; GUESSES]>,
 }
 
@@ -90,6 +92,7 @@ impl L1 {
             replacement,
             uses: 0,
             other_uses: 0,
+            watched_after: 0,
             guesses: Box::new([0; GUESSES]),
         }
     }
@@ -97,25 +100,27 @@ impl L1 {
     // The fast path.
 
     /// Uses the line with this key if it is where it is guessed, its `entry | spare` equals the
-    /// key, and `blocked` is 0. Nothing else of the node changes by that.
+    /// key, `blocked` is 0, and the order of uses is not [watched](Self::watch_order) or the line
+    /// was used since. Nothing else of the node changes by that.
     #[inline(always)]
     pub(super) fn hit(&mut self, key: u64, spare: u64, blocked: u64) -> bool {
         let guess = usize::from(self.guesses[guess_of(key)]);
-        self.hit_at(guess, spare, key, blocked)
+        self.hit_at(guess, spare, key, blocked, self.watched_after)
     }
 
     /// As [`hit`](Self::hit), for a line of instructions.
     #[inline(always)]
-    pub(super) fn hit_fetch(&mut self, line: &FetchLine, blocked: u64) -> bool {
-        self.hit_at(line.way, DIRTY, line.key, blocked)
+    pub(super) fn hit_fetch(&mut self, line: &FetchLine) -> bool {
+        self.hit_at(line.way, DIRTY, line.key, 0, self.watched_after)
     }
 
+    /// A way with an entry has been used, so its number is above 0.
     #[inline(always)]
-    fn hit_at(&mut self, place: usize, spare: u64, key: u64, blocked: u64) -> bool {
+    fn hit_at(&mut self, place: usize, spare: u64, key: u64, blocked: u64, after: u64) -> bool {
         let Some(way) = self.ways.get_mut(place) else {
             return false;
         };
-        let hit = (way.entry | spare) ^ key | blocked == 0;
+        let hit = ((way.entry | spare) ^ key | blocked == 0) & (way.used > after);
         if hit {
             self.uses += 1;
             way.used = self.uses;
@@ -134,6 +139,20 @@ impl L1 {
 
     // Everything else.
 
+    /// From now on, the fast path refuses the first hit of each line, for which
+    /// [`hit_and_order`](Self::hit_and_order) says whether its set had used another line since. The
+    /// caller stops watching at the first that had, and before a line comes or goes. So while it
+    /// watches, a set uses one line at most, and further hits of that line need no look.
+    pub(super) fn watch_order(&mut self) {
+        self.watched_after = self.uses;
+    }
+
+    /// The fast path takes all hits again.
+    #[inline]
+    pub(super) fn stop_watching(&mut self) {
+        self.watched_after = 0;
+    }
+
     /// As [`hit`](Self::hit) where nothing blocks, and without a guess: `None` if it does not hit,
     /// else whether the set used another line since the line's last use.
     #[inline]
@@ -149,7 +168,7 @@ impl L1 {
             true => UseOrder::Earlier,
             false => UseOrder::Last,
         };
-        let hit = self.hit_at(place, spare, key, 0);
+        let hit = self.hit_at(place, spare, key, 0, 0);
         self.other_uses += u64::from(hit);
         hit.then_some(order)
     }

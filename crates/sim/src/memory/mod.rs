@@ -245,7 +245,7 @@ impl NodeMemory {
     /// it.
     #[inline(always)]
     pub fn is_fetch_hit(&mut self, line: &FetchLine) -> bool {
-        self.levels.l1i.hit_fetch(line, self.merging)
+        self.levels.l1i.hit_fetch(line)
     }
 
     /// Cycles of a hit of the L1 of instructions.
@@ -274,7 +274,7 @@ impl NodeMemory {
     /// until accurate mode comes back, but for those that the adapter writes.
     pub fn set_mode(&mut self, mode: MemoryMode) {
         if self.mode == MemoryMode::Accurate && mode != self.mode {
-            self.merging = 0;
+            self.stop_merging();
             self.levels.empty_l1s();
         }
         self.mode = mode;
@@ -317,10 +317,8 @@ impl NodeMemory {
     fn data_hit(&mut self, address: u64, size: u64, spare: u64) -> bool {
         let last = address.wrapping_add(size).wrapping_sub(1);
         let [first, last] = [address, last].map(|at| self.key(at) | DIRTY);
-        // Not 0 if the access ends in another line. And while stores may merge: then every hit has
-        // to be looked at, since one of another line than its set used last ends that.
-        let blocked = first ^ last | self.merging;
-        let hit = self.levels.l1d.hit(first, spare, blocked);
+        // Not 0 if the access ends in another line.
+        let hit = self.levels.l1d.hit(first, spare, first ^ last);
         if hit {
             self.store_hits += u64::from(spare != DIRTY);
         }
@@ -366,13 +364,29 @@ impl NodeMemory {
     /// looked at the L1 again.
     fn keep_merging_if(&mut self, order: UseOrder) {
         if order == UseOrder::Earlier {
-            self.merging = 0;
+            self.stop_merging();
         }
+    }
+
+    /// Stores to this line, which have gone through the L1, merge from now on. A hit of another
+    /// line than its set used last ends that, so the L1s watch for one.
+    fn start_merging(&mut self, line: u64) {
+        self.merging = line | VALID;
+        self.merging_is_cached = self.levels.l1d.holds(line);
+        self.levels.l1d.watch_order();
+        self.levels.l1i.watch_order();
+    }
+
+    #[inline]
+    fn stop_merging(&mut self) {
+        self.merging = 0;
+        self.levels.l1d.stop_watching();
+        self.levels.l1i.stop_watching();
     }
 
     /// An access that may do more than use the line that its set used last.
     fn beyond(&mut self, now: u64, kind: AccessKind, address: u64, size: u32) -> Stall {
-        self.merging = 0;
+        self.stop_merging();
         if self.device.contains(&address) {
             self.counts_of(kind).device += 1;
             return Stall(Stall::DEVICE | self.device_cycles(kind));
@@ -435,8 +449,7 @@ impl NodeMemory {
             Origin::Memory => counts.from_memory += 1,
         }
         if kind == AccessKind::Store && farthest != Origin::L1 && self.writes_through() {
-            self.merging = last | VALID;
-            self.merging_is_cached = self.levels.l1d.holds(last);
+            self.start_merging(last);
         }
         stall + self.levels.controller.excess(now + stall)
     }

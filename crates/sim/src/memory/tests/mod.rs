@@ -4,6 +4,7 @@
 mod cachegrind;
 mod injection;
 mod levels;
+mod merging;
 mod naive;
 mod reference;
 mod timing;

@@ -1,0 +1,107 @@
+//! How long stores of a line merge, access by access, against the rule in words: until an access
+//! that is more than another use of the line that its set used last. The fast path asks for that
+//! order only once a line ([`super::super::l1`]); this model asks at every access.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::{LINE, memory};
+use crate::memory::cache::{DIRTY, FLAGS};
+use crate::memory::l1::{FetchLine, L1};
+use crate::memory::{AccessKind, DataAccess, NodeMemory};
+
+/// Lines that accesses are about: three to a way of the L1s, so that they hit and miss.
+const LINES: u64 = 48;
+/// Sets of the small machine's L1s.
+const SETS: u64 = 4;
+
+/// The entry of a line, and whether its set used it last (with LRU, entries are in that order).
+fn entry_and_order(l1: &L1, line: u64) -> Option<(u64, bool)> {
+    let set = |entry: &u64| entry / LINE % SETS == line / LINE % SETS;
+    let mut entries = l1.lines().into_iter().filter(set);
+    let place = entries.position(|entry| entry & !FLAGS == line)?;
+    let mut entries = l1.lines().into_iter().filter(set);
+    Some((entries.nth(place)?, place == 0))
+}
+
+/// The line whose stores merge after an access, given that before it; `None` if the access decides
+/// by its misses.
+fn merging_after(memory: &NodeMemory, kind: AccessKind, address: u64, size: u64) -> Option<u64> {
+    let before = memory.merging & !FLAGS;
+    let line = address & !(LINE - 1);
+    if before == 0 || address % LINE + size > LINE {
+        return None;
+    }
+    let is_store = kind == AccessKind::Store;
+    if is_store && line == before && !memory.merging_is_cached {
+        return Some(before);
+    }
+    let l1 = match kind {
+        AccessKind::Fetch => &memory.levels.l1i,
+        _ => &memory.levels.l1d,
+    };
+    match entry_and_order(l1, line)? {
+        (entry, _) if is_store && entry & DIRTY == 0 => None,
+        (_, true) => Some(before),
+        (_, false) => Some(0),
+    }
+}
+
+fn misses(memory: &NodeMemory) -> u64 {
+    let stores = memory.counts().stores;
+    stores.from_l2 + stores.from_l3 + stores.from_memory + stores.from_other_core
+}
+
+/// The access as the emulator's plugin makes it, which keeps a [`FetchLine`] a line.
+fn take(
+    memory: &mut NodeMemory,
+    fetches: &mut HashMap<u64, FetchLine>,
+    (kind, address, size): (AccessKind, u64, u64),
+) {
+    let access = match kind {
+        AccessKind::Load => DataAccess::load(size as u32),
+        AccessKind::Store => DataAccess::store(size as u32),
+        AccessKind::Fetch => {
+            let line = address & !(LINE - 1);
+            let line = fetches.entry(line).or_insert_with(|| FetchLine::new(line));
+            if !memory.is_fetch_hit(line) {
+                memory.fetch_line(0, line);
+            }
+            return;
+        }
+    };
+    if !memory.is_hit(access, address) {
+        memory.access(0, access, address);
+    }
+}
+
+proptest! {
+    #[test]
+    fn stores_merge_until_a_set_uses_another_line(
+        steps in prop::collection::vec((0..6, 0..LINES, 0..LINE, 1..9_u64), 1..400),
+    ) {
+        let mut memory = memory(&["caches.l1d.write=through"]);
+        let mut fetches = HashMap::new();
+        for (what, line, offset, size) in steps {
+            let kind = match what {
+                0 => AccessKind::Fetch,
+                1..3 => AccessKind::Load,
+                _ => AccessKind::Store,
+            };
+            let address = (1 << 20) + line * LINE + offset;
+            // A fetch is that of a line.
+            let size = if kind == AccessKind::Fetch { 1 } else { size };
+            let expected = merging_after(&memory, kind, address, size);
+            let (before, merged) = (misses(&memory), memory.counts().stores.merged);
+            let was_merging = memory.merging & !FLAGS == address & !(LINE - 1);
+            take(&mut memory, &mut fetches, (kind, address, size));
+            let last = (address + size - 1) & !(LINE - 1);
+            let started = if misses(&memory) > before { last } else { 0 };
+            prop_assert_eq!(memory.merging & !FLAGS, expected.unwrap_or(started));
+            if memory.counts().stores.merged > merged {
+                prop_assert!(was_merging && kind == AccessKind::Store);
+            }
+        }
+    }
+}
