@@ -87,6 +87,8 @@ pub fn complete(
 /// A bar on a terminal, lines elsewhere; on stderr.
 struct ExperimentProgress {
     bar: ProgressBar,
+    /// How many runs are to be simulated.
+    runs: usize,
     has_lines: bool,
 }
 
@@ -104,6 +106,7 @@ impl ExperimentProgress {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         ExperimentProgress {
             bar,
+            runs,
             has_lines: is_shown && !is_terminal,
         }
     }
@@ -116,7 +119,9 @@ impl ExperimentProgress {
         self.bar.inc(1);
         if self.has_lines {
             eprintln!(
-                "{}: {:.1} us in the region, {:.1} s",
+                "{}/{} {}: {:.1} us in the region, {:.1} s",
+                self.bar.position(),
+                self.runs,
                 run.name(),
                 outcome.region_ns / 1e3,
                 outcome.host_seconds
