@@ -121,12 +121,13 @@ def _traffic(function: Function) -> str:
         count, datatype = ("sendcount", "sendtype") if "sendcount" in names else ("count", "datatype")
         count = f"{_wide('partitions')} * {_wide('count')}" if "partitions" in names else _wide(count)
         value = "datatype" if datatype == "datatype" else f"datatype: {datatype}"
-        message = f"{{ comm, peer: dest, count: {count}, {value} }}"
+        tags = "TagPair::both(sendtag, recvtag)" if "sendtag" in names else "TagPair::one(tag)"
+        message = f"{{ comm, peer: dest, tags: {tags}, count: {count}, {value} }}"
         if base.endswith("_init"):
             return f"CallTraffic::Prepare(request, MessageTraffic {message})"
         return f"CallTraffic::To(MessageTraffic {message})"
     if "source" in names and "comm" in names and names["source"].depth == 0:
-        return "CallTraffic::From(comm, source)"
+        return "CallTraffic::From(comm, source, tag)"
     if out and "idup" not in base and "spawn" not in base:
         return f"CallTraffic::NewComm({next(iter(out))})"
     if "comm" in names and names["comm"].depth == 0:
@@ -182,7 +183,7 @@ def _uses(body: str) -> str:
     lines.append("")
     crate = sorted(m for m in ("comm", "persistent", "thread") if f"{m}::" in body)
     lines += [f"use crate::{module};" for module in crate]
-    traffic = [t for t in ("CallTraffic", "CollectiveTraffic", "Data", "DataStart", "Flow", "MessageTraffic", "NO_ROOT") if re.search(rf"(?<!::)\b{t}\b", body)]
+    traffic = [t for t in ("CallTraffic", "CollectiveTraffic", "Data", "DataStart", "Flow", "MessageTraffic", "NO_ROOT", "TagPair") if re.search(rf"(?<!::)\b{t}\b", body)]
     lines.append(f"use crate::traffic::{{{', '.join(traffic)}}};")
     lines.append("use crate::trampoline::wrap;")
     if types := sorted(w for w in words if w in _TYPES):

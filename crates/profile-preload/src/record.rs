@@ -9,10 +9,11 @@ use crate::comm::{self, CommInfo, FOREIGN};
 use crate::persistent::{self, Prepared};
 use crate::sites;
 use crate::thread::{
-    COLLECTIVE, CollectiveArrival, MessageAmount, Span, Tables, Thread, WaitingRule, current,
+    COLLECTIVE, CollectiveArrival, MessageAmount, Span, SpanEnvelope, Tables, Thread, WaitingRule,
+    current,
 };
 use crate::traffic::{
-    BlockReceiver, CallTraffic, CollectiveTraffic, Data, DataStart, Flow, MessageTraffic,
+    BlockReceiver, CallTraffic, CollectiveTraffic, Data, DataStart, Flow, MessageTraffic, TagPair,
 };
 use crate::trampoline;
 use crate::types::{ROOT, SUCCESS};
@@ -43,6 +44,7 @@ struct Moved {
     bytes: u64,
     peer: Option<u32>,
     comm_size: u32,
+    envelope: Option<SpanEnvelope>,
     arrival: Option<(&'static CommInfo, u64, WaitingRule)>,
 }
 
@@ -133,6 +135,7 @@ impl TimedCall {
             bytes: moved.bytes,
             peer,
             id: self.id,
+            envelope: moved.envelope,
         });
         if let Some((comm, sequence, kind)) = moved.arrival {
             tables.keep_arrival(CollectiveArrival {
@@ -159,7 +162,9 @@ impl TimedCall {
                 CallTraffic::Nothing => Moved::default(),
                 CallTraffic::On(comm) => Moved::on(tables.comm(comm, comm::info)),
                 CallTraffic::NewComm(comm) => Moved::on(comm::register(*comm)),
-                CallTraffic::From(comm, rank) => Moved::with(tables.comm(comm, comm::info), rank),
+                CallTraffic::From(comm, rank, tag) => {
+                    Moved::of_message(tables.comm(comm, comm::info), rank, TagPair::one(tag))
+                }
                 CallTraffic::To(ref message) => {
                     let moved = message.resolve(tables);
                     self.count(tables, &moved)
@@ -422,6 +427,16 @@ impl Moved {
         }
     }
 
+    fn of_message(comm: Option<&'static CommInfo>, rank: c_int, tags: TagPair) -> Moved {
+        Moved {
+            envelope: comm.map(|comm| SpanEnvelope {
+                comm: comm.key,
+                tags,
+            }),
+            ..Moved::with(comm, rank)
+        }
+    }
+
     fn with(comm: Option<&'static CommInfo>, rank: c_int) -> Moved {
         Moved {
             peer: comm.and_then(|comm| comm.world_rank(rank)),
@@ -433,7 +448,8 @@ impl Moved {
 impl MessageTraffic {
     #[inline]
     fn resolve(&self, tables: &mut Tables) -> Moved {
-        let mut moved = Moved::with(tables.comm(self.comm, comm::info), self.peer);
+        let comm = tables.comm(self.comm, comm::info);
+        let mut moved = Moved::of_message(comm, self.peer, self.tags);
         if moved.peer.is_some() {
             moved.bytes = bytes(tables, self.count, self.datatype);
         }

@@ -10,9 +10,10 @@ use std::sync::{Mutex, OnceLock};
 use crate::comm::{self, CommInfo};
 use crate::resolve::pmpi;
 use crate::table::RecordTable;
+use crate::traffic::TagPair;
 use crate::types::{MPI_Datatype, SUCCESS};
 
-/// Intervals that a thread keeps, unless `MICA_PROFILE_SPANS` says otherwise: 48 bytes each.
+/// Intervals that a thread keeps, unless `MICA_PROFILE_SPANS` says otherwise: 64 bytes each.
 const SPANS: usize = 10_000;
 
 /// Arrivals at collectives that a thread keeps: 48 bytes each.
@@ -70,6 +71,18 @@ pub struct Span {
     pub bytes: u64,
     pub peer: u32,
     pub id: u16,
+    /// What its message matches by.
+    pub envelope: Option<SpanEnvelope>,
+}
+
+const _: () = assert!(size_of::<Span>() == 64);
+
+/// What the messages of a call match by besides the ranks.
+#[derive(Clone, Copy)]
+pub struct SpanEnvelope {
+    /// The communicator's key.
+    pub comm: u64,
+    pub tags: TagPair,
 }
 
 /// The arrival at one blocking collective; the time in ticks.

@@ -17,8 +17,8 @@ pub enum CallTraffic {
     On(MPI_Comm),
     /// It created a communicator.
     NewComm(*const MPI_Comm),
-    /// It receives from this rank, or looks for a message from it.
-    From(MPI_Comm, c_int),
+    /// It receives from this rank with this tag, or looks for such a message.
+    From(MPI_Comm, c_int, c_int),
     /// It sends.
     To(MessageTraffic),
     /// It prepares sends, of the request written here.
@@ -53,10 +53,39 @@ pub struct MessageTraffic {
     pub comm: MPI_Comm,
     /// Destination.
     pub peer: c_int,
+    /// Its tag, and that of what the call receives.
+    pub tags: TagPair,
     /// Number of elements.
     pub count: i64,
     /// Their type.
     pub datatype: MPI_Datatype,
+}
+
+/// Tags of a call.
+#[derive(Clone, Copy)]
+pub struct TagPair {
+    /// Of the message that it sends or receives.
+    pub tag: c_int,
+    /// Of the message that it receives besides sending one.
+    pub receive_tag: Option<c_int>,
+}
+
+impl TagPair {
+    /// Of a call that sends or receives.
+    pub fn one(tag: c_int) -> TagPair {
+        TagPair {
+            tag,
+            receive_tag: None,
+        }
+    }
+
+    /// Of a call that does both.
+    pub fn both(tag: c_int, receive_tag: c_int) -> TagPair {
+        TagPair {
+            tag,
+            receive_tag: Some(receive_tag),
+        }
+    }
 }
 
 /// A collective call.

@@ -16,7 +16,7 @@
 //! message  NAME PEER(-: collective) CLASS MESSAGES BYTES
 //! block    PEER MESSAGES BYTES                         of collectives
 //! arrival  COMM-KEY SIZE SEQUENCE NAME SITE NS ROOT KIND(all|for-root|root)
-//! span     THREAD START-NS END-NS NAME SITE BYTES PEER
+//! span     THREAD START-NS END-NS NAME SITE BYTES PEER COMM-KEY TAG RECEIVE-TAG
 //! wait     REASON NS                               where the library counts it
 //! dropped  SPANS ARRIVALS
 //! end
@@ -34,7 +34,7 @@ use crate::comm::{self, CommInfo, FOREIGN, ProfiledWorld};
 use crate::generated::NAMES;
 use crate::run::{self, StartFacts};
 use crate::sites::{self, PYTHON};
-use crate::thread::{self, COLLECTIVE, MessageAmount, Tables, Thread, WaitingRule};
+use crate::thread::{self, COLLECTIVE, MessageAmount, SpanEnvelope, Tables, Thread, WaitingRule};
 use crate::{place, python, waits};
 
 static WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -164,8 +164,10 @@ impl RecordWriter {
             let (from, to) = (self.clock.ns(span.start), self.clock.ns(span.end));
             let (name, site, bytes, peer) =
                 (name(span.id), span.site, span.bytes, PeerField(span.peer));
-            let text =
-                format_args!("span\t{thread}\t{from}\t{to}\t{name}\t{site}\t{bytes}\t{peer}");
+            let envelope = EnvelopeFields(span.envelope);
+            let text = format_args!(
+                "span\t{thread}\t{from}\t{to}\t{name}\t{site}\t{bytes}\t{peer}\t{envelope}"
+            );
             line(&mut self.out, text);
         }
     }
@@ -261,6 +263,22 @@ impl std::fmt::Display for PeerField {
         match self.0 {
             FOREIGN => f.write_str("-"),
             rank => write!(f, "{rank}"),
+        }
+    }
+}
+
+/// Communicator, tag and the tag of what is received besides, each `-` if there is none.
+struct EnvelopeFields(Option<SpanEnvelope>);
+
+impl std::fmt::Display for EnvelopeFields {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(SpanEnvelope { comm, tags }) = self.0 else {
+            return f.write_str("-");
+        };
+        write!(f, "{comm}\t{}\t", tags.tag)?;
+        match tags.receive_tag {
+            Some(tag) => write!(f, "{tag}"),
+            None => f.write_str("-"),
         }
     }
 }

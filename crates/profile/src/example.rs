@@ -178,6 +178,7 @@ fn intervals(rank: u32) -> Vec<TimelineInterval> {
         site,
         bytes,
         peer,
+        envelope: None,
     };
     let mut intervals = Vec::new();
     for step in 0..5 {

@@ -18,6 +18,6 @@ pub mod recorded;
 pub mod summary;
 
 pub use model::{
-    CallRecord, Language, LateArrival, PairLevel, Profile, ProfiledJob, ProfiledPlace, ProgramSite,
-    RankPair, RankProfile, SizeCount, Timeline, TimelineInterval, Wait,
+    CallRecord, Language, LateArrival, MessageEnvelope, PairLevel, Profile, ProfiledJob,
+    ProfiledPlace, ProgramSite, RankPair, RankProfile, SizeCount, Timeline, TimelineInterval, Wait,
 };

@@ -283,6 +283,26 @@ pub struct TimelineInterval {
     pub bytes: u64,
     /// Destination, source, root or target, if the call names one.
     pub peer: Option<u32>,
+    /// What its messages match by, if it sends or receives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<MessageEnvelope>,
+}
+
+/// What the messages of a call match by besides the ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageEnvelope {
+    /// The communicator: a number in this profile, the same for all its members.
+    pub comm: u32,
+    /// Tag of what it sends or receives, [`MessageEnvelope::ANY_TAG`] for any.
+    pub tag: i32,
+    /// Tag of what a call receives that sends as well (`MPI_Sendrecv`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_tag: Option<i32>,
+}
+
+impl MessageEnvelope {
+    /// `MPI_ANY_TAG` of the standard ABI.
+    pub const ANY_TAG: i32 = -2;
 }
 
 /// The size class of a message ([`SizeCount::class`]).

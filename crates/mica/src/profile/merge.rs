@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mica_profile::model::FORMAT;
 use mica_profile::summary::level;
 use mica_profile::{
-    CallRecord, Profile, ProfiledJob, ProgramSite, RankPair, RankProfile, SizeCount, Timeline,
-    TimelineInterval, Wait,
+    CallRecord, MessageEnvelope, Profile, ProfiledJob, ProgramSite, RankPair, RankProfile,
+    SizeCount, Timeline, TimelineInterval, Wait,
 };
 
 use super::late;
@@ -257,6 +257,7 @@ fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
         let origin = origins.entry(&rank.boot).or_insert(rank.start_ns);
         *origin = rank.start_ns.min(*origin);
     }
+    let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
     let mut intervals = Vec::new();
     for rank in ranks {
         let origin = origins[rank.boot.as_str()];
@@ -269,6 +270,14 @@ fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
             site: sites.index(rank.rank, span.site),
             bytes: span.bytes,
             peer: span.peer,
+            envelope: span.envelope.map(|envelope| {
+                let next = numbers.len() as u32;
+                MessageEnvelope {
+                    comm: *numbers.entry(envelope.comm).or_insert(next),
+                    tag: envelope.tag,
+                    receive_tag: envelope.receive_tag,
+                }
+            }),
         }));
     }
     intervals.sort_by_key(|interval| (interval.rank, interval.start_ns));

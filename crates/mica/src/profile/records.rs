@@ -118,6 +118,15 @@ pub struct RecordedSpan {
     pub site: u64,
     pub bytes: u64,
     pub peer: Option<u32>,
+    pub envelope: Option<RecordedEnvelope>,
+}
+
+/// What the messages of a call match by; the communicator by its key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecordedEnvelope {
+    pub comm: u64,
+    pub tag: i32,
+    pub receive_tag: Option<i32>,
 }
 
 /// All records in a directory, by rank.
@@ -265,6 +274,7 @@ impl RankRecords {
                 site: fields.number()?,
                 bytes: fields.number()?,
                 peer: fields.rank()?,
+                envelope: envelope(fields)?,
             }),
             _ => return None,
         }
@@ -290,6 +300,22 @@ fn call(fields: &mut Fields<'_>) -> Option<SiteCalls> {
             .map(|n| n.parse().ok())
             .collect::<Option<_>>()?,
     })
+}
+
+/// Communicator, tag and the tag of what is received besides, or `-` where there is none.
+fn envelope(fields: &mut Fields<'_>) -> Option<Option<RecordedEnvelope>> {
+    let comm = match fields.0.next()? {
+        "-" => return Some(None),
+        key => key.parse().ok()?,
+    };
+    Some(Some(RecordedEnvelope {
+        comm,
+        tag: fields.0.next()?.parse().ok()?,
+        receive_tag: match fields.0.next()? {
+            "-" => None,
+            tag => Some(tag.parse().ok()?),
+        },
+    }))
 }
 
 fn arrival(fields: &mut Fields<'_>) -> Option<RecordedArrival> {

@@ -5,34 +5,36 @@
 use std::ffi::{c_int, c_void};
 
 use crate::persistent;
-use crate::traffic::{CallTraffic, MessageTraffic};
+use crate::traffic::{CallTraffic, MessageTraffic, TagPair};
 use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 
 wrap! {
     32 MPI_Bsend mpi_bsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     33 MPI_Bsend_c mpi_bsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     34 MPI_Bsend_init mpi_bsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     35 MPI_Bsend_init_c mpi_bsend_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! { 36 MPI_Buffer_flush mpi_buffer_flush() => CallTraffic::Nothing }
@@ -51,19 +53,21 @@ wrap! {
 wrap! {
     172 MPI_Ibsend mpi_ibsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     173 MPI_Ibsend_c mpi_ibsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     180 MPI_Improbe mpi_improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         message: *mut MPI_Message, status: *mut MPI_Status)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
@@ -81,43 +85,47 @@ wrap! {
 wrap! {
     196 MPI_Iprobe mpi_iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         status: *mut MPI_Status)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
     197 MPI_Irecv mpi_irecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
     198 MPI_Irecv_c mpi_irecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
     205 MPI_Irsend mpi_irsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     206 MPI_Irsend_c mpi_irsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     213 MPI_Isend mpi_isend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     214 MPI_Isend_c mpi_isend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
@@ -125,8 +133,8 @@ wrap! {
         sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
-        sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
@@ -134,40 +142,44 @@ wrap! {
         sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
         recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
-        sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
     217 MPI_Isendrecv_replace mpi_isendrecv_replace(buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     218 MPI_Isendrecv_replace_c mpi_isendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     219 MPI_Issend mpi_issend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     220 MPI_Issend_c mpi_issend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     223 MPI_Mprobe mpi_mprobe(source: c_int, tag: c_int, comm: MPI_Comm, message: *mut MPI_Message,
         status: *mut MPI_Status)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
@@ -184,31 +196,31 @@ wrap! {
 
 wrap! {
     252 MPI_Probe mpi_probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
     259 MPI_Recv mpi_recv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
         tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
     260 MPI_Recv_c mpi_recv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
     261 MPI_Recv_init mpi_recv_init(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
     262 MPI_Recv_init_c mpi_recv_init_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::From(comm, source)
+    => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
@@ -220,61 +232,65 @@ wrap! {
 wrap! {
     284 MPI_Rsend mpi_rsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     285 MPI_Rsend_c mpi_rsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     286 MPI_Rsend_init mpi_rsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     287 MPI_Rsend_init_c mpi_rsend_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     300 MPI_Send mpi_send(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     301 MPI_Send_c mpi_send_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     302 MPI_Send_init mpi_send_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     303 MPI_Send_init_c mpi_send_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     304 MPI_Sendrecv mpi_sendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
-        sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
@@ -282,48 +298,52 @@ wrap! {
         sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
         recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: sendcount as i64, datatype:
-        sendtype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
     306 MPI_Sendrecv_replace mpi_sendrecv_replace(buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     307 MPI_Sendrecv_replace_c mpi_sendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     308 MPI_Ssend mpi_ssend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     309 MPI_Ssend_c mpi_ssend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, count: count as i64, datatype })
+    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
+        count as i64, datatype })
 }
 
 wrap! {
     310 MPI_Ssend_init mpi_ssend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! {
     311 MPI_Ssend_init_c mpi_ssend_init_c(buf: *const c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, count: count as i64,
-        datatype })
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
 }
 
 wrap! { 312 MPI_Start mpi_start(request: *mut MPI_Request) => CallTraffic::Start(request, 1) }

@@ -40,17 +40,26 @@ pub enum ReplayOperation {
         to: u32,
         /// Bytes.
         bytes: u64,
+        /// What it matches by.
+        stream: MessageStream,
     },
     /// It posts a receive.
     Receive {
         /// Source.
         from: u32,
+        /// What it matches by.
+        stream: MessageStream,
     },
     /// It waits for all receives that it has posted.
     Wait,
     /// It takes part in a collective.
     Collective(GroupCollective),
 }
+
+/// Messages of one sender to one receiver that match in order: those with the same communicator
+/// and tag have the same number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessageStream(pub u32);
 
 /// A collective and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +184,7 @@ pub fn replay(
 /// Kinds of messages, which do not match one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Context {
-    PointToPoint,
+    PointToPoint(MessageStream),
     Collective,
 }
 
@@ -231,7 +240,7 @@ struct ReplayRank {
     is_blocked: bool,
     has_ended: bool,
     operations: Vec<ReplayOperation>,
-    posted: Vec<u32>,
+    posted: Vec<(u32, MessageStream)>,
     /// What a blocked rank waits for.
     expected: Vec<(u32, Context)>,
     arrived: Vec<Mail>,
@@ -321,7 +330,7 @@ impl<'a> ReplayEngine<'a> {
             .iter()
             .filter_map(|operation| match operation {
                 ReplayOperation::Send { to: peer, .. }
-                | ReplayOperation::Receive { from: peer } => Some(*peer),
+                | ReplayOperation::Receive { from: peer, .. } => Some(*peer),
                 _ => None,
             });
         match peers.into_iter().find(|peer| *peer >= ranks) {
@@ -354,17 +363,17 @@ impl<'a> ReplayEngine<'a> {
                     state.computing += time.0;
                     OperationOutcome::GoesOn
                 }
-                ReplayOperation::Send { to, bytes } => {
-                    self.send(rank, to, bytes, Context::PointToPoint);
+                ReplayOperation::Send { to, bytes, stream } => {
+                    self.send(rank, to, bytes, Context::PointToPoint(stream));
                     OperationOutcome::GoesOn
                 }
-                ReplayOperation::Receive { from } => {
-                    state.posted.push(from);
+                ReplayOperation::Receive { from, stream } => {
+                    state.posted.push((from, stream));
                     OperationOutcome::GoesOn
                 }
                 ReplayOperation::Wait => {
                     let posted = state.posted.drain(..);
-                    let posted = posted.map(|from| (from, Context::PointToPoint));
+                    let posted = posted.map(|(from, stream)| (from, Context::PointToPoint(stream)));
                     state.expected.extend(posted);
                     self.wait(rank)
                 }
@@ -440,7 +449,7 @@ impl<'a> ReplayEngine<'a> {
             ..
         } = state;
         expected.retain(|&(from, context)| {
-            // Messages of a pair are in order.
+            // Messages of a stream are in order.
             let found = mailbox
                 .iter()
                 .position(|m| (m.from, m.context) == (from, context));

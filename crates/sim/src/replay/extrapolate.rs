@@ -14,7 +14,7 @@
 
 use mica_policy::collective::Collective;
 
-use super::engine::{GroupCollective, RankGroup, ReplayOperation, Workload};
+use super::engine::{GroupCollective, MessageStream, RankGroup, ReplayOperation, Workload};
 use super::grid::Grid;
 use super::pattern::{DirectionMessages, ExchangeOrder, ExchangePattern, PatternStep, StepKind};
 use super::recorded::{CallKind, Recorded};
@@ -187,7 +187,10 @@ impl<'a> Extrapolated<'a> {
         let opposite = |direction: &[i8]| direction.iter().map(|step| -step).collect::<Vec<i8>>();
         let post = |of: &DirectionMessages, out: &mut Vec<ReplayOperation>| {
             if let Some(from) = self.grid.neighbour(rank, &opposite(&of.direction)) {
-                out.extend(of.bytes.iter().map(|_| ReplayOperation::Receive { from }));
+                out.extend(of.bytes.iter().map(|_| ReplayOperation::Receive {
+                    from,
+                    stream: MessageStream::default(),
+                }));
             }
         };
         let send = |of: &DirectionMessages, out: &mut Vec<ReplayOperation>| {
@@ -195,6 +198,7 @@ impl<'a> Extrapolated<'a> {
                 out.extend(of.bytes.iter().map(|bytes| ReplayOperation::Send {
                     to,
                     bytes: self.face(*bytes, &of.direction),
+                    stream: MessageStream::default(),
                 }));
             }
         };
@@ -284,8 +288,8 @@ impl Workload for AsRecorded<'_> {
         for call in &recorded.calls {
             out.push(ReplayOperation::Compute(SimTime::from_ns(call.before_ns)));
             out.push(match call.kind {
-                CallKind::Send { to, bytes } => ReplayOperation::Send { to, bytes },
-                CallKind::Receive { from } => ReplayOperation::Receive { from },
+                CallKind::Send { to, bytes, stream } => ReplayOperation::Send { to, bytes, stream },
+                CallKind::Receive { from, stream } => ReplayOperation::Receive { from, stream },
                 CallKind::Wait => ReplayOperation::Wait,
                 CallKind::Collective {
                     collective,

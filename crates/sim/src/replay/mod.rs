@@ -1,7 +1,8 @@
 //! Prediction of 10^3 to 10^5 ranks from the recorded calls of a small run (docs/sim-replay.md has
 //! the model and its assumptions).
 //!
-//! - [`recorded`]: the calls of a profile's time line as operations of each rank;
+//! - [`recorded`]: the calls of a profile's time line as operations of each rank, with [`matching`]
+//!   for which receive takes which message;
 //! - [`pattern`](mod@pattern): what all ranks do alike: a sequence of steps, with neighbours as
 //!   offsets on a grid of processes ([`grid`]);
 //! - [`extrapolate`]: the same steps on more ranks;
@@ -13,6 +14,7 @@ pub mod cluster;
 pub mod engine;
 pub mod extrapolate;
 pub mod grid;
+pub mod matching;
 pub mod pattern;
 pub mod recorded;
 #[cfg(test)]
@@ -20,7 +22,8 @@ mod tests;
 
 pub use cluster::{HopLatency, ReplayCluster};
 pub use engine::{
-    GroupCollective, Prediction, RankGroup, ReplayError, ReplayOperation, Workload, replay,
+    GroupCollective, MessageStream, Prediction, RankGroup, ReplayError, ReplayOperation, Workload,
+    replay,
 };
 pub use extrapolate::{AsRecorded, ExtrapolateError, Extrapolated, Scaling};
 pub use grid::{Grid, balanced};

@@ -268,8 +268,8 @@ impl RankStep {
         } = &mut self.kind
         {
             match call {
-                CallKind::Send { to, bytes } => sends.push((*to, *bytes)),
-                CallKind::Receive { from } => receives.push(*from),
+                CallKind::Send { to, bytes, .. } => sends.push((*to, *bytes)),
+                CallKind::Receive { from, .. } => receives.push(*from),
                 _ => {}
             }
         }

@@ -6,15 +6,17 @@
 //! - A completing call (`MPI_Wait` and its family) waits for all receives that are posted; a test
 //!   that is followed by other calls, too, and what is computed between tests that follow each
 //!   other is polling.
-//! - Messages of a pair of ranks match in order, whatever their tags and communicators.
-//! - A receive without a named source takes what named ones leave, in order of the sends; those for
-//!   which nothing is left had `MPI_PROC_NULL` for a source.
+//! - A receive without a named source takes what named ones leave (`matching`); those for which
+//!   nothing is left had `MPI_PROC_NULL` for a source.
 //! - Non-blocking collectives take place where they are started.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use mica_policy::collective::Collective;
 use mica_profile::{Profile, TimelineInterval};
+
+use super::engine::MessageStream;
+use super::matching::{MessageLabel, PostedReceive, SentMessage, matches};
 
 /// What a rank did, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,11 +45,15 @@ pub enum CallKind {
         to: u32,
         /// Bytes.
         bytes: u64,
+        /// What it matches by.
+        stream: MessageStream,
     },
     /// Posts a receive.
     Receive {
         /// Source.
         from: u32,
+        /// What it matches by.
+        stream: MessageStream,
     },
     /// Waits for all receives that are posted.
     Wait,
@@ -134,7 +140,7 @@ impl Recorded {
             }
             ranks.push(reader.finish());
         }
-        let ranks = name_sources(ranks);
+        let ranks = matched(ranks);
         let measured = profile.ranks.iter().map(|rank| rank.app_ns).max();
         let computing = |rank: &RecordedRank| {
             rank.rest_ns + rank.calls.iter().map(|call| call.before_ns).sum::<f64>()
@@ -181,10 +187,15 @@ fn communicator_sizes(profile: &Profile) -> Sizes<'_> {
         .collect()
 }
 
-/// A call whose source may not be known yet.
+/// A call whose messages are not matched yet.
 enum Unresolved {
     Known(CallKind),
-    ReceiveOfAny,
+    Send {
+        to: u32,
+        bytes: u64,
+        label: MessageLabel,
+    },
+    Receive(PostedReceive),
 }
 
 struct RankReader<'a> {
@@ -250,13 +261,15 @@ impl<'a> RankReader<'a> {
         interval: &TimelineInterval,
     ) -> Result<Vec<Unresolved>, RecordedError> {
         let known = Unresolved::Known;
-        let send = interval.peer.map(|to| {
-            let bytes = interval.bytes;
-            known(CallKind::Send { to, bytes })
+        let label = MessageLabel::of(interval);
+        let send = interval.peer.map(|to| Unresolved::Send {
+            to,
+            bytes: interval.bytes,
+            label,
         });
-        let receive = || match interval.peer {
-            Some(from) => known(CallKind::Receive { from }),
-            None => Unresolved::ReceiveOfAny,
+        let receive = || {
+            let from = interval.peer;
+            Unresolved::Receive(PostedReceive { from, label })
         };
         Ok(match name {
             "Send" | "Bsend" | "Ssend" | "Rsend" | "Isend" | "Ibsend" | "Issend" | "Irsend" => {
@@ -265,7 +278,11 @@ impl<'a> RankReader<'a> {
             "Recv" | "Mrecv" => vec![receive(), known(CallKind::Wait)],
             "Irecv" | "Imrecv" => vec![receive()],
             "Sendrecv" | "Sendrecv_replace" => {
-                let receive = [Unresolved::ReceiveOfAny, known(CallKind::Wait)];
+                let receive = Unresolved::Receive(PostedReceive {
+                    from: None,
+                    label: MessageLabel::of_receive_part(interval),
+                });
+                let receive = [receive, known(CallKind::Wait)];
                 send.into_iter().chain(receive).collect()
             }
             _ if name.starts_with("Wait") || name.starts_with("Test") => {
@@ -375,56 +392,78 @@ struct UnresolvedRank {
     rest_ns: f64,
 }
 
-/// Gives receives without a named source the messages that named ones leave.
-fn name_sources(ranks: Vec<UnresolvedRank>) -> Vec<RecordedRank> {
-    // Of each receiver: messages of each sender that named receives take.
-    let mut taken: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); ranks.len()];
-    for (rank, calls) in ranks.iter().enumerate() {
-        for (_, kind, _) in &calls.calls {
-            if let Unresolved::Known(CallKind::Receive { from }) = kind {
-                *taken[rank].entry(*from).or_default() += 1;
+/// Numbers of streams, by label.
+#[derive(Default)]
+struct Streams(BTreeMap<MessageLabel, u32>);
+
+impl Streams {
+    fn of(&mut self, label: MessageLabel) -> MessageStream {
+        let next = self.0.len() as u32;
+        MessageStream(*self.0.entry(label).or_insert(next))
+    }
+}
+
+/// Says of each receive whose message it takes. One that names its source and takes none waits for
+/// ever; one that names none is left out.
+fn matched(ranks: Vec<UnresolvedRank>) -> Vec<RecordedRank> {
+    let mut messages: Vec<Vec<SentMessage>> = vec![Vec::new(); ranks.len()];
+    for (from, calls) in (0..).zip(&ranks) {
+        for (_, kind, start_ns) in &calls.calls {
+            if let Unresolved::Send { to, label, .. } = kind
+                && let Some(messages) = messages.get_mut(*to as usize)
+            {
+                messages.push(SentMessage {
+                    from,
+                    label: *label,
+                    start_ns: *start_ns,
+                });
             }
         }
     }
-    let mut left: Vec<Vec<(u64, u32)>> = vec![Vec::new(); ranks.len()];
-    for (rank, calls) in ranks.iter().enumerate() {
-        for (_, kind, start) in &calls.calls {
-            let Unresolved::Known(CallKind::Send { to, .. }) = kind else {
-                continue;
-            };
-            let Some(named) = taken.get_mut(*to as usize) else {
-                continue;
-            };
-            match named.get_mut(&(rank as u32)).filter(|count| **count > 0) {
-                Some(count) => *count -= 1,
-                None => left[*to as usize].push((*start, rank as u32)),
-            }
-        }
-    }
-    let resolve = |(calls, mut left): (UnresolvedRank, Vec<(u64, u32)>)| {
-        left.sort_unstable();
-        let mut left: VecDeque<u32> = left.into_iter().map(|(_, from)| from).collect();
-        let mut resolved = RecordedRank {
-            calls: Vec::new(),
-            rest_ns: calls.rest_ns,
-        };
+    let mut streams = Streams::default();
+    let ranks = ranks.into_iter().zip(&messages);
+    ranks
+        .map(|(rank, messages)| rank.matched(messages, &mut streams))
+        .collect()
+}
+
+impl UnresolvedRank {
+    fn matched(self, messages: &[SentMessage], streams: &mut Streams) -> RecordedRank {
+        let receives = self.calls.iter().filter_map(|(_, kind, _)| match kind {
+            Unresolved::Receive(receive) => Some(*receive),
+            _ => None,
+        });
+        let receives: Vec<PostedReceive> = receives.collect();
+        let mut taken = matches(messages, &receives).into_iter();
+        let mut rank = RecordedRank::default();
         let mut carried = 0.0;
-        for (before_ns, kind, _) in calls.calls {
+        for (before_ns, kind, _) in self.calls {
             carried += before_ns;
             let kind = match kind {
                 Unresolved::Known(kind) => Some(kind),
-                Unresolved::ReceiveOfAny => {
-                    let from = left.pop_front();
-                    from.map(|from| CallKind::Receive { from })
+                Unresolved::Send { to, bytes, label } => Some(CallKind::Send {
+                    to,
+                    bytes,
+                    stream: streams.of(label),
+                }),
+                Unresolved::Receive(receive) => {
+                    let message = taken.next().flatten().map(|number| messages[number]);
+                    let source = match message {
+                        Some(message) => Some((message.from, message.label)),
+                        None => receive.from.map(|from| (from, receive.label)),
+                    };
+                    source.map(|(from, label)| CallKind::Receive {
+                        from,
+                        stream: streams.of(label),
+                    })
                 }
             };
             if let Some(kind) = kind {
                 let before_ns = std::mem::take(&mut carried);
-                resolved.calls.push(RecordedCall { before_ns, kind });
+                rank.calls.push(RecordedCall { before_ns, kind });
             }
         }
-        resolved.rest_ns += carried;
-        resolved
-    };
-    ranks.into_iter().zip(left).map(resolve).collect()
+        rank.rest_ns = self.rest_ns + carried;
+        rank
+    }
 }

@@ -1,11 +1,12 @@
 //! From a profile to a prediction, on runs that the tests write themselves.
 
 use mica_policy::collective::Collective;
-use mica_profile::{CallRecord, Profile, RankProfile, TimelineInterval};
+use mica_profile::{CallRecord, MessageEnvelope, Profile, RankProfile, TimelineInterval};
 
 use super::engine::{ReplayOperation, Workload};
 use super::grid::Grid;
 use super::pattern::{ExchangeOrder, PatternError, StepKind};
+use super::recorded::CallKind;
 use super::*;
 use crate::loggp::Parameters;
 
@@ -40,8 +41,20 @@ impl Line {
             site: 0,
             bytes,
             peer,
+            envelope: None,
         });
         self.clock += 100;
+    }
+
+    /// A message or receive with a communicator and a tag.
+    fn labelled(&mut self, name: &str, peer: Option<u32>, (comm, tag): (u32, i32)) {
+        self.call(name, peer, 8);
+        let last = self.intervals.last_mut().expect("just put there");
+        last.envelope = Some(MessageEnvelope {
+            comm,
+            tag,
+            receive_tag: None,
+        });
     }
 
     fn compute(&mut self) {
@@ -120,7 +133,7 @@ fn operations(workload: &dyn Workload, rank: u32, step: u32) -> Vec<ReplayOperat
 fn sends(workload: &dyn Workload, rank: u32) -> Vec<(u32, u64)> {
     let operations = operations(workload, rank, 0).into_iter();
     let sends = operations.filter_map(|operation| match operation {
-        ReplayOperation::Send { to, bytes } => Some((to, bytes)),
+        ReplayOperation::Send { to, bytes, .. } => Some((to, bytes)),
         _ => None,
     });
     let mut sends: Vec<(u32, u64)> = sends.collect();
@@ -322,6 +335,66 @@ fn receives_of_any_source_take_what_named_ones_leave() {
         error,
         PatternError::NotAlike { .. } | PatternError::NoGrid { .. }
     ));
+}
+
+#[test]
+fn receives_take_messages_of_their_communicator_and_tag() {
+    let (world, other) = (0, 3);
+    let mut one = Line::new(0);
+    one.labelled("MPI_Send", Some(1), (world, 1));
+    one.labelled("MPI_Send", Some(1), (other, 1));
+    one.labelled("MPI_Send", Some(1), (world, 2));
+    let mut two = Line::new(1);
+    for (peer, label) in [
+        (Some(0), (world, 2)),
+        (Some(0), (other, MessageEnvelope::ANY_TAG)),
+        (None, (world, 1)),
+    ] {
+        two.labelled("MPI_Irecv", peer, label);
+    }
+    two.call("MPI_Waitall", None, 0);
+    let recorded = Recorded::of(&profile(vec![one, two])).unwrap();
+    let streams = |rank: usize| -> Vec<u32> {
+        let calls = recorded.ranks[rank].calls.iter();
+        let streams = calls.filter_map(|call| match call.kind {
+            CallKind::Send { stream, .. } | CallKind::Receive { stream, .. } => Some(stream.0),
+            _ => None,
+        });
+        streams.collect()
+    };
+    assert_eq!(streams(0), [0, 1, 2]);
+    assert_eq!(streams(1), [2, 1, 0]);
+}
+
+/// Rank 1 takes the second message first and answers it; rank 0 works after the answer. In the
+/// order of the pair, rank 1 would answer the first message, before rank 0 has worked at all.
+#[test]
+fn a_trace_whose_order_differs_by_tag_takes_its_time() {
+    let mut one = Line::new(0);
+    one.labelled("MPI_Send", Some(1), (0, 1));
+    one.compute();
+    one.labelled("MPI_Send", Some(1), (0, 2));
+    let mut two = Line::new(1);
+    two.labelled("MPI_Recv", Some(0), (0, 2));
+    two.compute();
+    two.labelled("MPI_Recv", Some(0), (0, 1));
+    let profile = profile(vec![one, two]);
+    let recorded = Recorded::of(&profile).unwrap();
+    let free = ReplayCluster::of(Parameters::default());
+    let prediction = replay(&AsRecorded(&recorded), &free, &mut |_| {}).unwrap();
+    assert_eq!(prediction.time.ns(), 2.0 * WORK as f64);
+}
+
+#[test]
+fn a_receive_whose_tag_is_never_sent_waits_for_ever() {
+    let mut one = Line::new(0);
+    one.labelled("MPI_Send", Some(1), (0, 1));
+    let mut two = Line::new(1);
+    two.labelled("MPI_Recv", Some(0), (0, 2));
+    let recorded = Recorded::of(&profile(vec![one, two])).unwrap();
+    let free = ReplayCluster::of(Parameters::default());
+    let stuck = replay(&AsRecorded(&recorded), &free, &mut |_| {});
+    assert!(matches!(stuck, Err(ReplayError::Stuck { rank: 1, .. })));
 }
 
 #[test]

@@ -155,6 +155,7 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Numbers) -> Vec<Ti
                 site,
                 bytes,
                 peer,
+                envelope: None,
             });
             now += length + 2 * US;
         };
@@ -188,6 +189,7 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Numbers) -> Vec<Ti
                 site: 3,
                 bytes: 8,
                 peer: None,
+                envelope: None,
             });
         };
         put_reduce(reduce - now);

@@ -46,11 +46,22 @@ fn time_on(cluster: &ReplayCluster, script: Vec<Vec<ReplayOperation>>) -> u64 {
 }
 
 fn send(to: u32, bytes: u64) -> ReplayOperation {
-    ReplayOperation::Send { to, bytes }
+    ReplayOperation::Send {
+        to,
+        bytes,
+        stream: MessageStream(0),
+    }
+}
+
+fn post(from: u32) -> ReplayOperation {
+    ReplayOperation::Receive {
+        from,
+        stream: MessageStream(0),
+    }
 }
 
 fn receive(from: u32) -> [ReplayOperation; 2] {
-    [ReplayOperation::Receive { from }, ReplayOperation::Wait]
+    [post(from), ReplayOperation::Wait]
 }
 
 fn compute(ns: u64) -> ReplayOperation {
@@ -93,7 +104,7 @@ fn ping_pong_takes_its_closed_form() {
 fn a_train_leaves_at_the_pace_of_the_gap_or_of_the_processor() {
     let train = |cluster: &ReplayCluster, bytes| {
         let sends = vec![send(1, bytes); 8];
-        let mut receives: Vec<ReplayOperation> = vec![ReplayOperation::Receive { from: 0 }; 8];
+        let mut receives: Vec<ReplayOperation> = vec![post(0); 8];
         receives.push(ReplayOperation::Wait);
         time_on(cluster, vec![sends, receives])
     };
@@ -138,9 +149,7 @@ fn a_ring_takes_its_closed_form() {
     let rounds = 20u64;
     let script = (0..ranks).map(|rank| {
         let round = [
-            ReplayOperation::Receive {
-                from: (rank + ranks - 1) % ranks,
-            },
+            post((rank + ranks - 1) % ranks),
             send((rank + 1) % ranks, 51),
             ReplayOperation::Wait,
         ];
@@ -153,7 +162,7 @@ fn a_ring_takes_its_closed_form() {
 fn messages_of_many_senders_pass_the_port_one_after_the_other() {
     let senders = 9u32;
     let mut script = vec![Vec::new()];
-    script[0].extend((1..=senders).map(|from| ReplayOperation::Receive { from }));
+    script[0].extend((1..=senders).map(post));
     script[0].push(ReplayOperation::Wait);
     script.extend((0..senders).map(|_| vec![send(0, 101)]));
     let port = GAP + 200;
@@ -266,11 +275,38 @@ fn messages_of_a_pair_match_in_order_and_collectives_apart() {
     let mut script = all_call(2, Collective::Barrier, 0);
     script[0].insert(0, send(1, 1001));
     script[0].push(send(1, 1));
-    script[1].insert(0, ReplayOperation::Receive { from: 0 });
+    script[1].insert(0, post(0));
     script[1].push(ReplayOperation::Wait);
     script[1].extend(receive(0));
     let prediction = replay(&Script(script), &cluster(), &mut |_| {}).unwrap();
     assert_eq!((prediction.messages, prediction.bytes), (4, 1002));
+}
+
+#[test]
+fn streams_of_a_pair_do_not_match_one_another() {
+    let on = |stream, bytes| ReplayOperation::Send {
+        to: 1,
+        bytes,
+        stream: MessageStream(stream),
+    };
+    let take = |stream| {
+        let stream = MessageStream(stream);
+        [
+            ReplayOperation::Receive { from: 0, stream },
+            ReplayOperation::Wait,
+        ]
+    };
+    // The first message waits for the receive of the second one, and then for the port.
+    let sends = vec![on(7, 1), compute(10_000), on(9, 1)];
+    let receives = [take(9), take(7)].concat();
+    let late = O_S + 10_000 + O_S + GAP + L + O_R;
+    assert_eq!(time_of(vec![sends.clone(), receives]), late);
+    let stuck = replay(
+        &Script(vec![sends, take(8).to_vec()]),
+        &cluster(),
+        &mut |_| {},
+    );
+    assert!(matches!(stuck, Err(ReplayError::Stuck { rank: 1, .. })));
 }
 
 #[test]
