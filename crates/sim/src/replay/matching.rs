@@ -62,7 +62,7 @@ pub struct SentMessage {
 
 /// A receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PostedReceive {
+pub struct RecordedReceive {
     /// The source, `None` if the call does not name one.
     pub from: Option<u32>,
     /// Its label.
@@ -71,7 +71,7 @@ pub struct PostedReceive {
 
 /// For each receive of a rank, in the order in which they were posted, the number of the message
 /// that it takes. Those of one sender are in the order in which it sent them.
-pub fn matches(messages: &[SentMessage], receives: &[PostedReceive]) -> Vec<Option<usize>> {
+pub fn matches(messages: &[SentMessage], receives: &[RecordedReceive]) -> Vec<Option<usize>> {
     let mut queues: BTreeMap<u32, VecDeque<usize>> = BTreeMap::new();
     for (number, message) in messages.iter().enumerate() {
         queues.entry(message.from).or_default().push_back(number);
@@ -125,9 +125,9 @@ mod tests {
                 start_ns,
             })
             .collect();
-        let receives: Vec<PostedReceive> = receives
+        let receives: Vec<RecordedReceive> = receives
             .iter()
-            .map(|&(from, label)| PostedReceive { from, label })
+            .map(|&(from, label)| RecordedReceive { from, label })
             .collect();
         let found = matches(&messages, &receives);
         let names = found

@@ -16,7 +16,7 @@ use mica_policy::collective::Collective;
 use mica_profile::{Profile, TimelineInterval};
 
 use super::engine::MessageStream;
-use super::matching::{MessageLabel, PostedReceive, SentMessage, matches};
+use super::matching::{MessageLabel, RecordedReceive, SentMessage, matches};
 
 /// What a rank did, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -195,7 +195,7 @@ enum Unresolved {
         bytes: u64,
         label: MessageLabel,
     },
-    Receive(PostedReceive),
+    Receive(RecordedReceive),
 }
 
 struct RankReader<'a> {
@@ -269,7 +269,7 @@ impl<'a> RankReader<'a> {
         });
         let receive = || {
             let from = interval.peer;
-            Unresolved::Receive(PostedReceive { from, label })
+            Unresolved::Receive(RecordedReceive { from, label })
         };
         Ok(match name {
             "Send" | "Bsend" | "Ssend" | "Rsend" | "Isend" | "Ibsend" | "Issend" | "Irsend" => {
@@ -278,7 +278,7 @@ impl<'a> RankReader<'a> {
             "Recv" | "Mrecv" => vec![receive(), known(CallKind::Wait)],
             "Irecv" | "Imrecv" => vec![receive()],
             "Sendrecv" | "Sendrecv_replace" => {
-                let receive = Unresolved::Receive(PostedReceive {
+                let receive = Unresolved::Receive(RecordedReceive {
                     from: None,
                     label: MessageLabel::of_receive_part(interval),
                 });
@@ -433,7 +433,7 @@ impl UnresolvedRank {
             Unresolved::Receive(receive) => Some(*receive),
             _ => None,
         });
-        let receives: Vec<PostedReceive> = receives.collect();
+        let receives: Vec<RecordedReceive> = receives.collect();
         let mut taken = matches(messages, &receives).into_iter();
         let mut rank = RecordedRank::default();
         let mut carried = 0.0;
