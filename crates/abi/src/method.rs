@@ -98,7 +98,7 @@ pub unsafe fn numbers(
 /// The datatypes of the caller's array.
 ///
 /// # Safety
-/// As for [`slice`].
+/// As for [`slice()`].
 pub unsafe fn datatypes(
     list: *const MPI_Datatype,
     length: impl ArrayLength,
