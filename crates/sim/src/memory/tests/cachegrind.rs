@@ -1,10 +1,11 @@
 //! The caches against valgrind's cachegrind: data misses of D1 and LL are equal to the last one.
 //!
-//! cachegrind counts the misses of a program (`tests/c/tools/cache_patterns.c`) under a geometry;
-//! valgrind's lackey prints every access of the same program, which the model gets under the same
-//! geometry. Both see the same addresses. cachegrind has two levels, LRU, allocation on writes,
-//! and no inclusion; it does not count what is written back. A load and store of one instruction
-//! to one address is a load for cachegrind.
+//! cachegrind counts the misses of a program under a geometry; valgrind's lackey prints every
+//! access of the same program, which the model gets under the same geometry. The programs are
+//! `tests/c/tools/cache_patterns.c`, and `sort` and `gzip` of the system on a text. Both tools see
+//! the same addresses. cachegrind has two levels, LRU, allocation on writes, and no inclusion; it
+//! does not count what is written back. A load and store of one instruction to one address is a
+//! load for cachegrind.
 //!
 //! Of an access to two lines, of which only one misses D1, cachegrind looks for both in LL, and
 //! the model for the one. [`Replay`] does as cachegrind does.
@@ -161,19 +162,62 @@ fn program() -> Result<PathBuf, String> {
     Ok(program)
 }
 
+/// A program with its arguments.
+struct Traced {
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Traced {
+    fn name(&self) -> String {
+        let program = self.program.file_name().expect("a file").to_string_lossy();
+        format!("{program}-{}", self.arguments[0])
+    }
+}
+
+/// Programs of the system that are there, on a text of lines in no order.
+fn system_programs() -> Vec<Traced> {
+    let text = scratch().join("text");
+    let lines = (0..300u64).map(|i| format!("{:016x}\n", i.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    fs::write(&text, lines.collect::<String>()).expect("the directory is writable");
+    let text = text.display().to_string();
+    let all = [
+        (
+            "/usr/bin/sort",
+            vec!["--parallel=1".to_owned(), text.clone()],
+        ),
+        ("/usr/bin/gzip", vec!["-c".to_owned(), text]),
+    ];
+    let there = all.into_iter().filter(|(program, _)| {
+        let found = Path::new(program).exists();
+        if !found {
+            println!("skipped: there is no {program}");
+        }
+        found
+    });
+    let traced = there.map(|(program, arguments)| Traced {
+        program: program.into(),
+        arguments,
+    });
+    traced.collect()
+}
+
 /// Runs valgrind on the program. Both tools get the same environment, which is on the stack.
-fn valgrind(program: &Path, pattern: &str, options: &[String]) -> Command {
+fn valgrind(traced: &Traced, options: &[String]) -> Command {
     let mut command = Command::new("valgrind");
     command
         .env_clear()
         .env("PATH", env::var_os("PATH").unwrap_or_default());
-    command.args(options).arg(program).arg(pattern);
+    command
+        .args(options)
+        .arg(&traced.program)
+        .args(&traced.arguments);
     command.stdout(Stdio::null());
     command
 }
 
-fn count_by_cachegrind(program: &Path, pattern: &str, geometry: Geometry) -> Misses {
-    let out = scratch().join(format!("{pattern}.out"));
+fn count_by_cachegrind(traced: &Traced, geometry: Geometry) -> Misses {
+    let out = scratch().join(format!("{}.out", traced.name()));
     let options = [
         "--tool=cachegrind".to_owned(),
         format!("--cachegrind-out-file={}", out.display()),
@@ -181,9 +225,7 @@ fn count_by_cachegrind(program: &Path, pattern: &str, geometry: Geometry) -> Mis
         geometry.option("D1", geometry.d1),
         geometry.option("LL", geometry.ll),
     ];
-    let ran = valgrind(program, pattern, &options)
-        .stderr(Stdio::null())
-        .status();
+    let ran = valgrind(traced, &options).stderr(Stdio::null()).status();
     assert!(ran.expect("valgrind was started before").success());
     let text = fs::read_to_string(&out).expect("cachegrind writes its file");
     let counts: Vec<u64> = text
@@ -204,9 +246,9 @@ fn count_by_cachegrind(program: &Path, pattern: &str, geometry: Geometry) -> Mis
     }
 }
 
-fn count_by_model(program: &Path, pattern: &str, geometry: Geometry) -> Misses {
+fn count_by_model(traced: &Traced, geometry: Geometry) -> Misses {
     let options = ["--tool=lackey".to_owned(), "--trace-mem=yes".to_owned()];
-    let mut tool = valgrind(program, pattern, &options)
+    let mut tool = valgrind(traced, &options)
         .stderr(Stdio::piped())
         .spawn()
         .expect("valgrind was started before");
@@ -267,20 +309,26 @@ fn data_misses_are_those_of_cachegrind() {
         ll: (256, 16),
         line: 128,
     };
-    for (pattern, geometry) in [
+    let patterns = [
         ("sweep", small),
         ("transpose", small),
         ("chase", small),
         ("chase", wide),
         ("unaligned", small),
-    ] {
-        let expected = count_by_cachegrind(&program, pattern, geometry);
-        let counted = count_by_model(&program, pattern, geometry);
-        println!("{pattern}: {counted:?}, cachegrind {expected:?}");
-        assert!(expected.ll > 500, "{pattern}: too few misses");
-        if counted != expected {
-            println!("DIFF");
-        }
+    ];
+    let traced = patterns.map(|(pattern, geometry)| {
+        let arguments = vec![pattern.to_owned()];
+        let program = program.clone();
+        (Traced { program, arguments }, geometry)
+    });
+    let system = system_programs().into_iter().map(|traced| (traced, small));
+    for (traced, geometry) in traced.into_iter().chain(system) {
+        let name = traced.name();
+        let expected = count_by_cachegrind(&traced, geometry);
+        let counted = count_by_model(&traced, geometry);
+        println!("{name}: {counted:?}, cachegrind {expected:?}");
+        assert!(expected.ll > 500, "{name}: too few misses");
+        assert_eq!(counted, expected, "{name}, {geometry:?}");
     }
     fs::remove_dir_all(scratch()).expect("it is this test's");
 }
