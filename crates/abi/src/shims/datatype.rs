@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn null_arrays_are_errors_only_when_they_have_elements() {
-        let none = |n| {
+        let none = |n: MPI_Count| {
             let list = PolyArray::new(null::<c_int>());
             // SAFETY: null is allowed; the functions must refuse it.
             let numbers = unsafe { method::numbers(list, n, "lengths", "count") };
