@@ -92,9 +92,14 @@ impl AccessFlags {
         self.all.store(value, Ordering::Relaxed);
     }
 
-    /// `target` may be accessed, or no longer.
+    /// `target`, one of the window's, may be accessed, or no longer.
     // flag: the value of the flag that is set.
+    #[inline(always)]
     pub fn set(&self, target: usize, open: bool) {
-        self.each[target].store(open, Ordering::Relaxed);
+        debug_assert!(target < self.each.len(), "target {target}");
+        // No panic, whose call would need a frame.
+        if let Some(flag) = self.each.get(target) {
+            flag.store(open, Ordering::Relaxed);
+        }
     }
 }

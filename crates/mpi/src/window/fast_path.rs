@@ -168,7 +168,7 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     (is_first && window.0.has_locks).then_some(())?;
     let ticket = lock.take_free()?;
     window.open_lock_epoch(&mut epochs);
-    epochs.locks.add(target, HeldLock::Ticket(ticket));
+    epochs.locks.begin(target, HeldLock::Ticket(ticket));
     window.0.flags.set(target, true);
     window.0.counters.count_lock();
     Some(())
