@@ -277,10 +277,7 @@ def _uses(body: str) -> str:
         lines.append(f"use mica_abi::collective::buffers::{{{', '.join(buffers)}}};")
     lines.append(f"use mica_abi::export::{{{', '.join(macros)}}};")
     if "method::" in body:
-        # A type or a module is followed by `::`, a function by its arguments, or it stands for a closure.
-        used = set(re.findall(r'(?<![:\w])\w+(?=::)|(?<![:\w])[a-z]\w+(?=\()|(?<=", )\w+(?=\))', body))
-        named = sorted(methods.NAMES & used)
-        lines.append(f"use mica_abi::method::{{{', '.join(['self', *named])}}};")
+        lines.append("use mica_abi::method::{self, *};")
     if poly:
         lines.append(f"use mica_abi::poly::{{{', '.join(poly)}}};")
     if modules:

@@ -2,7 +2,8 @@
 
 A line has the name of a call and a Rust expression of its parameters; the parameter before `=` is where the result goes.
 An expression ends with `?` where it can fail. In it a handle stands for its object, a `const char *` for a string, an array
-for its elements; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is.
+for its elements; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is. What else it names is in
+`crates/abi/src/method.rs`, or in the shims of attributes and buffers.
 """
 
 from __future__ import annotations
@@ -152,13 +153,6 @@ OBJECTS = {
     "MPI_Session": "Session",
     "MPI_Errhandler": "Errhandler",
     "MPI_Op": "Op",
-}
-
-# What `crates/abi/src/method.rs` has of the library for expressions.
-NAMES = {
-    *OBJECTS.values(), "AttributeOwner", "BufferOwner", "Datatype", "FlushedSide", "Info", "buffered", "complete_generalized",
-    "error_codes", "file_errhandler", "hardware_resources", "init", "process", "set_file_errhandler", "status", "text",
-    "with_window",
 }
 
 

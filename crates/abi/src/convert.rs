@@ -3,11 +3,16 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 
+use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::datatype::check_count;
+use mica_mpi::datatype::{Datatype, check_count};
+use mica_mpi::errhandler::Errhandler;
+use mica_mpi::group::Group;
+use mica_mpi::info::Info;
+use mica_mpi::request::Request;
 use mica_mpi::{Error, Result};
 
-use crate::types::MPI_Count;
+use crate::types::*;
 
 /// A place where the caller wants a result.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +33,12 @@ impl<T> Out<T> {
         // lost by overwriting.
         unsafe { self.0.write(value) }
     }
+
+    /// Stores the result as C has it.
+    pub fn give(self, result: impl Returned<T>) -> Result<()> {
+        self.set(result.into_c()?);
+        Ok(())
+    }
 }
 
 impl<T: Copy> Out<T> {
@@ -36,6 +47,39 @@ impl<T: Copy> Out<T> {
         // SAFETY: valid by the contract of `new`.
         unsafe { self.0.read() }
     }
+}
+
+/// A result that C gets as a `C`.
+pub trait Returned<C> {
+    /// The value, or a handle of the object.
+    fn into_c(self) -> Result<C>;
+}
+
+/// Results, what C gets for them, and how.
+macro_rules! returned {
+    ($($result:ty => $c:ty: $value:ident -> $converted:expr;)*) => {$(
+        impl Returned<$c> for $result {
+            fn into_c(self) -> Result<$c> {
+                let $value = self;
+                Ok($converted)
+            }
+        }
+    )*};
+}
+
+returned! {
+    c_int => c_int: value -> value;
+    bool => c_int: value -> flag(value);
+    usize => c_int: number -> number as c_int;
+    Comm => MPI_Comm: comm -> MPI_Comm::from_raw(comm.handle());
+    // A rank that is not in the new communicator has none.
+    Option<Comm> => MPI_Comm: comm ->
+        MPI_Comm::from_raw(comm.map_or(c::COMM_NULL, |comm| comm.handle()));
+    Group => MPI_Group: group -> MPI_Group::from_raw(group.into_handle()?);
+    Info => MPI_Info: info -> MPI_Info::from_raw(info.into_handle()?);
+    Datatype => MPI_Datatype: datatype -> MPI_Datatype::from_raw(datatype.register()?);
+    Request => MPI_Request: request -> MPI_Request::from_raw(request.register()?);
+    Errhandler => MPI_Errhandler: handler -> MPI_Errhandler::from_raw(handler.give_handle()?);
 }
 
 /// The C logical of a truth value.

@@ -1,13 +1,9 @@
 //! Calls that are a method of the library, and nothing else: what their generated exports
 //! (`bindings/methods.py`) convert arguments and results by.
 
-use std::ffi::c_int;
-
 use mica_mpi::Result;
-use mica_mpi::constants as c;
-use mica_mpi::request::Request;
 
-use crate::convert::{self, ArrayLength, Out, check_array};
+use crate::convert::{ArrayLength, Out, Returned, check_array};
 use crate::poly::PolyArray;
 use crate::types::*;
 
@@ -42,41 +38,7 @@ pub unsafe fn give<C, R: Returned<C>>(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let place = unsafe { Out::new(place, argument)? };
-    place.set(call()?.into_c()?);
-    Ok(())
-}
-
-/// A result that C gets as a `C`.
-pub trait Returned<C> {
-    /// The value, or a handle of the object.
-    fn into_c(self) -> Result<C>;
-}
-
-/// Results, what C gets for them, and how.
-macro_rules! returned {
-    ($($result:ty => $c:ty: $value:ident -> $converted:expr;)*) => {$(
-        impl Returned<$c> for $result {
-            fn into_c(self) -> Result<$c> {
-                let $value = self;
-                Ok($converted)
-            }
-        }
-    )*};
-}
-
-returned! {
-    c_int => c_int: value -> value;
-    bool => c_int: value -> convert::flag(value);
-    usize => c_int: number -> number as c_int;
-    Comm => MPI_Comm: comm -> MPI_Comm::from_raw(comm.handle());
-    // A rank that is not in the new communicator has none.
-    Option<Comm> => MPI_Comm: comm ->
-        MPI_Comm::from_raw(comm.map_or(c::COMM_NULL, |comm| comm.handle()));
-    Group => MPI_Group: group -> MPI_Group::from_raw(group.into_handle()?);
-    Info => MPI_Info: info -> MPI_Info::from_raw(info.into_handle()?);
-    Datatype => MPI_Datatype: datatype -> MPI_Datatype::from_raw(datatype.register()?);
-    Request => MPI_Request: request -> MPI_Request::from_raw(request.register()?);
-    Errhandler => MPI_Errhandler: handler -> MPI_Errhandler::from_raw(handler.give_handle()?);
+    place.give(call()?)
 }
 
 /// The caller's array of counts or displacements.

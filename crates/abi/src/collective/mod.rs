@@ -65,8 +65,7 @@ pub unsafe fn start(
     let call = prepare()?;
     let label = CallLabel::new(call.function, CallForm::Immediate);
     let started = execute::start(&call.comm, call.plan, label)?;
-    request.set(MPI_Request::from_raw(started.register()?));
-    Ok(())
+    request.give(started)
 }
 
 /// The persistent form of the call that `prepare` makes: keeps it, for `MPI_Start` to start. No
@@ -85,8 +84,7 @@ pub unsafe fn make_persistent(
     let call = prepare()?;
     let label = CallLabel::new(call.function, CallForm::Persistent);
     let plan = execute::persistent(&call.comm, call.plan, label)?;
-    request.set(MPI_Request::from_raw(plan.register()?));
-    Ok(())
+    request.give(plan)
 }
 
 /// Whether arguments that are significant only at the root are significant here.

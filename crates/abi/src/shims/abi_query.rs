@@ -98,8 +98,7 @@ unsafe fn put_info(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let info = unsafe { Out::new(info, "info")? };
-    info.set(MPI_Info::from_raw(Info::from_iter(pairs).into_handle()?));
-    Ok(())
+    info.give(Info::from_iter(pairs))
 }
 
 /// MPI_Abi_set_fortran_info.

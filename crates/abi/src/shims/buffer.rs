@@ -68,8 +68,7 @@ pub unsafe fn mpi_ibsend(
     let request = unsafe { Out::new(request, "request")? };
     // SAFETY: as the caller promises.
     unsafe { mpi_bsend(buf, count, datatype, dest, tag, comm)? };
-    request.set(MPI_Request::from_raw(Request::SENT.register()?));
-    Ok(())
+    request.give(Request::SENT)
 }
 
 /// MPI_Bsend_init, MPI_Bsend_init_c.

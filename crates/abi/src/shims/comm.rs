@@ -82,18 +82,9 @@ unsafe fn idup(
     // SAFETY: as the caller promises.
     let (newcomm, request) =
         unsafe { (Out::new(newcomm, "newcomm")?, Out::new(request, "request")?) };
-    put_new(
-        newcomm,
-        Some(Comm::resolve(comm.raw())?.duplicate_at_once(hints)?),
-    );
+    newcomm.give(Comm::resolve(comm.raw())?.duplicate_at_once(hints)?)?;
     // The communicator is ready, so the request is one that is complete already.
-    request.set(MPI_Request::from_raw(Request::SENT.register()?));
-    Ok(())
-}
-
-fn put_new(newcomm: Out<MPI_Comm>, comm: Option<Comm>) {
-    let handle = comm.map_or(c::COMM_NULL, |comm| comm.handle());
-    newcomm.set(MPI_Comm::from_raw(handle));
+    request.give(Request::SENT)
 }
 
 /// MPI_Comm_free.

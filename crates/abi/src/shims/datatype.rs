@@ -24,7 +24,7 @@ fn resolve(handle: MPI_Datatype) -> Result<Datatype> {
 ///
 /// # Safety
 /// `out` is null or writable.
-pub(super) unsafe fn put<T>(out: *mut T, argument: &'static str, value: T) -> Result<()> {
+unsafe fn put<T>(out: *mut T, argument: &'static str, value: T) -> Result<()> {
     if out.is_null() {
         return Err(Error::argument(
             c::ERR_ARG,

@@ -39,8 +39,7 @@ macro_rules! create {
             unsafe { function(&raw mut object, &raw mut code) }
         });
         let handler = Errhandler::user(HandlerFamily::$family, callback);
-        errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
-        Ok(())
+        errhandler.give(handler)
     }};
 }
 

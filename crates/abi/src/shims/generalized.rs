@@ -77,6 +77,5 @@ pub unsafe fn mpi_grequest_start(
         cancel: Box::new(move |complete| unsafe { cancel(extra(), flag(complete)) }),
     };
     let made = generalized::start(callbacks)?;
-    request.set(MPI_Request::from_raw(made.register()?));
-    Ok(())
+    request.give(made)
 }

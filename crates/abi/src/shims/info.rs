@@ -31,8 +31,7 @@ pub unsafe fn mpi_info_create_env(
     } else {
         Info::resolve(c::INFO_ENV)?
     };
-    info.set(MPI_Info::from_raw(environment.into_handle()?));
-    Ok(())
+    info.give(environment)
 }
 
 /// MPI_Info_free.

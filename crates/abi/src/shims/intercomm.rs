@@ -7,7 +7,6 @@
 use std::ffi::{c_char, c_int};
 
 use mica_mpi::comm::Comm;
-use mica_mpi::constants as c;
 use mica_mpi::errhandler::Errhandler;
 use mica_mpi::group::Group;
 use mica_mpi::info::Info;
@@ -54,9 +53,7 @@ pub unsafe fn mpi_intercomm_create_from_groups(
         if let Some(comm) = &comm {
             comm.set_info(&hints);
         }
-        let handle = comm.map_or(c::COMM_NULL, |comm| comm.handle());
-        newintercomm.set(MPI_Comm::from_raw(handle));
-        Ok(())
+        newintercomm.give(comm)
     };
     create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
 }

@@ -94,8 +94,7 @@ pub(crate) unsafe fn put_request(
     // SAFETY: by the contract above.
     let request = unsafe { Out::new(request, "request")? };
     let made = comm::with(comm.raw(), make)??;
-    request.set(MPI_Request::from_raw(made.register()?));
-    Ok(())
+    request.give(made)
 }
 
 /// The caller's memory for `count` elements of `datatype` at `buf`; none if there is no such
@@ -454,6 +453,5 @@ pub unsafe fn mpi_imrecv(
     let request = unsafe { Out::new(request, "request")? };
     // SAFETY: as the caller promises.
     let started = unsafe { start_matched(buf, count, datatype, message)? };
-    request.set(MPI_Request::from_raw(started.register()?));
-    Ok(())
+    request.give(started)
 }

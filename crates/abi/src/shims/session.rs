@@ -111,8 +111,7 @@ pub unsafe fn mpi_group_from_session_pset(
     };
     newgroup.set(MPI_Group::from_raw(c::GROUP_NULL));
     let group = Session::resolve(session.raw())?.group(&pset_name)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
-    Ok(())
+    newgroup.give(group)
 }
 
 /// MPI_Comm_create_from_group. Errors go to the handler given.
@@ -135,10 +134,12 @@ pub unsafe fn mpi_comm_create_from_group(
             Group::resolve(group.raw())?,
             Info::resolve_hints(info.raw())?,
         );
-        let comm = Comm::create_from_group(&group, &stringtag, &hints, handler.clone())?;
-        let comm = comm.map_or(c::COMM_NULL, |comm| comm.handle());
-        newcomm.set(MPI_Comm::from_raw(comm));
-        Ok(())
+        newcomm.give(Comm::create_from_group(
+            &group,
+            &stringtag,
+            &hints,
+            handler.clone(),
+        )?)
     };
     create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
 }

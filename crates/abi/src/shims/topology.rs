@@ -43,11 +43,6 @@ fn truths(flags: &[c_int]) -> Vec<bool> {
     flags.iter().map(|&flag| flag != 0).collect()
 }
 
-fn put_new(place: Out<MPI_Comm>, comm: Option<Comm>) {
-    let handle = comm.map_or(c::COMM_NULL, |comm| comm.handle());
-    place.set(MPI_Comm::from_raw(handle));
-}
-
 fn put_rank(place: Out<c_int>, rank: Option<usize>) {
     place.set(rank.map_or(c::UNDEFINED, |rank| rank as c_int));
 }
@@ -101,11 +96,7 @@ pub unsafe fn mpi_cart_create(
         )
     };
     let comm = Comm::resolve(comm_old.raw())?;
-    put_new(
-        comm_cart,
-        comm.create_cart(dims, &truths(periods), reordering(reorder))?,
-    );
-    Ok(())
+    comm_cart.give(comm.create_cart(dims, &truths(periods), reordering(reorder))?)
 }
 
 /// MPI_Cart_map.
@@ -239,8 +230,7 @@ pub unsafe fn mpi_cart_sub(
             slice(remain_dims, ndims, "remain_dims", "ndims")?,
         )
     };
-    put_new(newcomm, Some(comm.cart_sub(&truths(remain))?));
-    Ok(())
+    newcomm.give(comm.cart_sub(&truths(remain))?)
 }
 
 /// The caller's arrays that describe a graph: `index` of `nnodes` elements, `edges` of as many as
@@ -282,11 +272,7 @@ pub unsafe fn mpi_graph_create(
         )
     };
     let comm = Comm::resolve(comm_old.raw())?;
-    put_new(
-        comm_graph,
-        comm.create_graph(index, edges, reordering(reorder))?,
-    );
-    Ok(())
+    comm_graph.give(comm.create_graph(index, edges, reordering(reorder))?)
 }
 
 /// MPI_Graph_map.
@@ -458,8 +444,7 @@ pub unsafe fn mpi_dist_graph_create_adjacent(
     let comm = Comm::resolve(comm_old.raw())?;
     let made =
         comm.create_dist_graph_adjacent((sources, from), (destinations, to), reordering(reorder))?;
-    put_new(new, Some(made));
-    Ok(())
+    new.give(made)
 }
 
 /// MPI_Dist_graph_create.
@@ -506,8 +491,7 @@ pub unsafe fn mpi_dist_graph_create(
     let comm = Comm::resolve(comm_old.raw())?;
     let made =
         comm.create_dist_graph(sources, degrees, destinations, weights, reordering(reorder))?;
-    put_new(new, Some(made));
-    Ok(())
+    new.give(made)
 }
 
 /// MPI_Dist_graph_neighbors_count.

@@ -1,4 +1,5 @@
-//! Synchronization of windows (MPI 5.0, 12.5). Some calls have a [leaf](super::rma_leaf).
+//! Locks and flushes of windows (MPI 5.0, 12.5) for which their [leaf](super::rma_leaf) is not
+//! enough.
 
 use std::ffi::c_int;
 

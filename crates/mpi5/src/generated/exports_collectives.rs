@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer, UserOperands};
 use mica_abi::collective::{self, CheckedCall, fast_path};
 use mica_abi::export::call;
-use mica_abi::method::{self, Op};
+use mica_abi::method::{self, *};
 use mica_abi::poly::{CountForm, PolyArray};
 use mica_abi::shims::op;
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};

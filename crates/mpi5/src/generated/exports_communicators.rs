@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::method::{self, AttributeOwner, Comm, Group, Info, Window, text};
+use mica_abi::method::{self, *};
 use mica_abi::shims::{attribute, comm, datatype, group, window};
 use mica_abi::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 

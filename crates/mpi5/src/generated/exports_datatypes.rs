@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use mica_abi::export::{call, value};
-use mica_abi::method::{self, Datatype};
+use mica_abi::method::{self, *};
 use mica_abi::poly::{CountForm, PolyArray, PolyOut};
 use mica_abi::shims::{datatype, pack, values};
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Status};

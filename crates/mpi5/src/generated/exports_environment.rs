@@ -5,10 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::{call, value};
-use mica_abi::method::{
-    self, Comm, Errhandler, Session, Window, error_codes, file_errhandler, hardware_resources,
-    set_file_errhandler, text,
-};
+use mica_abi::method::{self, *};
 use mica_abi::shims::{abi_query, environment, errhandler, session, values, window};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Errhandler, MPI_File, MPI_Info, MPI_Session, MPI_Win,

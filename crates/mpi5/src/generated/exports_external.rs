@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::method::{self, complete_generalized, status};
+use mica_abi::method::{self, *};
 use mica_abi::shims::{datatype, generalized};
 use mica_abi::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
 

@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int};
 
 use mica_abi::export::call;
-use mica_abi::method::{self, Info, text};
+use mica_abi::method::{self, *};
 use mica_abi::shims::info;
 use mica_abi::types::MPI_Info;
 

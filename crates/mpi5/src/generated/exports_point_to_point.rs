@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::method::{self, BufferOwner, Comm, Session, buffered, status};
+use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
 use mica_abi::shims::{buffer, datatype, persistent, pt2pt, request};
 use mica_abi::types::{

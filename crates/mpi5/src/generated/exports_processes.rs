@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int};
 
 use mica_abi::export::call;
-use mica_abi::method::{self, Session, init, process, text};
+use mica_abi::method::{self, *};
 use mica_abi::shims::{comm, environment, intercomm, session};
 use mica_abi::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
 

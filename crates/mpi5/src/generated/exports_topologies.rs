@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer};
 use mica_abi::collective::{self, CheckedCall};
 use mica_abi::export::call;
-use mica_abi::method::{self, Comm};
+use mica_abi::method::{self, *};
 use mica_abi::poly::PolyArray;
 use mica_abi::shims::topology;
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
-use mica_abi::method::{self, FlushedSide, Group, Info, Window, with_window};
+use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
 use mica_abi::shims::{rma, rma_element, rma_leaf, window, window_sync};
 use mica_abi::types::{
