@@ -5,7 +5,7 @@
 
 use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::store::{Results, SimulationOutcome, Store, StoredRun};
 use super::table::SimulationRun;
@@ -87,8 +87,6 @@ pub fn complete(
 /// A bar on a terminal, lines elsewhere; on stderr.
 struct ExperimentProgress {
     bar: ProgressBar,
-    /// How many runs are to be simulated.
-    runs: usize,
     has_lines: bool,
 }
 
@@ -96,17 +94,17 @@ impl ExperimentProgress {
     // flag: the call passes `is_first()`: one host rank of all shows it.
     fn new(is_shown: bool, runs: usize) -> ExperimentProgress {
         let is_terminal = std::io::stderr().is_terminal();
-        let bar = match is_shown && is_terminal && runs > 0 {
-            true => ProgressBar::new(runs as u64),
-            false => ProgressBar::hidden(),
+        let target = match is_shown && is_terminal && runs > 0 {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
         };
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
         let style = ProgressStyle::with_template(
             "{bar:30} {pos}/{len}  {elapsed} gone, {eta} to go  {wide_msg}",
         );
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         ExperimentProgress {
             bar,
-            runs,
             has_lines: is_shown && !is_terminal,
         }
     }
@@ -121,7 +119,7 @@ impl ExperimentProgress {
             eprintln!(
                 "{}/{} {}: {:.1} us in the region, {:.1} s",
                 self.bar.position(),
-                self.runs,
+                self.bar.length().unwrap_or(0),
                 run.name(),
                 outcome.region_ns / 1e3,
                 outcome.host_seconds
