@@ -58,7 +58,7 @@ impl LockService {
 pub(super) struct WindowChoices {
     pub access: WindowAccess,
     pub locking: LockService,
-    /// Bytes from which on a transfer may be divided with its target.
+    /// Bytes from which on a transfer may be divided with its target; of none nothing can be.
     pub help_min: usize,
 }
 
@@ -85,7 +85,7 @@ impl WindowChoices {
 fn help_min() -> Result<usize> {
     let bytes = tunables::WINDOW_HELP_MIN.number();
     let bytes = bytes.map_err(|e| Error::other(c::ERR_OTHER, e.to_string()))?;
-    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX).max(1))
 }
 
 fn lock_service() -> Result<LockService> {

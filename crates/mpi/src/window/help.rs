@@ -129,8 +129,7 @@ impl Window {
         let engine = process::engine()?;
         let buffer = engine.peer_access().expose(here.address(), bytes);
         let divided = buffer.reachable(bytes);
-        let is_short = divided.is_empty() || divided.len() < self.0.choices.help_min;
-        if is_short || !what.may_divide(divided.start) {
+        if divided.len() < self.0.choices.help_min || !what.may_divide(divided.start) {
             return Ok(false);
         }
         let request = HelpRequest {
