@@ -143,9 +143,9 @@ impl DoctorFacts {
             all_cores: machine.as_ref().map_or(0, Machine::all_cores),
             cpu_quota: topology::cpu_quota(),
             memory_limit: topology::memory_limit(),
-            memory: meminfo("MemTotal"),
-            swap_used: meminfo("SwapTotal")
-                .zip(meminfo("SwapFree"))
+            memory: topology::system_memory("MemTotal"),
+            swap_used: topology::system_memory("SwapTotal")
+                .zip(topology::system_memory("SwapFree"))
                 .map(|(total, free)| total.saturating_sub(free)),
             huge_pages: huge_pages(),
             host: process::host_name(),
@@ -171,16 +171,6 @@ impl DoctorFacts {
 fn first_file(list: &std::ffi::OsStr, name: &str) -> Option<PathBuf> {
     let mut files = std::env::split_paths(list).map(|folder| folder.join(name));
     files.find(|file| file.is_file())
-}
-
-/// A line of /proc/meminfo, in bytes.
-fn meminfo(name: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    let number: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(number << 10)
 }
 
 /// The word in brackets.

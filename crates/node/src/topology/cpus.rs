@@ -293,7 +293,7 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
@@ -355,7 +355,10 @@ mod tests {
         assert!(bind_thread(&CpuSet::default()).is_err());
     }
 
-    fn files<'a>(files: &'a [(&'a str, &'a str)]) -> impl Fn(&Path) -> Option<String> + 'a {
+    /// Reads files of which there are these, by name and text.
+    pub(in crate::topology) fn files<'a>(
+        files: &'a [(&'a str, &'a str)],
+    ) -> impl Fn(&Path) -> Option<String> + 'a {
         move |path| {
             let found = files.iter().find(|(name, _)| Path::new(name) == path);
             found.map(|(_, text)| text.to_string())

@@ -17,7 +17,7 @@ pub fn memory_limit() -> Option<u64> {
 /// system has available with its swap space, or what is left below a cgroup's limit. `None` if the
 /// kernel does not say.
 pub fn available_memory() -> Option<u64> {
-    let of_system = system_available(&read(Path::new("/proc/meminfo"))?)?;
+    let of_system = system_available(&read(Path::new(MEMINFO))?)?;
     let Some((groups, mounts)) = cgroup_texts() else {
         return Some(of_system);
     };
@@ -26,17 +26,29 @@ pub fn available_memory() -> Option<u64> {
     left.chain([of_system]).min()
 }
 
+/// A number of the system's memory by its name in `/proc/meminfo`, in bytes.
+pub fn system_memory(name: &str) -> Option<u64> {
+    bytes_of(&read(Path::new(MEMINFO))?, name)
+}
+
+const MEMINFO: &str = "/proc/meminfo";
+
 fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
+/// The number with this name in the text of `/proc/meminfo`, in bytes.
+fn bytes_of(meminfo: &str, name: &str) -> Option<u64> {
+    let mut lines = meminfo.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
 /// Available memory and free swap space, by the text of `/proc/meminfo`.
 fn system_available(meminfo: &str) -> Option<u64> {
-    let kib = |name| {
-        let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    Some((kib("MemAvailable:")? + kib("SwapFree:").unwrap_or(0)) << 10)
+    let swap = bytes_of(meminfo, "SwapFree").unwrap_or(0);
+    Some(bytes_of(meminfo, "MemAvailable")? + swap)
 }
 
 /// A cgroup that has a limit; all in bytes.
@@ -84,17 +96,14 @@ fn budgets(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::cpus::tests::files;
     use super::*;
 
     const MOUNTS: &str = "30 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
 
     /// Limit and rest of the group, by these files.
-    fn limits(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Vec<(u64, u64)> {
-        let read = |path: &Path| {
-            let found = files.iter().find(|(name, _)| Path::new(name) == path);
-            found.map(|(_, text)| text.to_string())
-        };
-        let budgets = budgets(groups, mounts, &read);
+    fn limits(groups: &str, mounts: &str, texts: &[(&str, &str)]) -> Vec<(u64, u64)> {
+        let budgets = budgets(groups, mounts, &files(texts));
         budgets.iter().map(|b| (b.limit, b.left())).collect()
     }
 

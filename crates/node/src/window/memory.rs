@@ -18,9 +18,9 @@ use crate::topology::available_memory;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Up to so many bytes the memory available is not asked for, which takes some 50 us.
+/// A request of at most this many bytes is not compared with the memory available.
 const UNCHECKED: usize = 4 << 20;
-/// Bytes between two checks.
+/// Bytes between two comparisons.
 const CHECKED_PIECE: usize = 256 << 20;
 
 /// Memory of a window, mapped in this process.
@@ -132,11 +132,10 @@ impl Drop for WindowMemory {
 fn allocate_pages(segment: &JobSegment, place: usize, bytes: usize) -> Result<(), SegmentError> {
     for start in (0..bytes).step_by(CHECKED_PIECE) {
         let rest = bytes - start;
-        let available = match rest > UNCHECKED {
-            true => available_memory().unwrap_or(u64::MAX),
-            false => u64::MAX,
-        };
-        if rest as u64 > available {
+        if rest > UNCHECKED
+            && let Some(available) = available_memory()
+            && rest as u64 > available
+        {
             return Err(SegmentError::NoMemory { bytes, available });
         }
         segment.allocate(place + start, rest.min(CHECKED_PIECE))?;
